@@ -1,0 +1,40 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both set up .venv first, if needed.
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fast slow wheel clean
+
+help: ## show this
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: .venv/ready ## make .venv and install the package with the tested versions
+
+.venv/ready: pyproject.toml constraints.txt
+	@echo "setting up .venv (the first time takes a few minutes) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: setup ## fine-tune the embedded model on generated stories, masked and plain, and compare
+	@$(BIN)/faithmeter demo
+
+test: check fast ## ruff, mypy and the fast tests: what CI runs
+
+check: setup
+	@echo "ruff, mypy ..."
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+fast: setup
+	@echo "tests, two at a time ..."
+	@OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=90
+
+slow: setup ## the tests that kill processes, train real encoders or build wheels
+	@$(BIN)/pytest -m slow
+
+wheel: setup ## build the wheel into dist/
+	@$(BIN)/python -m build --wheel
+
+clean: ## remove what was made, except .venv and runs/
+	rm -rf dist .coverage* .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,36 @@
+"""The command line: verbs → functions. Parsing and talking only; heavy imports happen inside a verb."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ..errors import InputError
+from . import demo, explain, listing, train
+from .screen import console
+
+app = typer.Typer(
+    name="faithmeter",
+    help="Turn a masked language model into a text classifier whose explanations can be measured for faithfulness.",
+    epilog="Begin with: faithmeter demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+VERBS = {"demo": demo.demo, "train": train.train, "explain": explain.explain, "list": listing.listing}
+for name, verb in VERBS.items():
+    app.command(name)(verb)
+
+
+def main() -> None:
+    """Exit codes: 0 done, 1 a requirement not met or a fault of ours, 2 a mistake in what was given, 130 Ctrl-C."""
+    try:
+        app()
+    except InputError as error:
+        console.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        console.print("interrupted; what was finished is kept")
+        sys.exit(130)

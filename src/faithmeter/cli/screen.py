@@ -1,0 +1,54 @@
+"""What every verb shares on the screen: results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback
+
+console = Console(stderr=True)
+output = Console()
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def quiet() -> None:
+    """Silence the bars and hints of the libraries below; our own bars say what happens."""
+    import datasets
+    import transformers
+
+    datasets.disable_progress_bars()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+
+
+def bars() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    rest = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}"))
+    return Progress(*columns, *rest, console=console)
+
+
+def training_bar(progress: Progress, title: str) -> TrainerCallback:
+    """A callback that moves one bar with the optimizer steps and notes the newest validation result."""
+    from transformers import TrainerCallback
+
+    class Bar(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.bar = progress.add_task(title, total=state.max_steps, completed=state.global_step, note="")
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            note = "validating" if control.should_evaluate else None
+            progress.update(self.bar, completed=state.global_step, **({"note": note} if note else {}))
+
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **_: Any) -> None:
+            note = f"epoch {round(state.epoch)}: validation {metrics['eval_selection']:.3f}"
+            progress.update(self.bar, note=note)
+
+    return Bar()

@@ -1,0 +1,68 @@
+"""`faithmeter train`: a task and a pre-trained encoder → a checkpoint that knows masked inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ..config import TrainConfig
+from .options import configured
+from .screen import bars, console, output, print_json, quiet, training_bar
+
+Store = Annotated[Path, typer.Option("--output", "-o", help="folder for the runs")]
+Json = Annotated[bool, typer.Option("--json", help="print the record as JSON on standard output")]
+
+
+@configured(TrainConfig)
+def train(
+    config: TrainConfig,
+    store: Store = Path("runs"),
+    resume: Annotated[bool, typer.Option("--resume", help="go on with an unfinished run")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="begin anew, deleting what is there")] = False,
+    as_json: Json = False,
+) -> None:
+    """Fine-tune a masked language model with half of every mini-batch masked.
+
+    Example: faithmeter train --task bAbI-1 --epochs 3 --learning-rate 1e-3
+    """
+    record = run(config, store, resume=resume, restart=restart)
+    if as_json:
+        print_json(record)
+    else:
+        output.print(summary([record]))
+
+
+def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool = False) -> dict[str, Any]:
+    """Train with a bar on the screen."""
+    from .. import runs
+    from ..store import RunStore
+
+    quiet()
+    store = RunStore(root)
+    with bars() as progress:
+        callbacks = [training_bar(progress, f"{config.task} {config.strategy}")]
+        record = runs.train(config, store, resume=resume, restart=restart, callbacks=callbacks)
+    console.print(f"checkpoint: {store.folder(config)}", soft_wrap=True)
+    return record
+
+
+def summary(records: list[dict[str, Any]]) -> Table:
+    """Test performance under random masking, one line for each run, with the majority baseline below."""
+    from ..runs import task_of
+
+    first = task_of(TrainConfig.from_dict(records[0]["config"]))
+    metric = first.metric
+    table = Table(title=f"{first.name}: test {metric} by share of tokens masked at random")
+    table.add_column("fine-tuning")
+    points = [row["masking"] for row in records[0]["test"] if row["masking"] != "uniform"]
+    for percent in points:
+        table.add_column(f"{percent} %", justify="right")
+    for record in records:
+        values = {row["masking"]: row[metric] for row in record["test"]}
+        table.add_row(record["config"]["strategy"], *(f"{values[percent]:.3f}" for percent in points))
+    baseline = records[0]["majority"]["test"][metric]
+    table.add_row("class majority", *[""] * (len(points) - 1), f"{baseline:.3f}", style="dim")
+    return table

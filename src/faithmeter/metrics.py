@@ -1,0 +1,50 @@
+"""Labels and predictions → performance: accuracy, F1, Matthews, and what guessing one class would give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Metric = Callable[[np.ndarray, np.ndarray, int], float]
+
+
+def _accuracy(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    return float(np.mean(labels == predictions))
+
+
+def _f1(average: str) -> Metric:
+    def f1(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+        from sklearn.metrics import f1_score
+
+        # every class counts, also one that is neither there nor predicted (as 0)
+        return float(f1_score(labels, predictions, labels=range(classes), average=average, zero_division=0))
+
+    return f1
+
+
+def _matthews(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    return float(matthews_corrcoef(labels, predictions))
+
+
+METRICS: dict[str, Metric] = {
+    "accuracy": _accuracy,
+    "macro_f1": _f1("macro"),
+    "micro_f1": _f1("micro"),
+    "matthews": _matthews,
+}
+
+
+def score(names: Sequence[str], labels: ArrayLike, predictions: ArrayLike, classes: int) -> dict[str, float]:
+    """The named metrics of predicted class numbers."""
+    truth, guess = np.asarray(labels), np.asarray(predictions)
+    return {name: METRICS[name](truth, guess, classes) for name in names}
+
+
+def majority(names: Sequence[str], train: ArrayLike, labels: ArrayLike, classes: int) -> dict[str, float]:
+    """The metrics of always predicting the class that is most frequent in training (the first of equals)."""
+    most = int(np.bincount(np.asarray(train), minlength=classes).argmax())
+    return score(names, labels, np.full_like(np.asarray(labels), most), classes)

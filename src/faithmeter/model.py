@@ -1,0 +1,142 @@
+"""Classifier: any Hugging Face encoder with a mask token, behind the few methods that measuring needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .errors import InputError
+from .tokens import Batch, encode
+
+EMBEDDED = "embedded"
+"""The name of the tiny model that ships with the package."""
+
+
+class Classifier:
+    """A sequence classification model with its tokenizer, in evaluation mode.
+
+    Without a tokenizer, `mask_id` must be given, and batches come from `Batch.from_ids`.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.mask_id: int = find_mask_id(tokenizer) if mask_id is None else mask_id
+        self.max_length = find_max_length(model, tokenizer)
+
+    @property
+    def device(self) -> torch.device:
+        device: torch.device = next(self.model.parameters()).device
+        return device
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the classes in index order."""
+        names = self.model.config.id2label
+        return tuple(str(names[i]) for i in range(self.model.config.num_labels))
+
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Batch:
+        """Tokenize texts, and `pairs`, their context column, into one padded batch."""
+        if self.tokenizer is None:
+            raise InputError(
+                "this Classifier has no tokenizer; give it one, or make the batch with Batch.from_ids"
+            )
+        if isinstance(texts, str) or isinstance(pairs, str):
+            raise InputError(
+                "texts and pairs are lists of strings; put a single text in brackets: encode([text])"
+            )
+        if pairs is not None and len(pairs) != len(texts):
+            raise InputError(f"{len(texts)} texts with {len(pairs)} pairs; expected one pair for each text")
+        if not texts:
+            raise InputError("no texts were given; expected at least one")
+        columns = encode(self.tokenizer, texts, pairs, max_length=self.max_length)
+        rows = [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
+        return Batch.from_rows(rows, pad_id=self.tokenizer.pad_token_id)
+
+    def logits(self, batch: Batch) -> Tensor:
+        """[B, C], of one forward pass."""
+        logits: Tensor = self.model(**batch.to(self.device).inputs).logits
+        return logits
+
+    def embedding_matrix(self) -> Tensor:
+        """[V, E]: the word embeddings."""
+        matrix: Tensor = self.model.get_input_embeddings().weight
+        return matrix
+
+    def embed(self, input_ids: Tensor) -> Tensor:
+        """[B, T, E]: word embeddings alone, before positions, token types and normalization."""
+        return torch.nn.functional.embedding(input_ids.to(self.device), self.embedding_matrix())
+
+    def logits_at(self, embeddings: Tensor, batch: Batch) -> Tensor:
+        """[B, C] with the word embeddings given, differentiable with respect to them."""
+        inputs = batch.to(self.device).inputs
+        del inputs["input_ids"]
+        logits: Tensor = self.model(inputs_embeds=embeddings, **inputs).logits
+        return logits
+
+
+def load(path: str | Path, *, dtype: torch.dtype = torch.float32, **options: Any) -> Classifier:
+    """The classifier of a checkpoint: a folder of `faithmeter train`, another saved model, or a hub name."""
+    from transformers import AutoModelForSequenceClassification
+
+    name = resolve(path)
+    tokenizer = load_tokenizer(path)
+    try:
+        model = AutoModelForSequenceClassification.from_pretrained(name, dtype=dtype, **options)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no model could be loaded from {str(path)!r}: {_first_line(error)}") from error
+    return Classifier(model, tokenizer)
+
+
+def load_tokenizer(path: str | Path) -> Any:
+    """The tokenizer of a checkpoint; it must know a mask token."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(resolve(path))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no tokenizer could be loaded from {str(path)!r}: {_first_line(error)}; expected a folder with "
+            f"a saved model and tokenizer, a hub name such as 'roberta-base', or {EMBEDDED!r}"
+        ) from error
+    find_mask_id(tokenizer)
+    return tokenizer
+
+
+def resolve(path: str | Path) -> str:
+    """Where a model's files are: the embedded one lies in the package, the others where they say."""
+    return str(Path(__file__).parent / "embedded") if str(path) == EMBEDDED else str(path)
+
+
+def find_mask_id(tokenizer: Any) -> int:
+    mask_id = getattr(tokenizer, "mask_token_id", None)
+    if mask_id is None:
+        name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
+        raise InputError(
+            f"the tokenizer of {name!r} has no mask token; expected a masked language model such as "
+            "roberta-base, or mask_id=… of a token that stands for 'nothing'"
+        )
+    return int(mask_id)
+
+
+def find_max_length(model: Any, tokenizer: Any = None) -> int:
+    """The longest input, in tokens with the special ones, that model and tokenizer allow."""
+    limits = [
+        getattr(tokenizer, "model_max_length", None),
+        getattr(model.config, "max_position_embeddings", None),
+    ]
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
+            # RoBERTa-like models number positions from padding_idx + 1
+            limits.append(
+                module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+            )
+    return min((int(limit) for limit in limits if limit is not None and limit > 0), default=512)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]
