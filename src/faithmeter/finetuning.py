@@ -21,7 +21,7 @@ from .config import TrainConfig
 from .errors import InputError
 from .metrics import majority
 from .model import find_max_length, load_tokenizer, resolve
-from .sweep import UNIFORM, Condition, Sweep
+from .sweep import CONDITIONS, UNIFORM, Condition, Sweep
 from .tasks import Task
 from .tokens import tokenize
 
@@ -168,10 +168,10 @@ def _new_model(config: TrainConfig, task: Task) -> Any:
     try:
         return AutoModelForSequenceClassification.from_pretrained(
             resolve(config.model),
-            num_labels=len(names),
             id2label=names,
             label2id={name: number for number, name in names.items()},
             dtype=torch.float32,
+            ignore_mismatched_sizes=True,  # the head of another task gives way to a new one
         )
     except (OSError, ValueError) as error:
         raise InputError(f"no encoder could be loaded from {config.model!r}: {error}") from error
@@ -204,14 +204,14 @@ def _history(log: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             epoch["train_loss"] = line["loss"]
         if "eval_selection" in line:
             epoch["selection"] = line["eval_selection"]
-            conditions: dict[Condition, dict[str, Any]] = {}
-            for name, value in line.items():
-                condition, _, metric = name.removeprefix("eval_").partition("_")
-                if condition == UNIFORM or condition.isdigit():
-                    masking = condition if condition == UNIFORM else int(condition)
-                    conditions.setdefault(masking, {"masking": masking})[metric] = value
-            epoch["validation"] = list(conditions.values())
+            epoch["validation"] = [
+                {"masking": condition, **_with_prefix(line, f"eval_{condition}_")} for condition in CONDITIONS
+            ]
     return [epoch for epoch in history.values() if "selection" in epoch]
+
+
+def _with_prefix(line: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in line.items() if name.startswith(prefix)}
 
 
 def _precision(wanted: str) -> str:

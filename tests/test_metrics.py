@@ -1,0 +1,29 @@
+"""Metrics by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from faithmeter.metrics import majority, score
+
+
+def test_metrics_of_six_rows_by_hand() -> None:
+    labels, predictions = [0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 2, 2]
+    result = score(["accuracy", "micro_f1", "macro_f1", "matthews"], labels, predictions, 3)
+    assert result["accuracy"] == result["micro_f1"] == pytest.approx(4 / 6)
+    assert result["macro_f1"] == pytest.approx((2 * 2 / 5 + 2 * 1 / 4 + 2 * 1 / 3) / 3)
+    # R_K: (c s - sum p t) / sqrt((s² - sum p²)(s² - sum t²)), t = 3 2 1, p = 2 2 2
+    assert result["matthews"] == pytest.approx((4 * 6 - 12) / ((36 - 12) * (36 - 14)) ** 0.5)
+
+
+def test_a_class_that_never_occurs_counts_as_zero_in_macro_f1() -> None:
+    assert score(["macro_f1"], [0, 1], [0, 1], 4)["macro_f1"] == pytest.approx(0.5)
+
+
+def test_the_majority_class_is_that_of_the_training_split() -> None:
+    baseline = majority(["accuracy", "macro_f1", "matthews"], [1, 1, 0], [0, 0, 1], 2)
+    assert baseline == {"accuracy": pytest.approx(1 / 3), "macro_f1": pytest.approx(0.25), "matthews": 0.0}
+
+
+def test_of_equally_frequent_classes_the_first_is_the_majority() -> None:
+    assert majority(["accuracy"], [1, 0], [0, 0], 2)["accuracy"] == 1.0

@@ -1,0 +1,76 @@
+"""Records on disk: whole or not at all, and a finished run is not run again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import faithmeter as fm
+from faithmeter import runs, store
+
+
+def test_a_record_is_found_again_by_its_config(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig(task="RTE", seed=2)
+    assert runs_folder.get(config) is None
+    record = runs_folder.put(config, {"test": [{"masking": 0, "accuracy": 0.5}]})
+    assert runs_folder.get(config) == record
+    assert record["config"]["seed"] == 2
+    assert record["digest"] == config.digest
+    assert record["environment"]["versions"]["torch"].startswith("2.")
+    assert [folder for folder, _ in runs_folder.records()] == [runs_folder.folder(config)]
+
+
+def test_the_folder_name_is_readable_and_safe(tmp_path) -> None:
+    folder = fm.RunStore(tmp_path).folder(fm.TrainConfig(data="/some where/rëviews.csv"))
+    assert folder.parent == tmp_path
+    assert folder.name.startswith("train-rëviews.csv-half-0-")
+
+
+def test_a_full_disk_leaves_the_old_record(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "record.json"
+    store.write_json(path, {"old": 1})
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        store.write_json(path, {"new": 2})
+    assert json.loads(path.read_text()) == {"old": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["record.json"], "no half-written file stays behind"
+
+
+def test_a_broken_record_is_named(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    runs_folder.put(config, {})
+    (runs_folder.folder(config) / "record.json").write_text('{"config": ')
+    with pytest.raises(fm.InputError, match=r"record\.json is not a readable record"):
+        runs_folder.get(config)
+
+
+def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    record = runs_folder.put(config, {"test": []})
+    assert fm.train(config, runs_folder) == record
+
+
+def test_an_unfinished_run_is_neither_lost_nor_mixed_up(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    (runs_folder.folder(config) / "trainer" / "checkpoint-5").mkdir(parents=True)
+    with pytest.raises(fm.InputError, match="unfinished run; add --resume to go on or --restart"):
+        fm.train(config, runs_folder)
+    assert (runs_folder.folder(config) / "trainer" / "checkpoint-5").exists()
+
+
+@pytest.mark.parametrize("missing", ["text", "label"])
+def test_own_data_needs_its_columns(missing: str) -> None:
+    columns = {"text": "review", "label": "stars"} | {missing: ""}
+    with pytest.raises(fm.InputError, match=f"without --{missing}"):
+        runs.task_of(fm.TrainConfig(data="reviews.csv", **columns))
+
+
+def test_outside_a_checkout_there_is_no_commit(monkeypatch) -> None:
+    monkeypatch.setattr(store, "__file__", str(Path("/nowhere/store.py")))
+    assert store.environment()["commit"] is None
