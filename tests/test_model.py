@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 import transformers
@@ -184,3 +186,42 @@ def test_protein_sequences_are_tokenized_by_letters(tmp_path) -> None:
     assert clf.encode(["LAG"], ["VS"]).content.tolist() == [
         [False, True, True, True, False, True, True, False]
     ]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_features_are_the_maximum_over_a_texts_own_tokens(architecture: str) -> None:
+    """Padding has no say."""
+    clf = fm.Classifier(tiny(architecture), mask_id=4)
+    together = clf.features(fm.Batch.from_ids(ROWS, special_ids=(0, 1, 2), pad_id=1))
+    alone = [clf.features(fm.Batch.from_ids([row], special_ids=(0, 1, 2), pad_id=1)) for row in ROWS]
+    assert together.shape == (3, 3, 16)
+    torch.testing.assert_close(together, torch.cat(alone), rtol=0, atol=1e-10)
+
+
+def test_features_of_a_post_norm_encoder_are_its_hidden_states() -> None:
+    clf = fm.Classifier(tiny("roberta"), mask_id=4)
+    batch = fm.Batch.from_ids(ROWS[:1], special_ids=(0, 1, 2), pad_id=1)
+    states = clf.model(**batch.inputs, output_hidden_states=True).hidden_states
+    torch.testing.assert_close(
+        clf.features(batch)[0], torch.stack([state[0].amax(dim=0) for state in states])
+    )
+
+
+def test_features_of_a_pre_norm_encoder_are_what_its_normalizations_put_out() -> None:
+    clf = fm.Classifier(tiny("modernbert"), mask_id=4)
+    batch = fm.Batch.from_ids(ROWS[:1], special_ids=(0, 1, 2), pad_id=1)
+    encoder = clf.model.model
+    states = clf.model(**batch.inputs, output_hidden_states=True).hidden_states
+    # the embeddings come normalized, the first layer by the second, the last by the final norm
+    normalized = [states[0], encoder.layers[1].attn_norm(states[1]), states[2]]
+    torch.testing.assert_close(clf.features(batch)[0], torch.stack([s[0].amax(dim=0) for s in normalized]))
+
+
+def test_features_in_several_threads_are_the_same() -> None:
+    clf = fm.Classifier(tiny("modernbert"), mask_id=4)
+    batches = [fm.Batch.from_ids([row] * 3, special_ids=(0, 1, 2), pad_id=1) for row in ROWS] * 8
+    expected = [clf.features(batch) for batch in batches]
+    with ThreadPoolExecutor(4) as threads:
+        assert all(
+            torch.equal(a, b) for a, b in zip(threads.map(clf.features, batches), expected, strict=True)
+        )

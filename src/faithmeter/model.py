@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +80,71 @@ class Classifier:
         del inputs["input_ids"]
         logits: Tensor = self.model(inputs_embeds=embeddings, **inputs).logits
         return logits
+
+    def features(self, batch: Batch) -> Tensor:
+        """[B, L, H]: what MaSF looks at, see `states`."""
+        return self.states(batch)[1]
+
+    def states(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Logits [B, C] and the maximum over tokens of every layer's normalized hidden state, [B, L, H].
+
+        The embeddings are the first layer. A state that is not the output of a normalization itself, as in
+        pre-norm encoders, is taken as the next normalization puts it out.
+        """
+        batch = batch.to(self.device)
+        with self._norms.noted() as noted:
+            output = self.model(**batch.inputs, output_hidden_states=True)
+        attended = batch.attention_mask.bool().unsqueeze(2)  # [B, T, 1]
+        layers = [noted.normalized(state) for state in output.hidden_states]  # [B, T, H] each
+        features = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
+        return output.logits, torch.stack(features, dim=1)
+
+    @cached_property
+    def _norms(self) -> _NormalizationHooks:
+        return _NormalizationHooks(self.model)
+
+
+class _NormalizationHooks:
+    """Watches every normalization layer of a model; threads that use the model do not see each other."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._here = threading.local()
+        for module in model.modules():
+            if "norm" in type(module).__name__.lower():
+                module.register_forward_hook(self._note)
+
+    @contextmanager
+    def noted(self) -> Iterator[_Normalizations]:
+        self._here.noted = _Normalizations()
+        try:
+            yield self._here.noted
+        finally:
+            self._here.noted = None
+
+    def _note(self, module: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        noted = getattr(self._here, "noted", None)
+        if noted is not None:
+            noted.add(inputs[0], output)
+
+
+class _Normalizations:
+    """What went in and out of normalization layers in one forward pass, by address.
+
+    Holding on to the tensors keeps an address from being used twice.
+    """
+
+    def __init__(self) -> None:
+        self._by_input: dict[int, tuple[Tensor, Tensor]] = {}
+        self._by_output: dict[int, Tensor] = {}
+
+    def add(self, before: Tensor, after: Tensor) -> None:
+        self._by_input.setdefault(before.data_ptr(), (before, after))
+        self._by_output[after.data_ptr()] = after
+
+    def normalized(self, state: Tensor) -> Tensor:
+        if state.data_ptr() in self._by_output:
+            return state
+        return self._by_input.get(state.data_ptr(), (state, state))[1]
 
 
 def load(path: str | Path, *, dtype: torch.dtype = torch.float32, **options: Any) -> Classifier:

@@ -20,10 +20,8 @@ def task_of(config: TrainConfig) -> Task:
     if not config.data:
         return task(config.task, config.data_dir or None)
     if not (config.text and config.label):
-        raise InputError(
-            f"--data {config.data} came without {'--text' if not config.text else '--label'}; expected the names of "
-            "the columns with the text and the label"
-        )
+        missing = "--label" if config.text else "--text"
+        raise InputError(f"--data {config.data} came without {missing}, the name of that column")
     columns = {"text": config.text, "label": config.label, "pair": config.pair or None}
     return own_task(config.data, **columns, valid=config.valid or None, test=config.test or None)
 
@@ -36,7 +34,7 @@ def train(
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
-    """The record of a fine-tuning; the checkpoint lies beside it. A run that is in the store is not run again."""
+    """The record of a fine-tuning; the checkpoint lies beside it. A finished run is not run again."""
     folder = store.folder(config)
     if restart:
         shutil.rmtree(folder, ignore_errors=True)
@@ -44,7 +42,9 @@ def train(
         return record
     unfinished = folder / "trainer"
     if unfinished.exists() and not resume:
-        raise InputError(f"{folder} holds an unfinished run; add --resume to go on or --restart to begin anew")
+        raise InputError(
+            f"{folder} holds an unfinished run; add --resume to go on or --restart to begin anew"
+        )
     from .finetuning import finetune
 
     result = finetune(config, task_of(config), folder, resume=resume, callbacks=callbacks)

@@ -12,7 +12,7 @@ from .screen import console
 
 app = typer.Typer(
     name="faithmeter",
-    help="Turn a masked language model into a text classifier whose explanations can be measured for faithfulness.",
+    help="Masked language models as text classifiers whose explanations can be measured for faithfulness.",
     epilog="Begin with: faithmeter demo",
     no_args_is_help=True,
     add_completion=False,
@@ -25,7 +25,7 @@ for name, verb in VERBS.items():
 
 
 def main() -> None:
-    """Exit codes: 0 done, 1 a requirement not met or a fault of ours, 2 a mistake in what was given, 130 Ctrl-C."""
+    """Exit codes: 0 done, 1 not as required or our fault, 2 a mistake in what was given, 130 Ctrl-C."""
     try:
         app()
     except InputError as error:

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from ..config import TrainConfig
-from .screen import console, output, print_json
-from .train import Json, Store, run, summary
+from .screen import Json, Store, console, output, print_json
+from .train import run, summary
 
 RECIPE = TrainConfig(task="bAbI-1", model="embedded", epochs=4, batch_size=32, learning_rate=1e-3)
 """A model this small needs a higher learning rate than the paper's, and then fewer epochs."""
@@ -25,14 +25,16 @@ def demo(
 
     Needs no downloads. Example: faithmeter demo --seed 1
     """
-    console.print("bAbI-1: where is an actor, after 2 to 10 statements? Half of every mini-batch is masked, then none.")
+    console.print(
+        "bAbI-1: where is an actor, after 2 to 10 statements? Half of every mini-batch is masked, then none."
+    )
     records = [run(replace(RECIPE, seed=seed, strategy=s), store, resume=True) for s in ("half", "none")]
     if as_json:
         print_json(records)
         return
     output.print(summary(records))
     output.print(
-        "Masked fine-tuning keeps the unmasked performance and falls to the class majority as the story disappears: "
-        "masked stories are normal inputs to it. The plain model was never told what a mask means.",
+        "Masked fine-tuning keeps the unmasked performance and falls to the class majority as the story "
+        "disappears: masked stories are normal inputs to it. The plain model never saw a mask.",
         soft_wrap=True,
     )

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
+
+Store = Annotated[Path, typer.Option("--output", "-o", help="folder for the runs")]
+Json = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
 
 console = Console(stderr=True)
 output = Console()
@@ -47,7 +59,9 @@ def training_bar(progress: Progress, title: str) -> TrainerCallback:
             note = "validating" if control.should_evaluate else None
             progress.update(self.bar, completed=state.global_step, **({"note": note} if note else {}))
 
-        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **_: Any) -> None:
+        def on_evaluate(
+            self, args: Any, state: Any, control: Any, metrics: dict[str, float], **_: Any
+        ) -> None:
             note = f"epoch {round(state.epoch)}: validation {metrics['eval_selection']:.3f}"
             progress.update(self.bar, note=note)
 

@@ -10,10 +10,7 @@ from rich.table import Table
 
 from ..config import TrainConfig
 from .options import configured
-from .screen import bars, console, output, print_json, quiet, training_bar
-
-Store = Annotated[Path, typer.Option("--output", "-o", help="folder for the runs")]
-Json = Annotated[bool, typer.Option("--json", help="print the record as JSON on standard output")]
+from .screen import Json, Store, bars, console, output, print_json, quiet, training_bar
 
 
 @configured(TrainConfig)
