@@ -2,8 +2,9 @@
 
 The way of the data is the list of modules:
 
-    tasks → tokens → masks → model → evaluator → metrics → collator, sweep, finetuning → methods → erasure
-    → curves, pvalues, indist → bootstrap → store, runs → cli
+    config, store, metrics → tasks → tokens → masks → model → evaluator → collator, sweep, finetuning
+    → methods → erasure → curves, pvalues, indist, bootstrap → explanation, measurement, onetext
+    → runs → cli
 
 Importing this package imports nothing heavy; a name brings its module when it is first used.
 """
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from .evaluator import Evaluator
     from .explanation import Explanation, explain_text
     from .indist import MaSF
+    from .measurement import Measurement, fit_tests, measure
     from .methods import explain, method
     from .model import Classifier, load
+    from .onetext import TextMeasurement, measure_text
     from .pvalues import simes
     from .runs import train
     from .store import RunStore
@@ -42,15 +45,20 @@ _HOME = {
     "InputError": "errors",
     "MaSF": "indist",
     "MaskingCollator": "collator",
+    "Measurement": "measurement",
     "RunStore": "store",
     "Task": "tasks",
+    "TextMeasurement": "onetext",
     "TrainConfig": "config",
     "acu": "curves",
     "bootstrap_interval": "bootstrap",
     "erase": "erasure",
     "explain": "methods",
     "explain_text": "explanation",
+    "fit_tests": "measurement",
     "load": "model",
+    "measure": "measurement",
+    "measure_text": "onetext",
     "method": "methods",
     "own_task": "tasks",
     "racu": "curves",
@@ -68,15 +76,20 @@ __all__ = [
     "InputError",
     "MaSF",
     "MaskingCollator",
+    "Measurement",
     "RunStore",
     "Task",
+    "TextMeasurement",
     "TrainConfig",
     "acu",
     "bootstrap_interval",
     "erase",
     "explain",
     "explain_text",
+    "fit_tests",
     "load",
+    "measure",
+    "measure_text",
     "method",
     "own_task",
     "racu",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from .errors import InputError, unknown
@@ -136,3 +136,28 @@ class TrainConfig(Config):
     @property
     def title(self) -> str:
         return f"{self.data or self.task}-{self.strategy}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class MeasureConfig(Config):
+    """A measurement of methods on the test split of one checkpoint's task."""
+
+    kind: ClassVar[str] = "measure"
+
+    checkpoint: str = opt("", "fingerprint of the model's weights")
+    task: str = opt("", "name of a task or a task file; default: what the checkpoint was trained on")
+    methods: str = opt("", "names of methods with their options, separated by blanks; default: all ten")
+    seed: int = opt(0, "random orders are drawn from it", least=0)
+    limit: int = opt(0, "measure only the first texts of the test split; 0 measures all", least=0)
+    step: int = opt(10, "percents erased at a time", least=1)
+    strategy: str = opt("", "how the texts that the check is fitted on are masked; default: as in training")
+    scope: str = opt("", "which of their columns; default: as in training")
+
+    @property
+    def title(self) -> str:
+        return self.task
+
+    @property
+    def chunks(self) -> str:
+        """Names what finished chunks have in common: any methods, any number of texts."""
+        return replace(self, methods="", limit=0).digest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,15 @@ class Classifier:
         """Names of the classes in index order."""
         names = self.model.config.id2label
         return tuple(str(names[i]) for i in range(self.model.config.num_labels))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the weights: the same model, the same fingerprint, wherever it lies."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()[:16]
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Batch:
         """Tokenize texts, and `pairs`, their context column, into one padded batch."""

@@ -7,13 +7,17 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .config import Config
 from .errors import InputError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 RECORD = "record.json"
 PACKAGES = (
@@ -72,18 +76,27 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Atomically: a reader sees the old file or the new one, and a full disk leaves the old one."""
+    with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1, ensure_ascii=False)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_parquet(path: Path, frame: DataFrame) -> None:
+    with atomic(path) as temporary:
+        frame.to_parquet(temporary, index=False)
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """A path to write to, which then becomes `path`: a full disk or a kill leaves the old file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(value, file, indent=1, ensure_ascii=False)
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
         os.replace(temporary, path)
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
 
 
 def environment() -> dict[str, Any]:

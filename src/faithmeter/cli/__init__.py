@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import typer
 
 from ..errors import InputError
-from . import demo, explain, listing, train
+from . import demo, explain, listing, measure, train
 from .screen import console
 
 app = typer.Typer(
@@ -19,7 +20,14 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-VERBS = {"demo": demo.demo, "train": train.train, "explain": explain.explain, "list": listing.listing}
+VERBS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
+    "train": train.train,
+    "explain": explain.explain,
+    "measure": measure.measure,
+    "check": measure.check,
+    "list": listing.listing,
+}
 for name, verb in VERBS.items():
     app.command(name)(verb)
 

@@ -1,0 +1,181 @@
+"""`faithmeter list`: what there is: tasks, methods, runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from ..errors import InputError, unknown
+from .screen import Json, Store, output, print_json
+
+if TYPE_CHECKING:
+    from ..tasks.overview import Detail
+
+Shown = tuple[Any, list[Any]]
+"""Plain values for JSON, and what to print."""
+
+
+def listing(
+    what: Annotated[str, typer.Argument(help="tasks, methods or runs")],
+    name: Annotated[
+        str | None, typer.Argument(help="one task to describe in detail, or a .toml task file")
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
+    store: Store = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """List the tasks, one task in detail, the methods, or the runs in a folder.
+
+    Example: faithmeter list tasks SST2 --data-dir ~/data
+    """
+    shown: dict[str, Callable[[], Shown]] = {
+        "tasks": partial(tasks, data_dir),
+        "methods": methods,
+        "runs": partial(runs, store),
+    }
+    if what not in shown:
+        raise unknown("list", what, shown)
+    if name is not None and what != "tasks":
+        raise InputError(f"'list {what}' takes no name, but got {name!r}")
+    value, tables = one_task(name, data_dir) if name is not None else shown[what]()
+    if as_json:
+        print_json(value)
+    else:
+        for table in tables:
+            output.print(table)
+
+
+def tasks(data_dir: Path | None) -> Shown:
+    from ..tasks.overview import overview
+
+    lines = overview(data_dir)
+    table = Table(title="tasks: published sizes, and where the rows would come from")
+    for heading in ("task", "train", "validation", "test"):
+        table.add_column(heading, justify="left" if heading == "task" else "right")
+    for heading in ("metric", "majority", "source", "here"):
+        table.add_column(heading)
+    for line in lines:
+        sizes = [f"{line.sizes[split]:,}" for split in ("train", "validation", "test")]
+        place = f"{line.source.kind}: {line.source.place}" if line.source.place else line.source.kind
+        here = "yes" if line.source.available else "no"
+        table.add_row(line.task.name, *sizes, line.task.metric, f"{line.majority:.3f}", escape(place), here)
+    values = [
+        {
+            "task": line.task.name,
+            "sizes": line.sizes,
+            "metric": line.task.metric,
+            "majority": line.majority,
+            "source": asdict(line.source),
+        }
+        for line in lines
+    ]
+    return values, [table]
+
+
+def one_task(name: str, data_dir: Path | None) -> Shown:
+    from ..tasks import task
+    from ..tasks.overview import detail
+
+    found = detail(task(name, data_dir))
+    return description(found), described(found)
+
+
+def description(found: Detail) -> dict[str, Any]:
+    """A task in plain values."""
+    from ..tasks.overview import QUANTILES
+
+    return {
+        "task": found.task.name,
+        "source": asdict(found.source),
+        "as_published": found.as_published,
+        "class_counts": {
+            s: dict(zip(found.task.labels, c, strict=True)) for s, c in found.class_counts.items()
+        },
+        "majority": found.majority,
+        "words": {column: dict(zip(QUANTILES, q, strict=True)) for column, q in found.lengths.items()},
+        "examples": found.examples,
+        "digests": found.digests,
+    }
+
+
+def described(found: Detail) -> list[Any]:
+    """What was understood of a task, to print."""
+    from ..tasks.overview import QUANTILES
+
+    task = found.task
+    columns = f"text = {task.explained} (explained)" + (f", context = {task.context}" if task.context else "")
+    lines = [
+        f"[bold]{escape(task.name)}[/] from {escape(f'{found.source.kind}: {found.source.place}')}",
+        escape(f"{columns}, label = {task.label}; {task.metric} chooses the checkpoint"),
+        "these are the published splits" if found.as_published else "",
+        escape(found.source.note),
+    ]
+    counts = Table(title="rows by label")
+    counts.add_column("label")
+    for split in found.class_counts:
+        counts.add_column(split, justify="right")
+    for number, label in enumerate(task.labels):
+        counts.add_row(escape(label), *(f"{c[number]:,}" for c in found.class_counts.values()))
+    counts.add_section()
+    counts.add_row("all", *(f"{sum(c):,}" for c in found.class_counts.values()))
+    lengths = Table(title="words")
+    lengths.add_column("column")
+    for percent in QUANTILES:
+        lengths.add_column(f"{percent} %", justify="right")
+    for column, quantiles in found.lengths.items():
+        lengths.add_row(column, *map(str, quantiles))
+    examples = Table(title="the first rows", show_header=False, show_lines=True)
+    for example in found.examples:
+        texts = [f"{name}: {value:.300}" for name, value in example.items() if name != "label"]
+        examples.add_row(escape(example["label"]), escape("\n".join(texts)))
+    baseline = ", ".join(f"{name} {value:.3f}" for name, value in found.majority.items())
+    return [line for line in lines if line] + [
+        counts,
+        f"class majority on test: {baseline}",
+        lengths,
+        examples,
+    ]
+
+
+def methods() -> Shown:
+    from ..methods import METHODS
+
+    table = Table(title="methods; options go in brackets: beam(width=20)")
+    values = []
+    for heading in ("method", "options and defaults", "what it is"):
+        table.add_column(heading)
+    for name, method in METHODS.items():
+        parameters = inspect.signature(method.function).parameters.values()
+        options = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        summary = (inspect.getdoc(method.function) or "").split("\n")[0]
+        values.append({"method": name, "options": options, "summary": summary})
+        table.add_row(name, escape(", ".join(f"{k}={v}" for k, v in options.items())), escape(summary))
+    return values, [table]
+
+
+def runs(root: Path) -> Shown:
+    from ..store import RunStore
+
+    table = Table(title=f"runs in {root}")
+    values = []
+    for heading in ("run", "task", "model", "strategy", "seed", "finished"):
+        table.add_column(heading)
+    for folder, record in RunStore(root).records():
+        values.append({"folder": str(folder), **record})
+        config = record["config"]
+        shown = (
+            folder.name,
+            config.get("data") or config.get("task"),
+            config.get("model"),
+            config.get("strategy"),
+        )
+        table.add_row(*(escape(str(v or "")) for v in shown), str(config.get("seed", "")), record["finished"])
+    return values, [table]

@@ -27,7 +27,8 @@ def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:
             return function(config(**values), **arguments)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        parameters = [_parameter(option, hints[option.name]) for option in config.options()] + own
+        parameters = [_parameter(option, hints[option.name]) for option in config.options()]
+        parameters += [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in own]
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         verb.__annotations__ = {p.name: p.annotation for p in parameters}
         verb.__name__, verb.__doc__ = function.__name__, function.__doc__
@@ -40,7 +41,9 @@ def _parameter(option: Field[Any], hint: Any) -> inspect.Parameter:
     text, choices = option.metadata["help"], option.metadata["choices"]
     text = f"{text} ({', '.join(choices)})" if choices else text
     flag = "--" + option.name.replace("_", "-")
-    annotated = Annotated[hint, typer.Option(flag, help=text, show_default=option.default not in ("", False))]
+    annotated = Annotated[
+        hint, typer.Option(flag, help=text, show_default=option.default != "" and option.default is not False)
+    ]
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotated
     )

@@ -56,8 +56,9 @@ def training_bar(progress: Progress, title: str) -> TrainerCallback:
             self.bar = progress.add_task(title, total=state.max_steps, completed=state.global_step, note="")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            note = "validating" if control.should_evaluate else None
-            progress.update(self.bar, completed=state.global_step, **({"note": note} if note else {}))
+            progress.update(self.bar, completed=state.global_step)
+            if control.should_evaluate:
+                progress.update(self.bar, note="validating")
 
         def on_evaluate(
             self, args: Any, state: Any, control: Any, metrics: dict[str, float], **_: Any
