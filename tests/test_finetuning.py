@@ -90,6 +90,8 @@ def test_the_record_tells_the_story_of_a_run(config: fm.TrainConfig, tmp_path) -
         assert set(epoch["validation"][0]) == {"masking", "accuracy", "macro_f1", "loss"}
     best = max(epoch["selection"] for epoch in result["epochs"])
     assert result["epochs"][result["best_epoch"] - 1]["selection"] == best
+    assert result["source"]["kind"] == "own"
+    assert set(result["splits"]) == {"train", "validation", "test"}
     assert result["rows"] == {"train": 48, "validation": 6, "test": 6}
     assert set(result["seconds"]) == {"load", "tokenize", "train", "test", "save"}
     assert result["truncated"] == {"train": 0.0, "validation": 0.0, "test": 0.0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datasets
 import pytest
 import torch
 from datasets import Dataset
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import faithmeter as fm
+from faithmeter import tokens
 from faithmeter.tokens import encode, tokenize
 from test_model import bert_tokenizer, tiny, word_tokenizer
 
@@ -91,3 +93,23 @@ def test_padding_does_not_touch_the_rows() -> None:
     for row, ids, attended in zip(rows, batch.input_ids, batch.attention_mask, strict=True):
         assert ids[attended.bool()].tolist() == row
         assert torch.equal(ids[~attended.bool()], torch.full((22 - len(row),), 1))
+
+
+def test_tokens_are_kept_for_the_same_rows_and_made_again_for_others(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    made = []
+
+    def counted(*arguments: object, **options: object) -> object:
+        made.append(arguments)
+        return encode(*arguments, **options)
+
+    monkeypatch.setattr(tokens, "encode", counted)
+    split = Dataset.from_dict({"text": ["a b", "c"], "label": [1, 0]})
+    tokenizer = word_tokenizer()
+    first = tokenize(split, tokenizer, max_length=64)
+    again = tokenize(split, tokenizer, max_length=64)  # the tokenizer now carries a truncation setting
+    assert again[:] == first[:]
+    assert len(made) == 1
+    tokenize(split, tokenizer, max_length=3)
+    tokenize(Dataset.from_dict({"text": ["a b", "d"], "label": [1, 0]}), tokenizer, max_length=64)
+    assert len(made) == 3

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .metrics import majority
 from .model import find_max_length, load_tokenizer, resolve
 from .sweep import CONDITIONS, UNIFORM, Condition, Sweep
 from .tasks import Task
+from .tasks.splits import digest
 from .tokens import tokenize
 
 SELECTION: dict[str, list[Condition]] = {"both": [0, UNIFORM], "masked": [UNIFORM], "unmasked": [0]}
@@ -75,6 +77,8 @@ def finetune(
             name: majority(task.metrics, rows["train"]["labels"], rows[name]["labels"], len(task.labels))
             for name in ("validation", "test")
         },
+        "source": asdict(task.source),
+        "splits": {name: digest(split) for name, split in splits.items()},
         "rows": {name: len(split) for name, split in rows.items()},
         "truncated": {name: float(np.mean(split["truncated"])) for name, split in rows.items()},
         "precision": _precision(config.precision),

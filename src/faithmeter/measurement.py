@@ -139,6 +139,7 @@ def measure(
     frames = []
     split = task.load()["test"]
     count = min(limit or len(split), len(split))
+    _require_classes(split["label"][:count], task)
     for batch, labels in chunks(clf, split, count):
         evaluator = Evaluator(clf)  # the methods share its memory; the next chunk begins anew
         for name, method in named.items():
@@ -157,7 +158,6 @@ def measure(
             if progress is not None:
                 progress(name, len(batch), count)
     frame = pd.concat(frames, ignore_index=True)
-    _require_classes(frame["label"], task)
     floors = {name: test.smallest_p() for name, test in (tests or {}).items()}
     return Measurement(frame, len(task.labels), task.metric, evaluations, seconds, floors)
 
@@ -271,11 +271,11 @@ def _seeded(method: Method, seed: int) -> Method:
     return replace(method, options={"seed": seed})
 
 
-def _require_classes(labels: Any, task: Task) -> None:
+def _require_classes(labels: Sequence[int], task: Task) -> None:
     if len(set(labels)) < 2:
         raise InputError(
-            f"all {len(labels)} texts of {task.name} that were measured have the label "
-            f"{task.labels[int(labels.iloc[0])]!r}; expected at least two classes: take more texts"
+            f"all {len(labels)} texts of {task.name} to be measured have the label "
+            f"{task.labels[labels[0]]!r}; expected at least two classes: take more texts"
         )
 
 

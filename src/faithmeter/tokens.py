@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from .errors import InputError
+from .tasks.splits import digest
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -98,16 +102,37 @@ def encode(
 
 
 def tokenize(split: Dataset, tokenizer: Any, *, max_length: int) -> Dataset:
-    """The rows of a split for fine-tuning: what `encode` gives, plus `labels` and `index`, the row number."""
+    """The rows of a split for fine-tuning: what `encode` gives, plus `labels` and `index`, the row number.
+
+    Kept in the cache of `datasets`, so the same rows are tokenized once for each tokenizer and length.
+    """
 
     def columns(rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
         encoded = encode(tokenizer, rows["text"], rows.get("context"), max_length=max_length)
         return {**encoded, "labels": rows["label"], "index": numbers}
 
     tokenized: Dataset = split.map(
-        columns, batched=True, with_indices=True, remove_columns=split.column_names
+        columns,
+        batched=True,
+        with_indices=True,
+        remove_columns=split.column_names,
+        cache_file_name=_cache_file(split, tokenizer, max_length),
     )
     return tokenized
+
+
+def _cache_file(split: Dataset, tokenizer: Any, max_length: int) -> str | None:
+    """Named after all that the tokens depend on; a tokenizer in Python cannot be told by its contents."""
+    if not tokenizer.is_fast:
+        return None
+    import datasets
+
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    state |= {"truncation": None, "padding": None}  # set by the last call, not part of what it is
+    key = json.dumps([digest(split), state, tokenizer.model_input_names, max_length], sort_keys=True)
+    folder = Path(datasets.config.HF_DATASETS_CACHE) / "faithmeter"
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder / f"tokens-{hashlib.sha256(key.encode()).hexdigest()[:32]}.arrow")
 
 
 def _encode_fast(

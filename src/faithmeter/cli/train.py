@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from ..config import TrainConfig
+from .listing import described
 from .options import configured
 from .screen import Json, Store, bars, console, output, print_json, quiet, training_bar
 
@@ -25,6 +26,12 @@ def train(
 
     Example: faithmeter train --task bAbI-1 --epochs 3 --learning-rate 1e-3
     """
+    if config.data and not as_json:
+        from ..runs import task_of
+        from ..tasks.overview import detail
+
+        for part in described(detail(task_of(config))):
+            output.print(part)
     record = run(config, store, resume=resume, restart=restart)
     if as_json:
         print_json(record)

@@ -1,0 +1,273 @@
+"""Explanation: what the words and tokens of one text add to a class, by several methods, and its looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from .errors import InputError, unknown
+from .evaluator import Evaluator, Model
+from .methods import Method, explain, parse
+from .tokens import encode
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FOR, AGAINST = (214, 69, 65), (58, 110, 195)
+"""Red and blue, as RGB."""
+FAINT = 0.1
+"""Scores below this share of a text's strongest one stay uncolored."""
+TOP = 3
+"""Words whose scores are spelled out, for those who see no colors."""
+
+Span = tuple[int, int]
+Part = tuple[str, float, float]
+"""A piece of text, its score, and its share of the strongest score: 0 for what lies between the words."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A word or a token of the explained text, and its score by each method."""
+
+    text: str
+    start: int
+    end: int
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The scores of one text for the class `label`. It shows itself in a notebook and in a rich console.
+
+    A word is what the tokenizer splits into tokens; its score is that of its strongest token, sign included.
+    """
+
+    text: str
+    pair: str | None
+    truncated: bool
+    label: str
+    probabilities: Mapping[str, float]
+    methods: tuple[str, ...]
+    tokens: tuple[Unit, ...]
+    words: tuple[Unit, ...]
+
+    @property
+    def prediction(self) -> str:
+        return max(self.probabilities, key=self.probabilities.__getitem__)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        shown = {"text": self.text, "pair": self.pair, "truncated": self.truncated, "label": self.label}
+        units = {"words": self.words, "tokens": self.tokens}
+        return {
+            **shown,
+            "prediction": self.prediction,
+            "probabilities": dict(self.probabilities),
+            "methods": list(self.methods),
+            **{name: [{**vars(unit), "scores": dict(unit.scores)} for unit in units[name]] for name in units},
+        }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            f"<tr><th style='text-align:left;padding-right:1em'>{escape(method)}</th>"
+            f"<td style='color:gray;padding-right:1em'>{kind}</td><td>{_html(parts)}</td></tr>"
+            for method, kind, parts in self._lines()
+        ]
+        legend = " ".join(
+            f"<span style='{_css(sign)}'>{escape(text)}</span>" for text, sign in self._legend()
+        )
+        facts = "".join(f"<div>{escape(fact)}</div>" for fact in self._facts())
+        return (
+            f"<div style='font-family:sans-serif;line-height:1.7'>{facts}<table>{''.join(rows)}</table>"
+            f"<div style='font-size:smaller'>{legend}</div></div>"
+        )
+
+    def __rich__(self) -> RenderableType:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        for method, kind, parts in self._lines():
+            table.add_row(Text(method, "bold"), Text(kind, "dim"), Text.assemble(*map(_terminal, parts)))
+        legend = Text(" ").join(Text(text, _terminal_style(sign)) for text, sign in self._legend())
+        return Group(*map(Text, self._facts()), table, legend)
+
+    def _facts(self) -> list[str]:
+        chances = ", ".join(f"{name} {p:.1%}" for name, p in self.probabilities.items())
+        facts = [f"prediction {self.prediction} ({chances})"]
+        if self.pair is not None:
+            facts.append(f"context: {self.pair}")
+        if self.truncated:
+            facts.append("the text is longer than the model can read: its end was left out")
+        return facts
+
+    def _legend(self) -> list[tuple[str, float]]:
+        return [(f" for {self.label} ", 1.0), (f" against {self.label} ", -1.0), ("darker = stronger", 0.0)]
+
+    def _lines(self) -> Iterator[tuple[str, str, list[Part]]]:
+        """(method, what is shown, parts): tokens only where they are not the words themselves."""
+        for method in self.methods:
+            yield method, "words", list(_parts(self.words, method, self.text))
+            if len(self.tokens) != len(self.words):
+                yield "", "tokens", list(_parts(self.tokens, method, None))
+            strongest = sorted(self.words, key=lambda word: -abs(word.scores[method]))[:TOP]
+            spelled = ", ".join(f"{word.text} {word.scores[method]:+.3g}" for word in strongest)
+            yield "", "strongest", [(spelled, 0.0, 0.0)]
+
+
+def explain_text(
+    clf: Model,
+    text: str,
+    *,
+    pair: str | None = None,
+    methods: Sequence[str | Method] = ("loo-sign",),
+    label: str | int | None = None,
+) -> Explanation:
+    """Why the model gives `text` this label; without a label, why it predicts what it predicts."""
+    pairs = None if pair is None else [pair]
+    return explain_texts(clf, [text], pairs=pairs, methods=methods, labels=[label])[0]
+
+
+def explain_texts(
+    clf: Model,
+    texts: Sequence[str],
+    *,
+    pairs: Sequence[str] | None = None,
+    methods: Sequence[str | Method] = ("loo-sign",),
+    labels: Sequence[str | int | None] | None = None,
+) -> list[Explanation]:
+    """An explanation of each text. A label is a class's name or number; None means the predicted class."""
+    clf = Evaluator.of(clf)
+    labels = [None] * len(texts) if labels is None else labels
+    if len(labels) != len(texts):
+        raise InputError(f"{len(texts)} texts with {len(labels)} labels; expected one label for each text")
+    batch = clf.encode(texts, pairs)
+    probabilities = clf.logits(batch).softmax(dim=1)  # [B, C]
+    predicted = probabilities.argmax(dim=1).tolist()
+    classes = [
+        guess if label is None else class_number(clf.labels, label)
+        for guess, label in zip(predicted, labels, strict=True)
+    ]
+    scores = {str(parse(method)): explain(clf, batch, classes, method) for method in methods}
+    truncated = encode(clf.tokenizer, texts, pairs, max_length=clf.max_length)["truncated"]
+    explanations = []
+    for row, text in enumerate(texts):
+        pair = None if pairs is None else pairs[row]
+        positions = batch.explained[row].nonzero()[:, 0].tolist()
+        text, spans, words = _spans(clf, text, pair, positions, batch.input_ids[row].tolist())
+        tokens = [
+            _unit(text, *span, {method: scores[method][row, position].item() for method in scores})
+            for span, position in zip(spans, positions, strict=True)
+        ]
+        explanations.append(
+            Explanation(
+                text=text,
+                pair=pair,
+                truncated=truncated[row],
+                label=clf.labels[classes[row]],
+                probabilities=dict(zip(clf.labels, probabilities[row].tolist(), strict=True)),
+                methods=tuple(scores),
+                tokens=tuple(tokens),
+                words=tuple(_merged(text, tokens, words)),
+            )
+        )
+    return explanations
+
+
+def page(explanations: Iterable[Explanation], *, title: str = "Explanations") -> str:
+    """A self-contained HTML page of explanations."""
+    body = "<hr>".join(explanation._repr_html_() for explanation in explanations)
+    head = f"<meta charset='utf-8'><title>{escape(title)}</title>"
+    return f"<!doctype html><html lang='en'><head>{head}</head><body>{body}</body></html>\n"
+
+
+def class_number(classes: Sequence[str], label: str | int) -> int:
+    """The number of a class given by its name or its number."""
+    if label in classes:
+        return classes.index(str(label))
+    if str(label).isdecimal() and int(label) < len(classes):
+        return int(label)
+    raise unknown("label", str(label), classes)
+
+
+def _spans(
+    clf: Evaluator, text: str, pair: str | None, positions: Sequence[int], ids: Sequence[int]
+) -> tuple[str, list[Span], list[int]]:
+    """The text, where in it each explained token stands, and the number of the word that it belongs to.
+
+    A tokenizer that does not know (those in Python) leaves the tokens' own texts, in a row.
+    """
+    if not clf.tokenizer.is_fast:
+        pieces = [clf.tokenizer.decode([ids[position]]).strip() for position in positions]
+        ends = [sum(len(piece) + 1 for piece in pieces[: i + 1]) - 1 for i in range(len(pieces))]
+        spans = [(end - len(piece), end) for piece, end in zip(pieces, ends, strict=True)]
+        return " ".join(pieces), spans, list(range(len(pieces)))
+    options = {"truncation": True, "max_length": clf.max_length, "return_offsets_mapping": True}
+    encoded = clf.tokenizer(text, pair, **options)
+    spans = [_trimmed(text, *encoded["offset_mapping"][position]) for position in positions]
+    words = encoded.word_ids()  # None for a special token that was typed as text: a word of its own
+    return text, spans, [-1 - p if words[p] is None else words[p] for p in positions]
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    """The span without the blanks that some tokenizers count to a token."""
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    return start, start + len(piece.strip())
+
+
+def _unit(text: str, start: int, end: int, scores: Mapping[str, float]) -> Unit:
+    return Unit(text[start:end] or "␣", start, end, scores)  # a token may be a blank
+
+
+def _merged(text: str, tokens: Sequence[Unit], words: Sequence[int]) -> Iterator[Unit]:
+    """Words out of tokens: neighbors with the same word number."""
+    groups: list[list[Unit]] = []
+    for i, token in enumerate(tokens):
+        if i and words[i] == words[i - 1]:
+            groups[-1].append(token)
+        else:
+            groups.append([token])
+    for group in groups:
+        start, end = min(token.start for token in group), max(token.end for token in group)
+        scores = {m: max((token.scores[m] for token in group), key=abs) for m in group[0].scores}
+        yield _unit(text, start, end, scores)
+
+
+def _parts(units: Sequence[Unit], method: str, text: str | None) -> Iterator[Part]:
+    """Units in a row: a blank between them where the text has one, or, without a text, everywhere."""
+    strongest = max(abs(unit.scores[method]) for unit in units) or 1.0
+    before = 0
+    for number, unit in enumerate(units):
+        blank = number > 0 if text is None else bool(text[before : unit.start])
+        yield " " * blank, 0.0, 0.0
+        yield unit.text, unit.scores[method], unit.scores[method] / strongest
+        before = unit.end
+
+
+def _html(parts: Iterable[Part]) -> str:
+    return "".join(
+        f"<span style='{_css(share)}' title='{score:.4g}'>{escape(text)}</span>" if share else escape(text)
+        for text, score, share in parts
+    )
+
+
+def _css(share: float) -> str:
+    red, green, blue = FOR if share > 0 else AGAINST
+    return f"background:rgba({red},{green},{blue},{abs(share):.2f});border-radius:3px" if share else ""
+
+
+def _terminal(part: Part) -> tuple[str, str]:
+    return part[0], _terminal_style(part[2])
+
+
+def _terminal_style(share: float) -> str:
+    """Black on the color, which is paler the weaker the score is, but never so pale that its sign is lost."""
+    if abs(share) < FAINT:
+        return ""
+    depth = 0.25 + 0.75 * abs(share)
+    mixed = [round(255 + (channel - 255) * depth) for channel in (FOR if share > 0 else AGAINST)]
+    return "black on #{:02x}{:02x}{:02x}".format(*mixed)

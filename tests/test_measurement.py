@@ -1,0 +1,221 @@
+"""Erasure to curves and p-values: against a plain loop, and laws of a classifier whose truth is known."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import faithmeter as fm
+from faithmeter import measurement
+from faithmeter.evaluator import Evaluator
+from faithmeter.measurement import Measurement, erased, training_mask
+from faithmeter.methods import METHODS, parse
+from toy import MASK, WORDS, LookupClassifier, rows_batch, tiny
+
+METHODS_HERE = ["loo-sign", "grad-l2", "inp-grad-abs", "beam(width=2)"]
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory) -> fm.Task:
+    path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
+    lines = ["review,aside,stars"]
+    for row in range(300):
+        lines.append(
+            f"{' '.join(rng.choices(WORDS, k=rng.randint(1, 9)))},{rng.choice(WORDS)},{'abc'[row % 3]}"
+        )
+    path.write_text("\n".join(lines))
+    return fm.own_task(path, text="review", label="stars", pair="aside")
+
+
+@pytest.fixture(scope="module")
+def clf() -> fm.Classifier:
+    return tiny()
+
+
+@pytest.fixture(scope="module")
+def tests(clf: fm.Classifier, reviews: fm.Task) -> dict[str, fm.MaSF]:
+    return fm.fit_tests(clf, reviews)
+
+
+@pytest.fixture(scope="module")
+def result(clf: fm.Classifier, reviews: fm.Task, tests) -> Measurement:
+    return fm.measure(clf, reviews, METHODS_HERE, tests=tests, seed=3)
+
+
+def plain_loop(clf: fm.Classifier, text: str, pair: str, label: int, row: int, method: str) -> pd.DataFrame:
+    """Algorithm 3 of the paper for one text, one forward pass at a time."""
+    batch = replace(clf.encode([text], [pair]), index=torch.tensor([row]))
+    places = batch.explained[0].nonzero()[:, 0].tolist()
+    masked: list[int] = []
+    rows, scores = [], None
+    for percent in range(0, 101, 10):
+        where = torch.zeros_like(batch.explained)
+        where[0, masked] = True
+        now = batch.masked(where, clf.mask_id)
+        if scores is None or parse(method).recursive:
+            scores = fm.explain(clf, now, [label], method)[0]
+        order = sorted((p for p in places if p not in masked), key=lambda p: -scores[p].item())
+        masked += order[: len(places) * percent // 100 - len(masked)]
+        where[0, masked] = True
+        with torch.inference_mode():
+            logits = clf.logits(batch.masked(where, clf.mask_id))[0]
+        rows.append((percent, len(masked), int(logits.argmax()), float(logits.softmax(dim=0)[label])))
+    return pd.DataFrame(rows, columns=["percent", "masked", "prediction", "probability"])
+
+
+@pytest.mark.parametrize("method", ["random", *METHODS_HERE])
+def test_every_text_goes_the_way_of_a_plain_loop(
+    clf, reviews: fm.Task, result: Measurement, method: str
+) -> None:
+    texts = reviews.load()["test"]
+    named = "random(seed=3)" if method == "random" else method
+    for row in (0, 7, 21):
+        text = texts[row]
+        expected = plain_loop(clf, text["text"], text["context"], text["label"], row, named)
+        found = result.frame[(result.frame["method"] == method) & (result.frame["row"] == row)]
+        assert found[["percent", "masked", "prediction"]].values.tolist() == (
+            expected[["percent", "masked", "prediction"]].values.tolist()
+        )
+        np.testing.assert_allclose(found["probability"], expected["probability"], atol=1e-12)
+
+
+def test_curves_are_the_metric_of_the_frame_and_areas_lie_between_them(result: Measurement) -> None:
+    frame = result.frame[(result.frame["method"] == "loo-sign") & (result.frame["percent"] == 30)]
+    curve = result.curve("loo-sign")
+    assert curve.values[3] == pytest.approx((frame["label"] == frame["prediction"]).mean())
+    assert result.acu("loo-sign") == pytest.approx(fm.acu(curve, result.curve("random")))
+    assert result.acu("random") == 0.0
+    assert result.methods == ["random", *METHODS_HERE]
+    assert result.texts == 30
+
+
+def test_pvalues_are_those_of_the_masked_texts_alone(clf, reviews, tests, result: Measurement) -> None:
+    texts = reviews.load()["test"]
+    batch = clf.encode([texts[5]["text"]], [texts[5]["context"]])
+    frame = result.frame[(result.frame["method"] == "grad-l2") & (result.frame["row"] == 5)]
+    for percent, where in ((0, torch.zeros_like(batch.explained)), (100, batch.explained)):
+        with torch.inference_mode():
+            features = clf.features(batch.masked(where, clf.mask_id)).float()
+        for name, test in tests.items():
+            assert frame[frame["percent"] == percent][f"p_{name}"].item() == test.pvalues(features)[0]
+    at_half = result.pvalues("grad-l2", "crossfit")[50]
+    rows = result.frame[(result.frame["method"] == "grad-l2") & (result.frame["percent"] == 50)]
+    assert at_half.p == fm.simes(rows["p_crossfit"])
+    assert result.smallest_p("grad-l2", "crossfit") <= at_half.p
+
+
+def test_chunks_and_order_of_methods_change_no_number(clf, reviews: fm.Task, result, monkeypatch) -> None:
+    monkeypatch.setattr(measurement, "CHUNK", 7)
+    other = fm.measure(clf, reviews, ["grad-l2", "loo-sign"], seed=3)
+    columns = ["row", "percent", "masked", "prediction", "probability"]
+    for method in ("random", "grad-l2", "loo-sign"):
+        one, two = (
+            frame[frame["method"] == method].sort_values(["row", "percent"])[columns].reset_index(drop=True)
+            for frame in (result.frame, other.frame)
+        )
+        pd.testing.assert_frame_equal(one, two, atol=1e-12)
+
+
+def test_a_killed_measurement_goes_on_after_its_last_chunk(clf, reviews, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(measurement, "CHUNK", 10)
+    whole = fm.measure(clf, reviews, ["loo-sign"])
+    seen: list[str] = []
+
+    def killed(name: str, done: int, total: int) -> None:
+        seen.append(name)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path, progress=killed)
+    assert len(list(tmp_path.iterdir())) == 3
+    again = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
+    pd.testing.assert_frame_equal(again.frame, whole.frame)
+    assert 0 < again.evaluations["loo-sign"] < whole.evaluations["loo-sign"]
+    third = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
+    assert third.evaluations == {"random": 0, "loo-sign": 0}
+    pd.testing.assert_frame_equal(third.frame, whole.frame)
+
+
+WEIGHTS = torch.linspace(-2, 3, 30).tolist()
+
+
+@pytest.mark.parametrize(("sign", "better"), [(1, True), (-1, False)])
+def test_ranking_by_true_importance_beats_random_and_its_reverse_does_not(sign: int, better: bool) -> None:
+    """The second class wins while the words that are left weigh more than 0.5."""
+
+    def logits(ids: tuple[int, ...]) -> list[float]:
+        return [0.5, sum(WEIGHTS[token] for token in ids if token > MASK)]
+
+    rng = np.random.default_rng(0)
+    batch = rows_batch(*(rng.integers(5, 25, size=rng.integers(4, 12)).tolist() for _ in range(60)))
+    evaluator = Evaluator(LookupClassifier(logits))
+    labels = evaluator.logits(batch).argmax(dim=1)
+    batch, labels = batch[labels == 1], labels[labels == 1]
+
+    @fm.method("by-weight")
+    def by_weight(clf, batch, labels):
+        return sign * torch.tensor(WEIGHTS)[batch.input_ids]
+
+    try:
+        curves = {}
+        for name in ("by-weight", "random"):
+            frame = erased(evaluator, batch, labels, parse(name), range(0, 101, 10), {})
+            curves[name] = frame.groupby("percent")["prediction"].mean().tolist()
+    finally:
+        del METHODS["by-weight"]
+    assert (fm.acu(curves["by-weight"], curves["random"]) > 0.05) == better
+    assert (fm.acu(curves["by-weight"], curves["random"]) < -0.05) != better
+
+
+def test_a_text_that_loses_no_token_is_not_evaluated_again() -> None:
+    clf = LookupClassifier(lambda ids: [0.0, float(len(ids))])
+    erased(Evaluator(clf), rows_batch([5, 6]), torch.tensor([0]), parse("random"), range(0, 101, 10), {})
+    assert len(clf.seen) == 3  # of two tokens none, one and both are masked
+
+
+@pytest.mark.parametrize(
+    ("strategy", "masked_rows"), [("half", {1, 3}), ("all", {0, 1, 2, 3}), ("none", set())]
+)
+def test_the_check_is_fitted_on_texts_masked_as_in_training(strategy: str, masked_rows: set[int]) -> None:
+    batch = rows_batch(*([5] * 40 for _ in range(4)))
+    where = training_mask(batch, strategy=strategy, scope="explained", seed=0)
+    assert {int(row) for row in where.any(dim=1).nonzero()} == masked_rows
+    assert not (where & ~batch.explained).any()
+
+
+def test_one_class_alone_is_refused(clf, tmp_path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("review,stars\n" + "\n".join(f"good film,{'a' if i < 100 else 'b'}" for i in range(101)))
+    test = tmp_path / "test.csv"
+    test.write_text("review,stars\ngood,a\nbad,a\n")
+    task = fm.own_task(path, text="review", label="stars", test=test)
+    with pytest.raises(fm.InputError, match="all 2 texts of one to be measured have the label 'a'"):
+        fm.measure(clf, task, ["random"])
+
+
+def test_logits_that_are_no_numbers_are_refused(reviews: fm.Task) -> None:
+    broken = tiny()
+    broken.model.classifier.out_proj.weight.data.fill_(torch.nan)
+    with pytest.raises(fm.InputError, match="logits for text"):
+        fm.measure(broken, reviews, ["random"])
+
+
+def test_too_few_validation_texts_are_refused(clf, tmp_path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("review,stars\n" + "\n".join(f"good film,{'ab'[i % 2]}" for i in range(30)))
+    with pytest.raises(fm.InputError, match="expected at least 20"):
+        fm.fit_tests(clf, fm.own_task(path, text="review", label="stars"))
+
+
+def test_the_result_is_plain_values(result: Measurement) -> None:
+    found = result.to_dict()
+    assert found["methods"]["loo-sign"]["acu"] == result.acu("loo-sign")
+    assert found["methods"]["beam(width=2)"]["curve"]["percents"][-1] == 100
+    assert found["methods"]["loo-sign"]["pvalues"]["crossfit"][0]["p"] <= 1
+    assert set(found["floors"]) == {"published", "crossfit"}
