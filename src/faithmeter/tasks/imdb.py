@@ -1,0 +1,75 @@
+"""Rows from IMDB's official archive `aclImdb_v1.tar.gz`, read as a stream, or from its unpacked folder."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from ..errors import InputError
+from .definition import Files, Task
+from .records import unreadable
+from .splits import Parts, Row
+
+ARCHIVE, FOLDER = "aclImdb_v1.tar.gz", "aclImdb"
+_REVIEW = re.compile(rf"{FOLDER}/(train|test)/(neg|pos)/[^/]+\.txt")
+
+
+def needed(files: Files, folder: Path) -> list[Path]:
+    """The archive or, without one, the unpacked folder, which may also be the given one."""
+    unpacked = [path for path in (folder / FOLDER, folder) if (path / "train").is_dir()]
+    return [folder / ARCHIVE] if (folder / ARCHIVE).exists() or not unpacked else unpacked[:1]
+
+
+def read(task: Task, files: Files, folder: Path) -> Parts:
+    """The labeled reviews; a review's key is its path in the archive, `aclImdb/train/pos/0_9.txt`."""
+    (path,) = needed(files, folder)
+    parts: Parts = {"train": [], "test": []}
+    seen: set[str] = set()
+    for name, data in _members(path):
+        place = f"{path}, {name}"
+        if name in seen:
+            raise InputError(f"{place} is there a second time; expected it once: get the archive again")
+        seen.add(name)
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{place}: not UTF-8 ({error.reason}); get the archive again") from error
+        if not text.strip():
+            raise InputError(f"{place} is empty; expected a review: get the archive again")
+        _, role, label, _ = name.split("/")
+        parts[role].append(Row(name, text, task.labels.index(label)))
+    for role, rows in parts.items():
+        if not rows:
+            raise InputError(f"{path} has no reviews in {FOLDER}/{role}; get the archive again")
+    return parts
+
+
+def _members(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the labeled reviews."""
+    try:
+        if path.is_dir():
+            for file in sorted(path.glob("*/*/*.txt")):
+                name = f"{FOLDER}/{file.relative_to(path).as_posix()}"
+                if _REVIEW.fullmatch(name):
+                    yield name, file.read_bytes()
+        else:
+            with gzip.open(path) as data:
+                with tarfile.open(fileobj=data, mode="r|") as archive:
+                    yield from _archived(path, archive)
+                while data.read(2**20):  # the checksum is at the very end
+                    pass
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise InputError(unreadable(path, error)) from error
+
+
+def _archived(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
+    for member in archive:
+        name = PurePosixPath(member.name)
+        if name.is_absolute() or ".." in name.parts:
+            raise InputError(f"{path}: member {member.name!r} leads out of it; get the archive again")
+        if member.isreg() and _REVIEW.fullmatch(str(name)) and (file := archive.extractfile(member)):
+            yield str(name), file.read()

@@ -1,0 +1,93 @@
+"""Rows from MIMIC-III: discharge summaries of listed admissions, labeled by their ICD-9 codes.
+
+The notes (4 GB) are read as a stream; only those of listed admissions stay in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from operator import or_, xor
+from pathlib import Path
+
+from ..errors import InputError
+from .definition import Files, Task
+from .records import comma_separated
+from .splits import Parts, Row
+
+NOTES, DIAGNOSES = "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv"
+_CODE_COLUMNS = ("SUBJECT_ID", "HADM_ID", "ICD9_CODE")
+_NOTE_COLUMNS = ("SUBJECT_ID", "HADM_ID", "CHARTDATE", "CATEGORY", "DESCRIPTION", "TEXT")
+
+Admission = tuple[str, str]  # patient and stay
+Note = tuple[bool, str, str]  # is an addendum, chart date, text
+
+
+def needed(files: Files, folder: Path) -> list[Path]:
+    """Notes and diagnoses, compressed or not, and the list of admissions."""
+    tables = ((folder / name, folder / f"{name}.gz") for name in (NOTES, DIAGNOSES))
+    return [*(plain if plain.exists() else packed for plain, packed in tables), folder / files.names[0]]
+
+
+def read(task: Task, files: Files, folder: Path) -> Parts:
+    """One row for each listed admission that has a code and a discharge summary."""
+    notes_path, codes_path, list_path = needed(files, folder)
+    cohort = read_cohort(list_path, task.official)
+    labels = read_labels(codes_path, cohort, files.codes[0], released=task.xor)
+    notes = read_notes(notes_path, labels)
+    parts: Parts = {role: [] for role in task.roles}
+    for admission in sorted(notes):
+        text = clean(" ".join(text for *_, text in sorted(notes.pop(admission), key=lambda note: note[:2])))
+        if not text:
+            raise InputError(f"{notes_path}: the notes of admission {admission[1]} are blank; expected text")
+        parts[cohort[admission[1]]].append(Row("-".join(admission), text, int(labels[admission])))
+    for role, rows in parts.items():
+        if not rows:
+            raise InputError(f"{notes_path} has no discharge summary of the {role} admissions in {list_path}")
+    return parts
+
+
+def read_cohort(path: Path, splits: tuple[str, ...]) -> dict[str, str]:
+    """Admission id → split, from lines such as `167853,train`; a line of column names may come first."""
+    cohort: dict[str, str] = {}
+    for number, place, values in comma_separated(path, header=("id", "split")):
+        admission, split = values["id"].strip(), values["split"].strip()
+        is_id, is_split = admission.isdecimal(), split in splits
+        if number == 0 and not is_id and not is_split:
+            continue
+        if not (is_id and is_split):
+            raise InputError(f"{place}: {values}; expected a number and one of {', '.join(splits)}")
+        if admission in cohort:
+            raise InputError(f"{place}: admission {admission} a second time; expected it once")
+        cohort[admission] = split
+    return cohort
+
+
+def read_labels(path: Path, cohort: dict[str, str], prefix: str, *, released: bool) -> dict[Admission, bool]:
+    """Whether an admission has a code that starts with the prefix; as `released`, an odd number of them."""
+    combine = xor if released else or_
+    labels: dict[Admission, bool] = {}
+    for record in comma_separated(path, _CODE_COLUMNS):
+        patient, stay, code = (record.values[name] for name in _CODE_COLUMNS)
+        if patient and code and stay in cohort:
+            match = f"{code[:3]}.{code[3:]}".startswith(prefix)
+            labels[patient, stay] = combine(labels.get((patient, stay), False), match)
+    return labels
+
+
+def read_notes(path: Path, wanted: dict[Admission, bool]) -> dict[Admission, list[Note]]:
+    """The discharge summaries of the wanted admissions; rows that lack a value are left out."""
+    notes: dict[Admission, list[Note]] = defaultdict(list)
+    for record in comma_separated(path, _NOTE_COLUMNS):
+        patient, stay, date, category, description, text = (record.values[name] for name in _NOTE_COLUMNS)
+        if category == "Discharge summary" and (patient, stay) in wanted and date and description and text:
+            notes[patient, stay].append((description == "Addendum", date, text))
+    return notes
+
+
+def clean(text: str) -> str:
+    """Lower case; names and dates taken out are <DE>, chunks with a digit [DIGITS]; no sign is repeated."""
+    text = re.sub(r"\[(?:\s*\*){2}.*?(?:\*\s*){2}\]", " <DE> ", text.lower())
+    text = re.sub(r"([^a-z0-9\s])(?:\s*\1)+", r"\1 ", text)
+    text = re.sub(r"[^\s.,?]+", lambda part: " [DIGITS] " if re.search(r"\d", part[0]) else part[0], text)
+    return " ".join(text.split())

@@ -1,0 +1,141 @@
+"""Files → records: a row's number, its place for error messages, and its values by column."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import InputError
+
+BOM = b"\xef\xbb\xbf"
+
+
+class Record(NamedTuple):
+    number: int  # 0-based, of the data rows
+    place: str  # file and line
+    values: dict[str, Any]
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines, with their ends, of a UTF-8 file, plain or gzip; a byte order mark is left out."""
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                yield number, (raw.removeprefix(BOM) if number == 1 else raw).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}, line {number}: not UTF-8 ({error.reason}); save it as UTF-8") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(unreadable(path, error)) from error
+    if number == 0:
+        raise InputError(f"{path} is empty; expected at least one row")
+
+
+def unreadable(path: Path, error: Exception) -> str:
+    """One line for a file that is not there, may not be read, or whose compressed data is damaged."""
+    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
+    advice = "give the right path" if isinstance(error, FileNotFoundError) else "get the file again"
+    return f"cannot read {path}: {reason}; {advice}"
+
+
+def tsv(
+    path: Path,
+    columns: Sequence[str] = (),
+    *,
+    header: tuple[str, ...] | None = None,
+    drop_short: bool = False,
+) -> Iterator[Record]:
+    """Rows of a tab-separated file without quoting: a `"` is a character. Blank lines are no rows."""
+    rows = ((line, text.rstrip("\r\n").split("\t")) for line, text in lines(path) if text.rstrip("\r\n"))
+    return _table(path, rows, columns, header=header, drop_short=drop_short)
+
+
+def comma_separated(
+    path: Path, columns: Sequence[str] = (), *, header: tuple[str, ...] | None = None
+) -> Iterator[Record]:
+    """Rows of a csv file, whose quoted fields may span lines. Blank lines are no rows."""
+    return _table(path, _csv_rows(path), columns, header=header)
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(2**31 - 1)  # the default of 128 kB is less than a long text has
+    reader = csv.reader((text for _, text in lines(path)), strict=True)
+    line = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{path}, line {line}: {error}; expected comma-separated values") from error
+
+
+def _table(
+    path: Path,
+    rows: Iterator[tuple[int, list[str]]],
+    columns: Sequence[str],
+    *,
+    header: tuple[str, ...] | None,
+    drop_short: bool = False,
+) -> Iterator[Record]:
+    names = list(header or next(rows, (0, []))[1])
+    require_columns(path, columns, names)
+    for number, (line, fields) in enumerate(rows):
+        if len(fields) < len(names) and drop_short:
+            continue
+        if len(fields) != len(names):
+            raise InputError(f"{path}, line {line}: {len(fields)} columns; expected {len(names)}: {names}")
+        yield Record(number, f"{path}, line {line}", dict(zip(names, fields, strict=True)))
+
+
+def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
+    """Rows of a file with one JSON object in each line. Blank lines are no rows."""
+    filled = ((line, text) for line, text in lines(path) if text.strip())
+    for number, (line, text) in enumerate(filled):
+        place = f"{path}, line {line}"
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{place}: not JSON ({error}); expected one object in each line") from error
+        if not isinstance(values, dict):
+            raise InputError(f"{place}: {type(values).__name__}; expected one object in each line")
+        require_columns(place, columns, values)
+        yield Record(number, place, values)
+
+
+def parquet(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
+    """Rows of a parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            require_columns(path, columns, file.schema_arrow.names)
+            batches = file.iter_batches(columns=list(columns) or None)
+            rows = (values for batch in batches for values in batch.to_pylist())
+            for number, values in enumerate(rows):
+                yield Record(number, f"{path}, row {number + 1}", values)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise InputError(unreadable(path, error)) from error
+
+
+READERS: dict[str, Callable[[Path, Sequence[str]], Iterator[Record]]] = {
+    ".csv": comma_separated,
+    ".tsv": tsv,
+    ".jsonl": jsonl,
+    ".parquet": parquet,
+}
+
+
+def require_columns(place: Path | str, columns: Iterable[str], names: Iterable[str]) -> None:
+    """Every wanted column is there, once."""
+    known = list(names)
+    for column in columns:
+        if known.count(column) != 1:
+            found = "no" if column not in known else "more than one"
+            raise InputError(f"{place}: {found} column {column!r}; there are {', '.join(map(repr, known))}")

@@ -1,0 +1,139 @@
+"""Records → rows → splits: the published order and cut, as datasets with their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import InputError
+from .definition import ROLES, Columns
+from .records import Record
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+class Row(NamedTuple):
+    """One example, whatever its source."""
+
+    key: str  # orders the rows
+    text: str
+    label: int
+    context: str | None = None
+    supporting: tuple[tuple[int, int], ...] | None = None  # start and end in `text` of what gives the answer
+
+
+Parts = dict[str, list[Row]]  # train, validation, test → rows
+
+
+def read_rows(
+    source: Path | str,
+    records: Iterable[Record],
+    columns: Columns,
+    codes: Sequence[str],
+    *,
+    key: str | None = None,
+    unlabeled: str | None = None,
+) -> list[Row]:
+    """Rows of records that have the columns; `codes` are the labels as they are written, in index order."""
+    index = {code: number for number, code in enumerate(codes)}
+    rows: list[Row] = []
+    seen: dict[str, str] = {}
+    for number, place, values in records:
+        label = label_name(values[columns.label])
+        if unlabeled is not None and label == unlabeled:
+            continue
+        if label not in index:
+            shown = "no label" if label is None else f"label {label!r:.60}"
+            raise InputError(f"{place}: {shown} in {columns.label!r}; expected one of {', '.join(codes)}")
+        name = str(number) if key is None else _key(values[key], key, place)
+        if key is not None and seen.setdefault(name, place) != place:
+            raise InputError(f"{place}: {key} {name} a second time, first at {seen[name]}; expected it once")
+        text = _text(values[columns.text], columns.text, place)
+        if not text.strip():
+            raise InputError(f"{place}: {columns.text!r} is empty; fill it in or remove the row")
+        # an empty context is no mistake: QQP has two
+        context = columns.context and _text(values[columns.context], columns.context, place)
+        rows.append(Row(name, text, index[label], context))
+    if not rows:
+        raise InputError(f"{source} has no rows; expected at least one")
+    return rows
+
+
+def label_name(value: Any) -> str | None:
+    """A label as it is called: '1' for 1 and for 1.0; None for a missing one."""
+    if isinstance(value, float):
+        return None if not math.isfinite(value) else str(int(value) if value.is_integer() else value)
+    return str(value).strip() or None if isinstance(value, str | int) else None
+
+
+def _text(value: Any, column: str, place: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{place}: {column!r} is {type(value).__name__}; expected a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # JSON can spell half a surrogate pair
+        raise InputError(f"{place}: {column!r} is not valid Unicode ({error.reason}); repair it") from error
+    return value
+
+
+def _key(value: Any, column: str, place: str) -> str:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InputError(f"{place}: {column!r} is {value!r:.60}; expected a whole number")
+    return str(value)
+
+
+def arrange(parts: Parts, official: Mapping[str, str], place: str) -> Parts:
+    """Each split in the order of md5(official split name + key); a missing one is cut from the end of train.
+
+    That is its last 20 %; of two missing ones each gets 10 %.
+    """
+    ordered = {role: _ordered(rows, official[role]) for role, rows in parts.items()}
+    missing = [role for role in ROLES if role not in parts]
+    if missing:
+        train = ordered["train"]
+        percents = (0, 80, 100) if len(missing) == 1 else (0, 80, 90, 100)
+        cuts = [(len(train) * percent + 50) // 100 for percent in percents]
+        if len(set(cuts)) < len(cuts):
+            what = f"{len(train)} rows are too few to cut {' and '.join(missing)} from"
+            raise InputError(f"{place}: {what}; expected 10 or more, or files for them")
+        pieces = zip(["train", *missing], cuts, cuts[1:], strict=False)
+        ordered |= {role: train[start:end] for role, start, end in pieces}
+    return {role: ordered[role] for role in ROLES}
+
+
+def _ordered(rows: Iterable[Row], name: str) -> list[Row]:
+    return sorted(rows, key=lambda row: _md5(f"{name}{row.key}"))
+
+
+def _md5(text: str) -> bytes:
+    return hashlib.md5(text.encode(), usedforsecurity=False).digest()
+
+
+def dataset(rows: Sequence[Row], labels: Sequence[str]) -> Dataset:
+    """The rows as a `datasets.Dataset`."""
+    from datasets import ClassLabel, Dataset, Features, List, Value
+
+    features = {"text": Value("string"), "label": ClassLabel(names=list(labels))}
+    columns: dict[str, list[Any]] = {"text": [row.text for row in rows], "label": [row.label for row in rows]}
+    if rows[0].context is not None:
+        features["context"] = Value("string")
+        columns["context"] = [row.context for row in rows]
+    if rows[0].supporting is not None:
+        features["supporting"] = List(List(Value("int32")))
+        columns["supporting"] = [row.supporting for row in rows]
+    return Dataset.from_dict(columns, features=Features(features))
+
+
+def digest(split: Dataset) -> str:
+    """sha256 of the texts, contexts and labels of a split, in order: the same rows, the same digest."""
+    result = hashlib.sha256()
+    names = [name for name in ("text", "context", "label") if name in split.column_names]
+    for batch in split.select_columns(names).iter(batch_size=1000):
+        for values in zip(*(batch[name] for name in names), strict=True):
+            result.update(json.dumps(values).encode() + b"\n")
+    return result.hexdigest()

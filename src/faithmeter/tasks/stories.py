@@ -1,0 +1,132 @@
+"""Generated bAbI stories of tasks 1, 2 and 3: one, two and three supporting facts.
+
+Vocabulary and rules were read off the official files (`docs/embedded.md` has the comparison): two statements
+are told, then a question is asked if the last five statements give one, until five are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from ..errors import InputError
+from .babi import Question, Story
+
+ACTORS = ("Mary", "John", "Sandra", "Daniel")
+PLACES = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
+OBJECTS = ("milk", "apple", "football")
+VERBS = {
+    "move": ("went", "journeyed", "travelled", "went back", "moved"),
+    "get": ("got", "grabbed", "took", "picked up"),
+    "drop": ("discarded", "dropped", "left", "put down"),
+}
+TASKS = (1, 2, 3)
+QUESTIONS_PER_STORY = 5
+RECENT = 5  # a question is about somebody or something mentioned in this many last statements
+
+
+def generate(task: int, questions: int, *, seed: int) -> list[Story]:
+    """Stories with that many questions in total; the last story may have fewer than five."""
+    if task not in TASKS:
+        raise InputError(f"no generator for bAbI task {task}; expected 1, 2 or 3")
+    if questions < 0:
+        raise InputError(f"{questions} questions asked for; expected 0 or more")
+    rng = Random(seed)
+    sizes = [QUESTIONS_PER_STORY] * (questions // QUESTIONS_PER_STORY)
+    if rest := questions % QUESTIONS_PER_STORY:
+        sizes.append(rest)
+    return [_story(task, size, rng) for size in sizes]
+
+
+def _story(task: int, size: int, rng: Random) -> Story:
+    world = _World(rng)
+    asked: list[Question] = []
+    while len(asked) < size:
+        for _ in range(2):
+            world.act(("move",) if task == 1 else tuple(VERBS))
+        question = world.ask_actor() if task == 1 else world.ask_object(task)
+        if question:
+            asked.append(question)
+    return tuple(asked)
+
+
+class _World:
+    """Who is where and holds what, and the statements that told it. Places at the start are not told."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.place = {actor: rng.choice(PLACES) for actor in ACTORS}
+        self.lying = {item: rng.choice(PLACES) for item in OBJECTS}
+        self.holder: dict[str, str] = {}
+        self.told: list[str] = []
+        self.actors: list[str] = []  # of each statement
+        self.moved: dict[str, tuple[int, str]] = {}  # actor → statement and place of the last move
+        self.handled: dict[str, int] = {}  # object → statement that last got or dropped it
+        self.carried: dict[str, list[tuple[int, str]]] = {}  # object → its moves since it was got
+
+    def act(self, kinds: Sequence[str]) -> None:
+        """One statement: actor, kind of action and place at random, until it can be done."""
+        while True:
+            actor, kind = self.rng.choice(ACTORS), self.rng.choice(kinds)
+            here = self.place[actor]
+            if kind == "move":
+                place = self.rng.choice(PLACES)
+                if place != here:
+                    return self.move(actor, place)
+            elif kind == "get":
+                if lying := [item for item in OBJECTS if self.lying.get(item) == here]:
+                    return self.get(actor, self.rng.choice(lying))
+            elif held := [item for item in OBJECTS if self.holder.get(item) == actor]:
+                return self.drop(actor, self.rng.choice(held))
+
+    def move(self, actor: str, place: str) -> None:
+        self.place[actor] = place
+        self.moved[actor] = move = (len(self.told), place)
+        for item, holder in self.holder.items():
+            if holder == actor:
+                self.carried[item].append(move)
+        self.tell(actor, "move", f"to the {place}")
+
+    def get(self, actor: str, item: str) -> None:
+        del self.lying[item]
+        self.holder[item], self.handled[item], self.carried[item] = actor, len(self.told), []
+        self.tell(actor, "get", f"the {item}{self.there()}")
+
+    def drop(self, actor: str, item: str) -> None:
+        del self.holder[item]
+        self.lying[item], self.handled[item] = self.place[actor], len(self.told)
+        self.tell(actor, "drop", f"the {item}{self.there()}")
+
+    def there(self) -> str:
+        return " there" if self.rng.random() < 0.2 else ""
+
+    def tell(self, actor: str, kind: str, rest: str) -> None:
+        self.actors.append(actor)
+        self.told.append(f"{actor} {self.rng.choice(VERBS[kind])} {rest}.")
+
+    def ask_actor(self) -> Question:
+        """Where is the actor of one of the recent statements?"""
+        actor = self.rng.choice(self.actors[-RECENT:])
+        fact, place = self.moved[actor]
+        return Question(tuple(self.told), f"Where is {actor}?", place, (fact,))
+
+    def ask_object(self, facts: int) -> Question | None:
+        """Where is, or was, an object that was got or dropped recently and carried along enough moves?"""
+        oldest = len(self.told) - RECENT
+        recent = [item for item in OBJECTS if item in self.handled and self.handled[item] >= oldest]
+        items = [item for item in recent if len(self.carried[item]) >= facts - 1]
+        if not items:
+            return None
+        item = self.rng.choice(items)
+        moves = self.carried[item]
+        if facts == 2:
+            steps = moves[-1:]
+            question = f"Where is the {item}?"
+        else:
+            place = self.rng.choice(moves[1:])[1]
+            # of several visits to the place the last one counts
+            index = max(index for index, move in enumerate(moves) if move[1] == place)
+            steps = [moves[index], moves[index - 1]]
+            question = f"Where was the {item} before the {place}?"
+        supporting = (self.handled[item], *(statement for statement, _ in steps))
+        return Question(tuple(self.told), question, steps[-1][1], supporting)
