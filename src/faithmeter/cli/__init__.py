@@ -39,6 +39,7 @@ def main() -> None:
     except InputError as error:
         console.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        console.print("interrupted; what was finished is kept")
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == 130:
+            console.print("interrupted; what was finished is kept")
+        raise

@@ -47,7 +47,7 @@ def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool 
     quiet()
     store = RunStore(root)
     with bars() as progress:
-        callbacks = [training_bar(progress, f"{config.task} {config.strategy}")]
+        callbacks = [training_bar(progress, Path(config.title).name)]
         record = runs.train(config, store, resume=resume, restart=restart, callbacks=callbacks)
     console.print(f"checkpoint: {store.folder(config)}", soft_wrap=True)
     return record
