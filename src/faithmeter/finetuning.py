@@ -29,6 +29,8 @@ from .tokens import tokenize
 
 SELECTION: dict[str, list[Condition]] = {"both": [0, UNIFORM], "masked": [UNIFORM], "unmasked": [0]}
 """The conditions whose rows, taken together, choose the best epoch."""
+SMALL = 1_000_000
+"""Parameters."""
 
 
 def finetune(
@@ -59,11 +61,12 @@ def finetune(
     trainer = _trainer(config, task, model, tokenizer, rows["train"], validation, folder / "trainer")
     for callback in callbacks:
         trainer.add_callback(callback)
-    with _timed(seconds, "train"):
-        trainer.train(resume_from_checkpoint=last_checkpoint(folder / "trainer") if resume else None)
-    with _timed(seconds, "test"):
-        trainer.compute_metrics = None  # made for the validation sweep
-        logits = np.asarray(trainer.predict(test).predictions)
+    with _fitting_threads(model):
+        with _timed(seconds, "train"):
+            trainer.train(resume_from_checkpoint=last_checkpoint(folder / "trainer") if resume else None)
+        with _timed(seconds, "test"):
+            trainer.compute_metrics = None  # made for the validation sweep
+            logits = np.asarray(trainer.predict(test).predictions)
     with _timed(seconds, "save"):
         if trainer.is_world_process_zero():
             trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
@@ -228,6 +231,18 @@ def _precision(wanted: str) -> str:
 
 def _rows(config: TrainConfig, split: Any) -> int:
     return min(config.limit or len(split), len(split))
+
+
+@contextmanager
+def _fitting_threads(model: torch.nn.Module) -> Iterator[None]:
+    """One thread for a model so small that sharing its operations among cores costs more than it saves."""
+    threads = torch.get_num_threads()
+    if sum(parameter.numel() for parameter in model.parameters()) < SMALL:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @contextmanager

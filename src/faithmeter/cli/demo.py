@@ -12,7 +12,7 @@ from ..config import TrainConfig
 from .screen import Json, Store, console, output, print_json
 from .train import run, summary
 
-RECIPE = TrainConfig(task="bAbI-1", model="embedded", epochs=4, batch_size=32, learning_rate=1e-3)
+RECIPE = TrainConfig(task="bAbI-1", model="embedded", epochs=2, learning_rate=1e-3)
 """A model this small needs a higher learning rate than the paper's, and then fewer epochs."""
 
 
