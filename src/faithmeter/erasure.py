@@ -21,30 +21,38 @@ def erase(
     method: str | Method,
     *,
     percents: Sequence[int] = PERCENTS,
+    scores: Tensor | None = None,
 ) -> Iterator[tuple[int, Batch]]:
     """(percent, batch) at each of `percents`, `n * percent // 100` of a text's n explained tokens masked.
 
     At every step the method explains the text as it is masked by then (beam and random: once), and masks only
-    grow. Only texts that lose a token at a step are explained; at 100 % none is.
+    grow. Only texts that lose a token at a step are explained; at 100 % none is. `scores` [B, T] are the
+    method's for the texts as they are, if they are known already.
     """
     if list(percents) != sorted(set(percents)) or not all(0 <= percent <= 100 for percent in percents):
         raise InputError(f"percents are {tuple(percents)}; expected rising numbers from 0 to 100")
     batch = batch.to(torch.device("cpu"))
-    return _steps(Evaluator.of(clf), batch, as_labels(labels, batch), parse(method), percents)
+    return _steps(Evaluator.of(clf), batch, as_labels(labels, batch), parse(method), percents, scores)
 
 
 def _steps(
-    clf: Evaluator, batch: Batch, labels: Tensor, method: Method, percents: Sequence[int]
+    clf: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    method: Method,
+    percents: Sequence[int],
+    known: Tensor | None,
 ) -> Iterator[tuple[int, Batch]]:
     explained, sizes = batch.explained, batch.explained.sum(dim=1)  # [B, T], [B]
-    masked, scores = batch, torch.zeros(explained.shape, dtype=torch.float64)
-    asked = torch.zeros(len(batch), dtype=torch.bool)
+    scores = torch.zeros(explained.shape, dtype=torch.float64) if known is None else known.clone()
+    masked, unchanged = batch, torch.ones(len(batch), dtype=torch.bool)
     for percent in percents:
         already = explained & (masked.input_ids == clf.mask_id)
         growing = sizes * percent // 100 > already.sum(dim=1)
-        rows = (growing & (~asked | method.recursive) & (percent < 100)).nonzero()[:, 0]
+        stale = torch.where(unchanged, known is None, method.recursive)
+        rows = (growing & stale & (percent < 100)).nonzero()[:, 0]
         if len(rows):
             scores[rows] = explain(clf, masked[rows], labels[rows], method)
-            asked[rows] = True
+        unchanged &= ~growing
         masked = batch.masked(top_mask(scores, explained, percent, already=already), clf.mask_id)
         yield percent, masked

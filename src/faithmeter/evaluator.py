@@ -132,6 +132,10 @@ class Evaluator:
                 self.progress(len(items))
             yield items, result
 
+    def forget(self) -> None:
+        """Begin anew, as if nothing had been evaluated."""
+        self.memory.clear()
+
     @cached_property
     def gram(self) -> Tensor:
         """[E, E] float64: EᵀE of the word embeddings, which makes norms over the vocabulary cheap."""
@@ -149,6 +153,10 @@ class Memory:
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def clear(self) -> None:
+        self._values.clear()
+        self.used = 0
 
     def get(self, key: bytes) -> bytes | None:
         value = self._values.get(key)
@@ -207,9 +215,8 @@ def _in_streams(work: Callable[[Tensor], Result], parts: Sequence[Tensor], strea
     """
     if not parts:
         return
-    threads = (
-        torch.get_num_threads()
-    )  # each thread has its own, but who sets it sets that of new threads as well
+    # each thread has a number of its own, but who sets it sets that of new threads as well
+    threads = torch.get_num_threads()
     executor = ThreadPoolExecutor(streams, initializer=torch.set_num_threads, initargs=(1,))
     try:
         yield from executor.map(work, parts)

@@ -208,8 +208,8 @@ def _spans(
     options = {"truncation": True, "max_length": clf.max_length, "return_offsets_mapping": True}
     encoded = clf.tokenizer(text, pair, **options)
     spans = [_trimmed(text, *encoded["offset_mapping"][position]) for position in positions]
-    words = encoded.word_ids()  # None for a special token that was typed as text: a word of its own
-    return text, spans, [-1 - p if words[p] is None else words[p] for p in positions]
+    words = encoded.word_ids()
+    return text, spans, [words[position] for position in positions]
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:

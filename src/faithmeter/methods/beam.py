@@ -1,0 +1,90 @@
+"""Beam search for the order of erasure under which the label's logit falls the most, over the whole way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..errors import InputError
+from ..evaluator import Evaluator, pick
+from ..tokens import Batch
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Beam:
+    """The best states of one text: which of its n tokens are masked, in which order, and the area so far."""
+
+    tokens: Ints  # [n] positions in the text
+    masks: Bools  # [W, n]
+    orders: Ints  # [W, step] of 0 … n − 1
+    areas: NDArray[np.float64]  # [W]
+
+    @classmethod
+    def of(cls, tokens: Ints) -> Beam:
+        return cls(tokens, np.zeros((1, len(tokens)), bool), np.zeros((1, 0), np.int64), np.zeros(1))
+
+    @property
+    def done(self) -> bool:
+        return bool(self.masks.all())
+
+    def expanded(self) -> Beam:
+        """Every state with one more token masked; of equal sets the one with the better parent stays.
+
+        States are in the order of their areas, so the better parent is the first.
+        """
+        parents, added = np.nonzero(~self.masks)
+        masks = self.masks[parents]
+        masks[np.arange(len(added)), added] = True
+        _, first = np.unique(np.packbits(masks, axis=1), axis=0, return_index=True)
+        first.sort()
+        orders = np.column_stack([self.orders[parents], added])[first]
+        return Beam(self.tokens, masks[first], orders, self.areas[parents[first]])
+
+    def best(self, falls: NDArray[np.float64], width: int) -> Beam:
+        """The `width` states of the greatest areas, the last step's falls added; ties keep their order."""
+        areas = self.areas + falls
+        kept = np.argsort(-areas, kind="stable")[:width]
+        return Beam(self.tokens, self.masks[kept], self.orders[kept], areas[kept])
+
+
+def beam_search(clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10) -> Tensor:
+    """n for the token to erase first, n − 1 for the next, … 1; 0 for tokens that are masked already.
+
+    The area is Σ (f(x) − f(x masked so far)) over all steps. All texts advance together: full micro-batches.
+    """
+    if width < 1:
+        raise InputError(f"width is {width}; expected at least 1: the paper has 10")
+    maskable = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()
+    beams = [Beam.of(np.flatnonzero(row)) for row in maskable]
+    whole = pick(clf.logits(batch), labels).numpy()  # [B]
+    while opened := {row: beam.expanded() for row, beam in enumerate(beams) if not beam.done}:
+        beams = [opened.get(row, beam) for row, beam in enumerate(beams)]
+        rivals = {row: beam for row, beam in opened.items() if len(beam.masks) > 1}  # the last state has none
+        for row, values in _values(clf, batch, labels, rivals).items():
+            beams[row] = rivals[row].best(whole[row] - values, width)
+    scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
+    for row, beam in enumerate(beams):
+        scores[row, beam.tokens[beam.orders[0]]] = torch.arange(len(beam.tokens), 0, -1).double()
+    return scores
+
+
+def _values(
+    clf: Evaluator, batch: Batch, labels: Tensor, beams: dict[int, Beam]
+) -> dict[int, NDArray[np.float64]]:
+    """The label's logit in every state of every beam, evaluated together."""
+    if not beams:
+        return {}
+    counts = [len(beam.masks) for beam in beams.values()]
+    rows = torch.tensor(list(beams)).repeat_interleave(torch.tensor(counts))
+    where = np.zeros((len(rows), batch.input_ids.shape[1]), bool)
+    for beam, part in zip(beams.values(), np.split(where, np.cumsum(counts)[:-1]), strict=True):
+        part[:, beam.tokens] = beam.masks
+    values = pick(clf.variants(batch, rows, torch.from_numpy(where)), labels[rows])
+    return {row: part.numpy() for row, part in zip(beams, torch.split(values, counts), strict=True)}

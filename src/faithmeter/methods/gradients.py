@@ -1,0 +1,72 @@
+"""Scores from the gradient of the label's logit by the one-hot input: its norm, or times the input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ..evaluator import VOCABULARY_BLOCK, Evaluator, pick
+from ..tokens import Batch
+
+
+def gradient_l1(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
+    """L1 norm over the vocabulary of the gradient g Eᵀ, summed in blocks of the vocabulary."""
+    blocks = clf.embedding_matrix().detach().split(VOCABULARY_BLOCK)
+
+    def norm(gradients: Tensor, _: Tensor) -> Tensor:
+        return torch.stack([(gradients @ block.T).abs().sum(dim=-1) for block in blocks]).sum(dim=0)
+
+    return _scores(clf, batch, labels, norm)
+
+
+def gradient_l2(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
+    """L2 norm over the vocabulary: |g Eᵀ|² = g EᵀE gᵀ, so nothing of the vocabulary's size is built."""
+    gram = clf.gram
+
+    def norm(gradients: Tensor, _: Tensor) -> Tensor:
+        return _dot(gradients.double() @ gram, gradients.double()).clamp(min=0).sqrt()
+
+    return _scores(clf, batch, labels, norm)
+
+
+def input_x_gradient(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
+    """The gradient's element at the token itself, which is the dot product with the token's embedding."""
+    return _scores(clf, batch, labels, _dot)
+
+
+def logit_gradient(clf: Evaluator, embeddings: Tensor, batch: Batch, labels: Tensor) -> Tensor:
+    """[B, T, E]: the gradient of each row's label logit with respect to its word embeddings."""
+    embeddings = embeddings.detach().requires_grad_()
+    with torch.enable_grad():
+        logits = clf.logits_at(embeddings, batch)
+        return torch.autograd.grad(pick(logits, labels).sum(), embeddings)[0]
+
+
+def collect(clf: Evaluator, work: Callable[[Batch, Tensor], Tensor], batch: Batch, rows: Tensor) -> Tensor:
+    """[K, T] float64: what `work` gives for the tokens of each of `rows`, 0 beyond a text's end."""
+    scores = torch.zeros(len(rows), batch.input_ids.shape[1], dtype=torch.float64)
+    for items, part in clf.map(work, batch, rows):
+        scores[items, : part.shape[1]] = part.double().cpu()
+    return scores
+
+
+def _scores(
+    clf: Evaluator, batch: Batch, labels: Tensor, reduce: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """`reduce(gradients, embeddings)`, both [N, E] of all explained tokens, put where those tokens are."""
+
+    def work(micro: Batch, items: Tensor) -> Tensor:
+        embeddings = clf.embed(micro.input_ids).detach()  # [B, T, E]
+        gradient = logit_gradient(clf, embeddings, micro, labels[items])  # [B, T, E]
+        where = micro.explained.to(gradient.device)
+        scores = torch.zeros(where.shape, dtype=torch.float64, device=gradient.device)
+        scores[where] = reduce(gradient[where], embeddings[where]).double()
+        return scores
+
+    return collect(clf, work, batch, torch.arange(len(batch)))
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum(dim=-1)

@@ -1,0 +1,56 @@
+"""Integrated gradients: the mean gradient on the straight way from a baseline to the text, times the way."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..evaluator import Evaluator
+from ..tokens import Batch
+from .gradients import collect, logit_gradient
+
+
+def integrated_gradient(
+    clf: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    *,
+    steps: int = 20,
+    baseline: Literal["zero", "pad", "mask"] = "zero",
+    variant: Literal["paper", "released"] = "paper",
+) -> Tensor:
+    """(x − b) · 1/k Σ ∇f(b + i/k (x − b)), i = 1 … k, in embeddings; every token starts at the baseline.
+
+    With many steps the scores of all tokens (here special and context tokens have theirs, too) add up to
+    f(x) − f(b). `variant=released`, with `baseline=pad`, is what the paper's authors ran: each gradient
+    weighted by i/k, times x instead of x − b.
+    """
+    if steps < 1:
+        raise InputError(f"steps is {steps}; expected at least 1: the paper has 20")
+    start = _baseline(clf, baseline)  # [E]
+    rows = torch.arange(len(batch)).repeat_interleave(steps)  # [B * k]: one item for each text and step
+    parts = (torch.arange(len(rows)) % steps + 1).double() / steps
+
+    def work(micro: Batch, items: Tensor) -> Tensor:
+        words: Tensor = clf.embed(micro.input_ids).detach()  # [B, T, E]
+        part = parts[items].to(words)[:, None, None]
+        point = start + part * (words - start)
+        gradient = logit_gradient(clf, point, micro, labels[rows[items]])  # [B, T, E]
+        weighted = gradient * (words - start) if variant == "paper" else part * gradient * words
+        return weighted.sum(dim=-1)
+
+    return collect(clf, work, batch, rows).reshape(len(batch), steps, -1).mean(dim=1)
+
+
+def _baseline(clf: Evaluator, name: str) -> Tensor:
+    matrix: Tensor = clf.embedding_matrix().detach()
+    if name == "zero":
+        return torch.zeros_like(matrix[0])
+    token = clf.mask_id if name == "mask" else clf.model.config.pad_token_id
+    if token is None:
+        raise InputError("baseline=pad, but the model has no pad token; expected baseline=zero or =mask")
+    embedding: Tensor = matrix[token]
+    return embedding

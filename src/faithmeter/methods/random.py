@@ -1,0 +1,14 @@
+"""The baseline that every method has to beat: a random order of the tokens."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ..evaluator import Evaluator
+from ..masks import random_scores, row_generators
+from ..tokens import Batch
+
+
+def random_order(clf: Evaluator, batch: Batch, labels: Tensor, *, seed: int = 0) -> Tensor:
+    """U(0, 1) by the seed and the text's row number: the same in every batch and on every masked copy."""
+    return random_scores(batch.explained, row_generators(seed, "method", batch.index))
