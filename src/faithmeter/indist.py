@@ -1,6 +1,6 @@
 """In-distribution p-values of texts from a model's hidden states (MaSF: max, Simes, Fisher).
 
-As published, or cross-fitted so that the p-values are valid; docs/masf.md derives both.
+As published, or cross-fitted so that fresh rows get nearly uniform p-values; docs/masf.md derives both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MaSF:
 
     `published` scores the fitted rows against themselves: its p-values are not uniform, can be 0, and with
     few rows none is small (`smallest_p` tells). `crossfit` scores a fitted row against the others only, a new
-    row against as many: its p-values are valid.
+    row against as many: nearly uniform on rows from the same distribution.
 
     After `fit`: `columns_` [L, H, n] sorted hidden states, `simes_` [L, n] sorted Simes values of the layers,
     `statistics_` [N] sorted Fisher statistics.
