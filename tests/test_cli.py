@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import torch
 
 import faithmeter as fm
 from faithmeter import cli
+from faithmeter.cli import demo
 from toy import WORDS, tiny
 
 
@@ -24,8 +26,7 @@ class Outcome(NamedTuple):
 
 @pytest.fixture
 def faithmeter(capsys, monkeypatch):
-    """`faithmeter("list", "tasks")` as on a terminal of 200 columns."""
-    monkeypatch.setenv("COLUMNS", "200")
+    """`faithmeter("list", "tasks")` as typed."""
 
     def call(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["faithmeter", *map(str, arguments)])
@@ -87,7 +88,7 @@ def test_train_previews_own_data_trains_and_prints_a_summary(train) -> None:
         "rows by label",
         "text = review (explained)",
         "class majority",
-        "test accuracy by share of tokens",
+        "test accuracy in %, by percent",
     ):
         assert seen in outcome.out
     assert "checkpoint: " in outcome.err
@@ -121,7 +122,7 @@ def test_explain_reads_files_and_writes_json_and_pages(faithmeter, checkpoint: P
 def test_measure_prints_a_table_and_keeps_every_text(faithmeter, checkpoint: Path, folder: Path) -> None:
     outcome = faithmeter("measure", checkpoint, "-m", "loo-sign", "--limit", 20, "-o", folder / "runs")
     assert outcome.code == 0
-    for seen in ("faithfulness on 20 texts", "loo-sign", "random", "ACU", "p (crossfit)"):
+    for seen in ("faithfulness by accuracy", "loo-sign", "random", "ACU", "p crossfit"):
         assert seen in outcome.out
     assert list((folder / "runs").glob("measure-*/texts.parquet"))
     assert list(checkpoint.glob("masf-crossfit-*.safetensors"))
@@ -158,7 +159,7 @@ def test_a_test_fitted_on_another_checkpoint_is_refused(faithmeter, checkpoint: 
 
 def test_measure_one_text(faithmeter, checkpoint: Path) -> None:
     outcome = faithmeter("measure", checkpoint, "--text", "the film was good", "-m", "loo-abs")
-    assert "random orders" in outcome.out
+    assert "random (mean of 100)" in outcome.out
     found = json.loads(faithmeter("measure", checkpoint, "--text", "the film was good", "--json").out)
     assert len(found["methods"]["loo-sign"]["probability"]) == 11
     assert set(found["methods"]["loo-sign"]["pvalues"]) == {"published", "crossfit"}
@@ -223,3 +224,25 @@ def test_every_verb_has_help_with_an_example(faithmeter) -> None:
         outcome = faithmeter(verb, "--help")
         assert outcome.code == 0
         assert "Example: faithmeter" in outcome.out
+
+
+def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(demo, "RECIPE", replace(demo.RECIPE, epochs=1, limit=64))
+    monkeypatch.setattr(demo, "TEXTS", 8)
+    monkeypatch.setattr(demo, "BEAM_TEXTS", 2)
+    outcome = faithmeter("demo", "-o", tmp_path)
+    assert outcome.code == 0
+    for seen in (
+        "test micro_f1",
+        "majority",
+        "half crossfit",
+        "none published",
+        "loo-sign",
+        "beam",
+        "try: faith",
+    ):
+        assert seen in outcome.out
+    found = json.loads(faithmeter("demo", "-o", tmp_path, "--json").out)
+    assert set(found["train"]) == set(found["check"]) == {"half", "none"}
+    assert [run["texts"] for run in found["measure"]] == [8, 2]
+    assert all(0 <= share <= 1 for share in found["hits"].values())

@@ -64,7 +64,8 @@ def plain_loop(clf: fm.Classifier, text: str, pair: str, label: int, row: int, m
         where[0, masked] = True
         with torch.inference_mode():
             logits = clf.logits(batch.masked(where, clf.mask_id))[0]
-        rows.append((percent, len(masked), int(logits.argmax()), float(logits.softmax(dim=0)[label])))
+        numbers = sorted(places.index(place) for place in masked)
+        rows.append((percent, numbers, int(logits.argmax()), float(logits.softmax(dim=0)[label])))
     return pd.DataFrame(rows, columns=["percent", "masked", "prediction", "probability"])
 
 
@@ -82,6 +83,10 @@ def test_every_text_goes_the_way_of_a_plain_loop(
             expected[["percent", "masked", "prediction"]].values.tolist()
         )
         np.testing.assert_allclose(found["probability"], expected["probability"], atol=1e-12)
+        batch = replace(clf.encode([text["text"]], [text["context"]]), index=torch.tensor([row]))
+        scores = fm.explain(clf, batch, [text["label"]], named)[batch.explained]
+        np.testing.assert_allclose(found["scores"].iloc[0], scores, atol=1e-12)
+        assert found["scores"].iloc[1:].isna().all()
 
 
 def test_curves_are_the_metric_of_the_frame_and_areas_lie_between_them(result: Measurement) -> None:

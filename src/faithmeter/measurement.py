@@ -19,7 +19,7 @@ from .errors import InputError
 from .evaluator import Evaluator, pick, require_finite
 from .indist import CALIBRATIONS, MaSF
 from .masks import PERCENTS, row_generators, uniform_mask
-from .methods import METHODS, Method, parse
+from .methods import METHODS, Method, explain, parse
 from .metrics import score
 from .pvalues import DatasetPValue, dataset_pvalue
 from .store import write_parquet
@@ -42,7 +42,9 @@ Tests = Mapping[str, MaSF]
 class Measurement:
     """Methods measured on the texts of a task. `frame` has a row for each text, method and step."""
 
-    frame: DataFrame  # row, label, method, percent, masked, prediction, probability, p_…
+    frame: DataFrame
+    """Columns: method, row, label, percent, masked (which of the explained tokens), scores (of the explained
+    tokens of the text as it is, at the first step only), prediction, probability (of the label), p_…"""
     classes: int
     metric: str
     evaluations: Mapping[str, int]  # of the model, by method; 0 for what was found on disk
@@ -86,8 +88,8 @@ class Measurement:
             yield int(percent), rows[rows["percent"] == percent]
 
     def smallest_p(self, method: str, test: str) -> float:
-        """Of the dataset, over all steps."""
-        return min(step.p for step in self.pvalues(method, test).values())
+        """Of the dataset, over all steps but 100 %, where every method gives the same text and no area."""
+        return min(step.p for percent, step in self.pvalues(method, test).items() if percent < 100)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: one entry for each method."""
@@ -140,12 +142,13 @@ def measure(
     split = task.load()["test"]
     count = min(limit or len(split), len(split))
     _require_classes(split["label"][:count], task)
+    evaluator = Evaluator(clf)
     for batch, labels in chunks(clf, split, count):
-        evaluator = Evaluator(clf)  # the methods share its memory; the next chunk begins anew
+        evaluator.forget()  # methods share its memory; chunks do not, so that each stands alone
         for name, method in named.items():
             file = None if keep is None else keep / _chunk_name(name, batch)
             if file is not None and file.exists():
-                frame = pd.read_parquet(file)
+                frame = _read(file)
             else:
                 before, begun = evaluator.evaluations, time.perf_counter()
                 frame = erased(evaluator, batch, labels, _seeded(method, seed), percents, tests or {})
@@ -211,7 +214,8 @@ def erased(
     """A row for each text and step. A step that masks nothing new in a text is not evaluated again."""
     import pandas as pd
 
-    steps = erase(evaluator, batch, labels, method, percents=percents)
+    scores = explain(evaluator, batch, labels, method)
+    steps = erase(evaluator, batch, labels, method, percents=percents, scores=scores)
     ids = torch.stack([step.input_ids for _, step in steps])  # [S, B, T]
     fresh = torch.ones(ids.shape[:2], dtype=torch.bool)  # [S, B]
     fresh[1:] = (ids[1:] != ids[:-1]).any(dim=2)
@@ -220,13 +224,17 @@ def erased(
     places[fresh] = torch.arange(len(rows))
     places = places.cummax(dim=0).values.flatten()  # of an unchanged text: where it was evaluated last
     judged = _judged(evaluator, replace(batch[rows], input_ids=ids[fresh]), labels[rows], tests)
-    masked = ((ids == evaluator.mask_id) & batch.explained).sum(dim=2)  # [S, B]
+    own = [row.nonzero()[:, 0] for row in batch.explained]  # where each text's tokens are
+    erased = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(own)]
+    masked = [tokens.nonzero()[:, 0].tolist() for tokens in erased]
+    firsts = [row[at].tolist() for row, at in zip(scores, own, strict=True)]
     return pd.DataFrame(
         {
             "row": np.tile(batch.index, len(percents)),
             "label": np.tile(labels, len(percents)),
             "percent": np.repeat(percents, len(batch)),
-            "masked": masked.flatten(),
+            "masked": masked,
+            "scores": [*firsts, *[None] * (len(masked) - len(firsts))],
             **{name: values[places] for name, values in judged.items()},
         }
     )
@@ -277,6 +285,17 @@ def _require_classes(labels: Sequence[int], task: Task) -> None:
             f"all {len(labels)} texts of {task.name} to be measured have the label "
             f"{task.labels[labels[0]]!r}; expected at least two classes: take more texts"
         )
+
+
+def _read(file: Path) -> DataFrame:
+    """As it was written: parquet gives arrays for lists."""
+    import pandas as pd
+
+    frame = pd.read_parquet(file)
+    for column in ("masked", "scores"):
+        values = [None if value is None else value.tolist() for value in frame[column]]
+        frame[column] = pd.Series(values, dtype=object)
+    return frame
 
 
 def _chunk_name(method: str, batch: Batch) -> str:

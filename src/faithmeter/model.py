@@ -86,10 +86,8 @@ class Classifier:
 
     def logits_at(self, embeddings: Tensor, batch: Batch) -> Tensor:
         """[B, C] with the word embeddings given, differentiable with respect to them."""
-        inputs = batch.to(self.device).inputs
-        del inputs["input_ids"]
-        logits: Tensor = self.model(inputs_embeds=embeddings, **inputs).logits
-        return logits
+        with self._words.replaced_by(embeddings):
+            return self.logits(batch)
 
     def features(self, batch: Batch) -> Tensor:
         """[B, L, H]: what MaSF looks at, see `states`."""
@@ -112,6 +110,30 @@ class Classifier:
     @cached_property
     def _norms(self) -> _NormalizationHooks:
         return _NormalizationHooks(self.model)
+
+    @cached_property
+    def _words(self) -> _WordHook:
+        return _WordHook(self.model.get_input_embeddings())
+
+
+class _WordHook:
+    """Puts given word embeddings in the place of those that a model looks up.
+
+    The model still reads the ids, which some need for more (ESM's token dropout); `inputs_embeds` would hide
+    them. Threads that use the model do not see each other.
+    """
+
+    def __init__(self, lookup: torch.nn.Module) -> None:
+        self._here = threading.local()
+        lookup.register_forward_hook(lambda *_: getattr(self._here, "embeddings", None))
+
+    @contextmanager
+    def replaced_by(self, embeddings: Tensor) -> Iterator[None]:
+        self._here.embeddings = embeddings
+        try:
+            yield
+        finally:
+            self._here.embeddings = None
 
 
 class _NormalizationHooks:

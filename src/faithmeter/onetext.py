@@ -50,24 +50,19 @@ class TextMeasurement:
     def __rich__(self) -> RenderableType:
         from rich.table import Table
 
-        table = Table(title=f"probability of {self.label} by share of the text erased")
-        table.add_column("method")
-        for percent in self.percents:
-            table.add_column(f"{percent} %", justify="right")
-        for heading in ("ACU", "RACU"):
-            table.add_column(heading, justify="right")
+        title = f"probability of {self.label} in %, by percent of the text erased"
+        table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        for heading in ("method", *map(str, self.percents), "ACU", "RACU"):
+            table.add_column(heading, justify="left" if heading == "method" else "right")
         for name, erasure in self.methods.items():
-            areas = (f"{100 * area:.1f} %" for area in (erasure.acu, erasure.racu))
-            table.add_row(name, *(f"{value:.3f}" for value in erasure.probability), *areas)
+            areas = (f"{100 * area:.0f}" for area in (erasure.acu, erasure.racu))
+            table.add_row(name, *(f"{100 * value:.0f}" for value in erasure.probability), *areas)
             for test, values in erasure.pvalues.items():
-                table.add_row(f"  p ({test})", *(f"{value:.3f}" for value in values), "", "", style="dim")
-        table.add_section()
-        for name, values in (
-            (f"{self.orders} random orders", self.mean),
-            ("  5 %", self.lower),
-            ("  95 %", self.upper),
-        ):
-            table.add_row(name, *(f"{value:.3f}" for value in values), "", "", style="dim")
+                shown = (f"{value:.2f}".lstrip("0") for value in values)
+                table.add_row(f"  p {test}", *shown, style="dim")
+        orders = {f"random (mean of {self.orders})": self.mean, "  5 %": self.lower, "  95 %": self.upper}
+        for name, values in orders.items():
+            table.add_row(name, *(f"{100 * value:.0f}" for value in values), style="dim")
         return table
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config import TrainConfig
+from ..config import MeasureConfig, TrainConfig
+from . import measure, train
 from .screen import Json, Store, console, output, print_json
-from .train import run, summary
+
+if TYPE_CHECKING:
+    from ..measurement import Measurement
 
 RECIPE = TrainConfig(task="bAbI-1", model="embedded", epochs=2, learning_rate=1e-3)
 """A model this small needs a higher learning rate than the paper's, and then fewer epochs."""
+FAST = "grad-l1 grad-l2 inp-grad-sign inp-grad-abs int-grad-sign int-grad-abs loo-sign loo-abs"
+TEXTS, BEAM_TEXTS = 200, 50
 
 
 def demo(
@@ -21,20 +26,53 @@ def demo(
     seed: Annotated[int, typer.Option(help="all randomness comes from it")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Fine-tune the embedded model on generated bAbI stories, with masking and plainly, and compare the two.
+    """Masked fine-tuning of the embedded model on generated stories, its check, and the ten methods measured.
 
     Needs no downloads. Example: faithmeter demo --seed 1
     """
+    from ..model import load_tokenizer
+    from ..store import RunStore
+
     console.print(
-        "bAbI-1: where is an actor, after 2 to 10 statements? Half of every mini-batch is masked, then none."
+        "[bold]1. masked fine-tuning[/] on bAbI-1 (where is an actor, after 2 to 10 statements?), and plain"
     )
-    records = [run(replace(RECIPE, seed=seed, strategy=s), store, resume=True) for s in ("half", "none")]
+    configs = {name: replace(RECIPE, seed=seed, strategy=name) for name in ("half", "none")}
+    records = {name: train.run(config, store, resume=True) for name, config in configs.items()}
+    folders = {name: str(RunStore(store).folder(config)) for name, config in configs.items()}
+    console.print("[bold]2. the check[/]: are masked stories normal to the model?")
+    only = MeasureConfig(seed=seed, methods="random", limit=TEXTS)
+    checks = {name: measure.run(folder, only, store, None) for name, folder in folders.items()}
+    console.print("[bold]3. the measurement[/]: which explanation is true?")
+    fast = measure.run(folders["half"], replace(only, methods=FAST), store, None)
+    beam = measure.run(folders["half"], replace(only, methods="beam", limit=BEAM_TEXTS), store, None)
+    tokenizer = load_tokenizer(folders["half"])
+    measured = {"loo-sign": fast, "beam": beam, "random": fast}
+    hits = {method: hit_rate(result, method, tokenizer) for method, result in measured.items()}
     if as_json:
-        print_json(records)
+        checked = {name: result.to_dict() for name, result in checks.items()}
+        found = [fast.to_dict(), beam.to_dict()]
+        print_json({"train": records, "check": checked, "measure": found, "hits": hits})
         return
-    output.print(summary(records))
+    output.print(train.summary(list(records.values())))
+    output.print(measure.pvalue_table(**checks))
+    output.print(measure.summary(fast, beam))
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
+    output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
+    text = "Mary went to the garden. John moved to the office."
     output.print(
-        "Masked fine-tuning keeps the unmasked performance and falls to the class majority as the story "
-        "disappears: masked stories are normal inputs to it. The plain model never saw a mask.",
-        soft_wrap=True,
+        f'try: faithmeter explain {folders["half"]} "{text}" --pair "Where is Mary?"', soft_wrap=True
     )
+
+
+def hit_rate(result: Measurement, method: str, tokenizer: Any) -> float:
+    """The share of test stories in which the token with the highest score lies in a supporting fact."""
+    from ..tasks import task
+
+    rows = task(RECIPE.task).load()["test"]
+    first = result.frame[(result.frame["method"] == method) & (result.frame["percent"] == 0)]
+    hits = 0
+    for number, scores in zip(first["row"], first["scores"], strict=True):
+        offsets = tokenizer(rows[number]["text"], add_special_tokens=False, return_offsets_mapping=True)
+        top = offsets["offset_mapping"][scores.index(max(scores))][0]
+        hits += any(start <= top < end for start, end in rows[number]["supporting"])
+    return hits / len(first)

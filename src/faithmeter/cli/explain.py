@@ -40,6 +40,7 @@ def explain(
 
     Example: faithmeter explain runs/train-bAbI-1-half-0-… "Mary went to the garden." --pair "Where is Mary?"
     """
+    from ..evaluator import Evaluator
     from ..explanation import explain_texts, page
     from ..methods import parse
     from ..model import load
@@ -47,7 +48,7 @@ def explain(
     rows = _rows(text, pair, label, file)
     methods = [parse(name) for name in method]
     quiet()
-    clf = load(checkpoint)
+    clf = Evaluator(load(checkpoint))  # methods and equal texts share their evaluations
     explanations = []
     with bars() as progress:
         bar = progress.add_task("explaining", total=len(rows), note="")

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from ..errors import InputError, unknown
-from .screen import Json, Store, output, print_json
+from .screen import Json, Store, output, print_json, table
 
 if TYPE_CHECKING:
     from ..tasks.overview import Detail
@@ -57,16 +56,13 @@ def tasks(data_dir: Path | None) -> Shown:
     from ..tasks.overview import overview
 
     lines = overview(data_dir)
-    table = Table(title="tasks: published sizes, and where the rows would come from")
-    for heading in ("task", "train", "validation", "test"):
-        table.add_column(heading, justify="left" if heading == "task" else "right")
-    for heading in ("metric", "majority", "source", "here"):
-        table.add_column(heading)
+    headings = ("task", "train/validation/test", "metric", "majority", "source", "here")
+    shown = table("tasks: published sizes, and where the rows would come from", *headings, numbers=False)
     for line in lines:
-        sizes = [f"{line.sizes[split]:,}" for split in ("train", "validation", "test")]
-        place = f"{line.source.kind}: {line.source.place}" if line.source.place else line.source.kind
+        sizes = "/".join(f"{line.sizes[split]}" for split in ("train", "validation", "test"))
+        place = f"{line.source.kind} {line.source.place}"
         here = "yes" if line.source.available else "no"
-        table.add_row(line.task.name, *sizes, line.task.metric, f"{line.majority:.3f}", escape(place), here)
+        shown.add_row(line.task.name, sizes, line.task.metric, f"{line.majority:.3f}", escape(place), here)
     values = [
         {
             "task": line.task.name,
@@ -77,7 +73,7 @@ def tasks(data_dir: Path | None) -> Shown:
         }
         for line in lines
     ]
-    return values, [table]
+    return values, [shown]
 
 
 def one_task(name: str, data_dir: Path | None) -> Shown:
@@ -118,21 +114,15 @@ def described(found: Detail) -> list[Any]:
         "these are the published splits" if found.as_published else "",
         escape(found.source.note),
     ]
-    counts = Table(title="rows by label")
-    counts.add_column("label")
-    for split in found.class_counts:
-        counts.add_column(split, justify="right")
+    counts = table("rows by label", "label", *found.class_counts)
     for number, label in enumerate(task.labels):
         counts.add_row(escape(label), *(f"{c[number]:,}" for c in found.class_counts.values()))
     counts.add_section()
     counts.add_row("all", *(f"{sum(c):,}" for c in found.class_counts.values()))
-    lengths = Table(title="words")
-    lengths.add_column("column")
-    for percent in QUANTILES:
-        lengths.add_column(f"{percent} %", justify="right")
+    lengths = table("words: quantiles in %", "column", *map(str, QUANTILES))
     for column, quantiles in found.lengths.items():
         lengths.add_row(column, *map(str, quantiles))
-    examples = Table(title="the first rows", show_header=False, show_lines=True)
+    examples = table("the first rows", "label", "row", numbers=False)
     for example in found.examples:
         texts = [f"{name}: {value:.300}" for name, value in example.items() if name != "label"]
         examples.add_row(escape(example["label"]), escape("\n".join(texts)))
@@ -148,34 +138,32 @@ def described(found: Detail) -> list[Any]:
 def methods() -> Shown:
     from ..methods import METHODS
 
-    table = Table(title="methods; options go in brackets: beam(width=20)")
+    headings = ("method", "options and defaults", "what it is")
+    shown = table("methods; options go in brackets: beam(width=20)", *headings, numbers=False)
     values = []
-    for heading in ("method", "options and defaults", "what it is"):
-        table.add_column(heading)
     for name, method in METHODS.items():
         parameters = inspect.signature(method.function).parameters.values()
         options = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         summary = (inspect.getdoc(method.function) or "").split("\n")[0]
         values.append({"method": name, "options": options, "summary": summary})
-        table.add_row(name, escape(", ".join(f"{k}={v}" for k, v in options.items())), escape(summary))
-    return values, [table]
+        shown.add_row(name, escape(", ".join(f"{k}={v}" for k, v in options.items())), escape(summary))
+    return values, [shown]
 
 
 def runs(root: Path) -> Shown:
     from ..store import RunStore
 
-    table = Table(title=f"runs in {root}")
+    headings = ("run", "task", "model", "strategy", "seed", "finished")
+    shown = table(f"runs in {root}", *headings, numbers=False)
     values = []
-    for heading in ("run", "task", "model", "strategy", "seed", "finished"):
-        table.add_column(heading)
     for folder, record in RunStore(root).records():
         values.append({"folder": str(folder), **record})
         config = record["config"]
-        shown = (
+        facts = (
             folder.name,
             config.get("data") or config.get("task"),
             config.get("model"),
             config.get("strategy"),
         )
-        table.add_row(*(escape(str(v or "")) for v in shown), str(config.get("seed", "")), record["finished"])
-    return values, [table]
+        shown.add_row(*(escape(str(v or "")) for v in facts), str(config.get("seed", "")), record["finished"])
+    return values, [shown]

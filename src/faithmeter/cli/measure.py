@@ -15,13 +15,14 @@ from rich.table import Table
 from ..config import MeasureConfig
 from ..errors import InputError, unknown
 from .explain import Checkpoint
-from .screen import Json, Store, bars, console, output, print_json, quiet
+from .screen import Json, Store, bars, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
     from ..measurement import Measurement
     from ..onetext import TextMeasurement
 
 ALPHA = 0.05
+BASELINE = "random"
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 TaskName = Annotated[str, typer.Option("--task", help="default: what the checkpoint was trained on")]
@@ -64,7 +65,7 @@ def measure(
     if as_json:
         print_json(result.to_dict())
     else:
-        output.print(table(result))
+        output.print(summary(result))
         warn(result)
     _hold(requirements, result)
 
@@ -85,12 +86,12 @@ def check(
     """
     requirements = [parse_requirement(line) for line in require]
     result = run(
-        checkpoint, MeasureConfig(task=task, methods="random", seed=seed, limit=limit), store, data_dir
+        checkpoint, MeasureConfig(task=task, methods=BASELINE, seed=seed, limit=limit), store, data_dir
     )
     if as_json:
         print_json(result.to_dict())
     else:
-        output.print(pvalue_table(result, "random"))
+        output.print(pvalue_table(**{"": result}))
         warn(result)
     _hold(requirements, result)
 
@@ -107,7 +108,7 @@ def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | Non
     clf = load(checkpoint)
     measured, config = runs.measured_task(clf, checkpoint, config, data_dir)
     with bars() as progress:
-        names = dict.fromkeys(["check", "random", *map(str, methods)])
+        names = dict.fromkeys(["check", BASELINE, *map(str, methods)])
         lines = {name: progress.add_task(name, total=None, note="") for name in names}
 
         def moved(name: str, done: int, total: int) -> None:
@@ -143,35 +144,33 @@ def _measure_text(
     )
 
 
-def table(result: Measurement) -> Table:
-    """The methods, most faithful first."""
-    shown = Table(title=f"faithfulness on {result.texts} texts: area between the {result.metric} curves")
-    shown.add_column("method")
-    headings = ["ACU", "RACU", *(f"p ({test})" for test in result.tests), "evaluations", "seconds"]
-    for heading in headings:
-        shown.add_column(heading, justify="right")
-    for method in sorted(result.methods, key=lambda name: -result.acu(name)):
-        areas = [f"{100 * area:.1f} %" for area in (result.acu(method), result.racu(method))]
+def summary(*results: Measurement) -> Table:
+    """The methods, most faithful first; each is compared with random erasure of the same texts."""
+    tests = [f"p {test}" for test in results[0].tests]
+    title = f"faithfulness by {results[0].metric}: areas in %, p the smallest below 100 % erased"
+    shown = table(title, "method", "ACU", "RACU", *tests, "texts", "evaluations", "seconds")
+    rows = [(result, method) for result in results for method in result.methods if method != BASELINE]
+    for result, method in sorted([*rows, (results[0], BASELINE)], key=lambda row: -row[0].acu(row[1])):
+        areas = [f"{100 * area:.1f}" for area in (result.acu(method), result.racu(method))]
         pvalues = [f"{result.smallest_p(method, test):.3f}" for test in result.tests]
-        effort = f"{result.evaluations[method]:,}", f"{result.seconds[method]:.1f}"
+        effort = f"{result.texts}", f"{result.evaluations[method]}", f"{result.seconds[method]:.1f}"
         shown.add_row(method, *areas, *pvalues, *effort)
-    shown.caption = "p: smallest over the steps that the erased texts are in distribution"
     return shown
 
 
-def pvalue_table(result: Measurement, method: str) -> Table:
-    """P-values of the dataset by share of tokens erased, and how many texts are below 5 %."""
-    shown = Table(
-        title=f"are {result.texts} masked texts in distribution? p-values of all together, by share masked"
-    )
-    shown.add_column("test")
-    percents = list(result.pvalues(method, result.tests[0]))
-    for percent in percents:
-        shown.add_column(f"{percent} %", justify="right")
-    for test in result.tests:
-        steps = result.pvalues(method, test).values()
-        shown.add_row(test, *(f"{step.p:.3f}" for step in steps))
-        shown.add_row(f"  texts below {ALPHA}", *(f"{step.below[ALPHA]:.1%}" for step in steps), style="dim")
+def pvalue_table(**results: Measurement) -> Table:
+    """P-values of all texts together, by percent masked at random, and the share of texts below 5 %."""
+    first = next(iter(results.values()))
+    percents = list(first.pvalues(BASELINE, first.tests[0]))
+    title = f"are {first.texts} randomly masked texts in distribution? p by percent masked"
+    shown = table(title, "test", *map(str, percents))
+    for name, result in results.items():
+        for test in result.tests:
+            steps = result.pvalues(BASELINE, test).values()
+            shown.add_row(f"{name} {test}".strip(), *(f"{step.p:.2f}" for step in steps))
+            shown.add_row(
+                "  % of texts < .05", *(f"{100 * step.below[ALPHA]:.0f}" for step in steps), style="dim"
+            )
     return shown
 
 
@@ -213,7 +212,7 @@ def _hold(requirements: list[tuple[str, str, str, float]], result: Measurement) 
     """Exit with 1 unless all requirements are met; an undefined number meets none."""
     failed = False
     for name, quantity, comparison, bound in requirements:
-        method = "random" if name == "check" else name
+        method = BASELINE if name == "check" else name
         if method not in result.methods:
             raise unknown("method in a requirement", name, ["check", *result.methods])
         value = QUANTITIES[quantity](result, method)

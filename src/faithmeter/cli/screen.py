@@ -16,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -39,6 +40,14 @@ def quiet() -> None:
     datasets.disable_progress_bars()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+
+
+def table(title: str, *headings: str, numbers: bool = True) -> Table:
+    """A plain table: the first column is a name, the others are numbers unless told otherwise."""
+    shown = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for place, heading in enumerate(headings):
+        shown.add_column(heading, justify="right" if numbers and place else "left")
+    return shown
 
 
 def bars() -> Progress:

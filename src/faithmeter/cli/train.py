@@ -11,7 +11,7 @@ from rich.table import Table
 from ..config import TrainConfig
 from .listing import described
 from .options import configured
-from .screen import Json, Store, bars, console, output, print_json, quiet, training_bar
+from .screen import Json, Store, bars, console, output, print_json, quiet, table, training_bar
 
 
 @configured(TrainConfig)
@@ -56,17 +56,16 @@ def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool 
 def summary(records: list[dict[str, Any]]) -> Table:
     """Test performance under random masking, one line for each run, with the majority baseline below."""
     from ..runs import task_of
+    from ..sweep import UNIFORM
 
     first = task_of(TrainConfig.from_dict(records[0]["config"]))
     metric = first.metric
-    table = Table(title=f"{first.name}: test {metric} by share of tokens masked at random")
-    table.add_column("fine-tuning")
-    points = [row["masking"] for row in records[0]["test"] if row["masking"] != "uniform"]
-    for percent in points:
-        table.add_column(f"{percent} %", justify="right")
+    points = [row["masking"] for row in records[0]["test"] if row["masking"] != UNIFORM]
+    title = f"{first.name}: test {metric} in %, by percent of the tokens masked at random"
+    shown = table(title, "fine-tuning", *map(str, points))
     for record in records:
         values = {row["masking"]: row[metric] for row in record["test"]}
-        table.add_row(record["config"]["strategy"], *(f"{values[percent]:.3f}" for percent in points))
+        shown.add_row(record["config"]["strategy"], *(f"{100 * values[percent]:.1f}" for percent in points))
     baseline = records[0]["majority"]["test"][metric]
-    table.add_row("class majority", *[""] * (len(points) - 1), f"{baseline:.3f}", style="dim")
-    return table
+    shown.add_row("majority", *[""] * (len(points) - 1), f"{100 * baseline:.1f}", style="dim")
+    return shown
