@@ -31,7 +31,7 @@ fast: setup
 	@OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 slow: setup ## the tests that kill processes, train real encoders or build wheels
-	@$(BIN)/pytest -m slow
+	@$(BIN)/pytest -m slow tests
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/python -m build --wheel

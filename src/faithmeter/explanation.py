@@ -105,7 +105,11 @@ class Explanation:
         return facts
 
     def _legend(self) -> list[tuple[str, float]]:
-        return [(f" for {self.label} ", 1.0), (f" against {self.label} ", -1.0), ("darker = stronger", 0.0)]
+        return [
+            (f" for {self.label} ", 1.0),
+            (f" against {self.label} ", -1.0),
+            ("the fuller the color, the stronger", 0.0),
+        ]
 
     def _lines(self) -> Iterator[tuple[str, str, list[Part]]]:
         """(method, what is shown, parts): tokens only where they are not the words themselves."""
@@ -265,9 +269,11 @@ def _terminal(part: Part) -> tuple[str, str]:
 
 
 def _terminal_style(share: float) -> str:
-    """Black on the color, which is paler the weaker the score is, but never so pale that its sign is lost."""
+    """The color is paler the weaker the score is, but never so pale that its sign is lost."""
     if abs(share) < FAINT:
         return ""
     depth = 0.25 + 0.75 * abs(share)
     mixed = [round(255 + (channel - 255) * depth) for channel in (FOR if share > 0 else AGAINST)]
-    return "black on #{:02x}{:02x}{:02x}".format(*mixed)
+    # spelled out, as a terminal's own "black" may be gray; blue at its fullest wants white letters
+    letters = "#000000" if share > 0 or depth < 0.8 else "#ffffff"
+    return letters + " on #{:02x}{:02x}{:02x}".format(*mixed)

@@ -1,0 +1,23 @@
+"""A method of one's own, measured beside ours: how long a word is.
+
+python examples/own_method.py CHECKPOINT
+"""
+
+import sys
+
+import torch
+
+import faithmeter as fm
+
+
+@fm.method("word-length", recursive=False)
+def word_length(clf, batch, labels, *, power: int = 1):
+    """The number of characters of each token, whatever the model makes of it."""
+    tokens = [clf.tokenizer.convert_ids_to_tokens(row) for row in batch.input_ids.tolist()]
+    return torch.tensor([[len(token) ** power for token in row] for row in tokens], dtype=torch.float64)
+
+
+clf = fm.load(sys.argv[1])
+result = fm.measure(clf, fm.task("bAbI-1"), ["word-length", "word-length(power=2)", "grad-l2"], limit=64)
+for method in result.methods:
+    print(f"{method:22} ACU {100 * result.acu(method):5.1f} %")

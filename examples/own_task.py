@@ -1,0 +1,22 @@
+"""Masked fine-tuning on one's own data, here forty made-up reviews, with the embedded model.
+
+python examples/own_task.py FOLDER
+"""
+
+import sys
+from pathlib import Path
+
+import faithmeter as fm
+
+folder = Path(sys.argv[1])
+reviews = folder / "reviews.csv"
+rows = [
+    f"the {'apple' if i % 2 else 'milk'} was {'taken' if i % 3 else 'left'},{'fruit' if i % 2 else 'drink'}"
+    for i in range(40)
+]
+reviews.write_text("\n".join(["review,kind", *rows]))
+
+config = fm.TrainConfig(data=str(reviews), text="review", label="kind", epochs=2, learning_rate=1e-3)
+record = fm.train(config, fm.RunStore(folder / "runs"))
+for row in record["test"]:
+    print(f"masked {row['masking']}: accuracy {row['accuracy']:.2f}")

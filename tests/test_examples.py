@@ -1,0 +1,54 @@
+"""Every example runs, and so does the README's."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+import faithmeter as fm
+from faithmeter.methods import METHODS
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory) -> Path:
+    store = fm.RunStore(tmp_path_factory.mktemp("runs"))
+    config = fm.TrainConfig(limit=64, epochs=1, learning_rate=1e-3)
+    fm.train(config, store)
+    return store.folder(config)
+
+
+def test_measure_one_sentence(checkpoint: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["", str(checkpoint), "Mary went to the garden.", "Where is Mary?"])
+    runpy.run_path(str(ROOT / "examples/measure_one_sentence.py"))
+    assert "random (mean of 50)" in capsys.readouterr().out
+
+
+def test_own_method(checkpoint: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["", str(checkpoint)])
+    runpy.run_path(str(ROOT / "examples/own_method.py"))
+    assert "word-length(power=2)   ACU" in capsys.readouterr().out
+    del METHODS["word-length"]
+
+
+def test_own_task(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["", str(tmp_path)])
+    runpy.run_path(str(ROOT / "examples/own_task.py"))
+    assert "masked 100: accuracy" in capsys.readouterr().out
+
+
+def test_the_example_of_the_readme(checkpoint: Path, monkeypatch, capsys) -> None:
+    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert code is not None
+    short = re.sub(r'fm\.load\(".*?"\)', f"fm.load({str(checkpoint)!r})", code[1]).replace(
+        "limit=100", "limit=10"
+    )
+    exec(compile(short, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "100 [CLS] [MASK]" in printed
+    assert "grad-l2" in printed
