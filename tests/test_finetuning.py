@@ -199,3 +199,20 @@ def test_a_limit_takes_the_first_rows_of_each_split(config: fm.TrainConfig, tmp_
 def test_a_model_that_is_not_there_is_named(config: fm.TrainConfig, tmp_path) -> None:
     with pytest.raises(fm.InputError, match="nowhere"):
         run(replace(config, model=str(tmp_path / "nowhere")), tmp_path)
+
+
+def test_a_finished_run_is_not_taken_for_one_on_changed_data(config: fm.TrainConfig, tmp_path) -> None:
+    data = tmp_path / "reviews.csv"
+    data.write_text(Path(config.data).read_text())
+    own, store = replace(config, data=str(data), epochs=1), fm.RunStore(tmp_path / "runs")
+    record = fm.train(own, store)
+    assert fm.train(own, store) == record
+    data.write_text(data.read_text() + "\nthe plot was good,neg")
+    with pytest.raises(fm.InputError, match=r"has changed \(.*train.*\) since .* add --restart"):
+        fm.train(own, store)
+    assert fm.train(own, store, restart=True)["rows"]["train"] == 49
+
+
+def test_an_unknown_place_to_report_to_is_refused(config: fm.TrainConfig, tmp_path) -> None:
+    with pytest.raises(fm.InputError, match="report_to is 'wandbb'"):
+        run(replace(config, report_to="wandbb"), tmp_path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from faithmeter.errors import InputError
 from faithmeter.indist import MaSF
 
 Array = NDArray[np.float64]
+Number = float | Fraction
 both = pytest.mark.parametrize("calibration", ["published", "crossfit"])
 
 
@@ -34,7 +36,7 @@ def published_by_loops(fit: Array, test: Array) -> list[float]:
     """Algorithm 2 of the paper, word by word, in exact fractions."""
     n, layers, dims = fit.shape
 
-    def two_sided(value: float, sample: list[float]) -> Fraction:
+    def two_sided(value: Number, sample: Sequence[Number]) -> Fraction:
         below = Fraction(sum(s < value for s in sample), n)
         return min(below, 1 - below)
 
@@ -56,7 +58,7 @@ def crossfit_by_loops(fit: Array, test: Array) -> list[float]:
     """Every row against N - 1 others: a fitted one against all but itself, a new one all but the last."""
     n, layers, dims = fit.shape
 
-    def tails(value: float, others: list[float]) -> tuple[int, int]:
+    def tails(value: Number, others: Sequence[Number]) -> tuple[int, int]:
         return 1 + sum(o <= value for o in others), 1 + sum(o >= value for o in others)
 
     def level2(row: Array, others: Array) -> list[Fraction]:
@@ -68,7 +70,7 @@ def crossfit_by_loops(fit: Array, test: Array) -> list[float]:
     def level3(z: list[Fraction], others: list[list[Fraction]]) -> float:
         p = []
         for h in range(layers):
-            far, central = tails(z[h], [o[h] for o in others])  # type: ignore[arg-type, misc]
+            far, central = tails(z[h], [o[h] for o in others])
             p.append(min(Fraction(far, n) / Fraction(19, 20), Fraction(central, n) / Fraction(1, 20)))
         return fisher(p)
 

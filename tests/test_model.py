@@ -7,73 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 import transformers
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
 import faithmeter as fm
 from faithmeter.model import find_max_length
+from toy import ARCHITECTURES, WITH_TYPES, encoder
+from toy import letter_tokenizer as letters
 
-SIZES = {
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "vocab_size": 40,
-    "num_labels": 3,
-}
-ARCHITECTURES = {
-    "bert": {},
-    "deberta": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
-    "deberta-v2": {
-        "relative_attention": True,
-        "pos_att_type": ["c2p", "p2c"],
-        "position_biased_input": False,
-    },
-    "distilbert": {
-        "dim": 16,
-        "n_layers": 2,
-        "n_heads": 2,
-        "hidden_dim": 32,
-        "vocab_size": 40,
-        "num_labels": 3,
-    },
-    "electra": {"embedding_size": 8},
-    "esm": {
-        "position_embedding_type": "rotary",
-        "mask_token_id": 4,
-        "pad_token_id": 1,
-        "token_dropout": False,
-    },
-    "modernbert": {"pad_token_id": 1, "global_attn_every_n_layers": 1, "reference_compile": False},
-    "mpnet": {},
-    "roberta": {"max_position_embeddings": 66, "pad_token_id": 1},
-    "xlm-roberta": {"max_position_embeddings": 66, "pad_token_id": 1},
-}
 ROWS = [[0, 7, 8, 9, 2, 2, 10, 11, 2], [0, 12, 2, 2, 13, 2], [0, 5, 4, 6, 2]]
-
-
-def tiny(architecture: str) -> torch.nn.Module:
-    torch.manual_seed(0)
-    options = ARCHITECTURES[architecture]
-    config = AutoConfig.for_model(architecture, **(options if "dim" in options else SIZES | options))
-    return AutoModelForSequenceClassification.from_config(config).double().eval()
-
-
-def word_tokenizer(mask: str | None = "<mask>", max_length: int = 64) -> PreTrainedTokenizerFast:
-    words = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *["a", "b", "c", "d", "e", "f", "g"]]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-    special |= {"cls_token": "<s>", "sep_token": "</s>"} | ({"mask_token": mask} if mask else {})
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_length, **special)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_architecture_gives_the_same_logits_from_ids_and_from_embeddings(architecture: str) -> None:
-    clf = fm.Classifier(tiny(architecture), mask_id=4)
+    clf = fm.Classifier(encoder(architecture), mask_id=4)
     batch = fm.Batch.from_ids(ROWS, special_ids=(0, 1, 2), pad_id=1)
     with torch.inference_mode():
         logits = clf.logits(batch)
@@ -84,7 +29,7 @@ def test_every_architecture_gives_the_same_logits_from_ids_and_from_embeddings(a
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_architecture_ignores_padding(architecture: str) -> None:
-    clf = fm.Classifier(tiny(architecture), mask_id=4)
+    clf = fm.Classifier(encoder(architecture), mask_id=4)
     together = clf.logits(fm.Batch.from_ids(ROWS, special_ids=(0, 1, 2), pad_id=1))
     alone = [clf.logits(fm.Batch.from_ids([row], special_ids=(0, 1, 2), pad_id=1)) for row in ROWS]
     torch.testing.assert_close(together, torch.cat(alone), rtol=0, atol=1e-10)
@@ -92,7 +37,7 @@ def test_every_architecture_ignores_padding(architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_logits_are_differentiable_with_respect_to_the_embeddings(architecture: str) -> None:
-    clf = fm.Classifier(tiny(architecture), mask_id=4)
+    clf = fm.Classifier(encoder(architecture), mask_id=4)
     batch = fm.Batch.from_ids(ROWS, special_ids=(0, 1, 2), pad_id=1)
     embeddings = clf.embed(batch.input_ids).detach().requires_grad_()
     (gradient,) = torch.autograd.grad(clf.logits_at(embeddings, batch).sum(), embeddings)
@@ -101,37 +46,17 @@ def test_logits_are_differentiable_with_respect_to_the_embeddings(architecture: 
 
 
 def test_token_types_reach_the_model() -> None:
-    clf = fm.Classifier(tiny("bert"), bert_tokenizer())
+    clf = fm.Classifier(encoder("bert"), letters(model_input_names=WITH_TYPES))
     batch = clf.encode(["a b"], ["c"])
     assert batch.token_type_ids is not None
-    assert batch.token_type_ids.tolist() == [[0, 0, 0, 0, 1, 1]]
+    assert batch.token_type_ids.tolist() == [[0, 0, 0, 0, 0, 1, 1]]
     without = clf.model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
     assert not torch.equal(clf.logits(batch), without)
 
 
-def bert_tokenizer() -> PreTrainedTokenizerFast:
-    words = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", *"abc"]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 0), ("[SEP]", 2)],
-    )
-    names = {name: f"[{name[:-6].upper()}]" for name in ("cls_token", "sep_token", "pad_token", "unk_token")}
-    inputs = ["input_ids", "token_type_ids", "attention_mask"]
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        mask_token="[MASK]",
-        model_max_length=64,
-        model_input_names=inputs,
-        **names,
-    )
-
-
 def test_a_tokenizer_without_a_mask_token_is_refused() -> None:
     with pytest.raises(fm.InputError, match="has no mask token; expected a masked language model"):
-        fm.Classifier(tiny("roberta"), word_tokenizer(mask=None))
+        fm.Classifier(encoder("roberta"), letters(mask=None))
 
 
 @pytest.mark.parametrize(
@@ -146,27 +71,27 @@ def test_a_tokenizer_without_a_mask_token_is_refused() -> None:
 )
 def test_bad_texts_get_a_clear_error(texts: list[str], pairs: list[str] | None, message: str) -> None:
     with pytest.raises(fm.InputError, match=message):
-        fm.Classifier(tiny("roberta"), word_tokenizer()).encode(texts, pairs)
+        fm.Classifier(encoder("roberta"), letters()).encode(texts, pairs)
 
 
 def test_without_tokenizer_texts_cannot_be_encoded() -> None:
     with pytest.raises(fm.InputError, match="has no tokenizer"):
-        fm.Classifier(tiny("roberta"), mask_id=4).encode(["a"])
+        fm.Classifier(encoder("roberta"), mask_id=4).encode(["a"])
 
 
 def test_the_longest_input_is_what_model_and_tokenizer_both_allow() -> None:
-    assert find_max_length(tiny("roberta"), word_tokenizer(max_length=10**30)) == 64  # positions begin at 2
-    assert find_max_length(tiny("roberta"), word_tokenizer(max_length=20)) == 20
-    assert find_max_length(tiny("bert")) == 512
+    assert find_max_length(encoder("roberta"), letters(model_max_length=10**30)) == 64  # positions begin at 2
+    assert find_max_length(encoder("roberta"), letters(model_max_length=20)) == 20
+    assert find_max_length(encoder("bert")) == 512
 
 
 def test_a_saved_checkpoint_loads_again(tmp_path) -> None:
-    model = tiny("roberta").float()
+    model = encoder("roberta").float()
     model.save_pretrained(tmp_path)
-    word_tokenizer().save_pretrained(tmp_path)
+    letters().save_pretrained(tmp_path)
     clf = fm.load(tmp_path)
     batch = clf.encode(["a b c"], ["d e"])
-    torch.testing.assert_close(clf.logits(batch), fm.Classifier(model, word_tokenizer()).logits(batch))
+    torch.testing.assert_close(clf.logits(batch), fm.Classifier(model, letters()).logits(batch))
     assert clf.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
@@ -179,7 +104,7 @@ def test_protein_sequences_are_tokenized_by_letters(tmp_path) -> None:
     letters = ["<cls>", "<pad>", "<eos>", "<unk>", "<mask>", *"LAGVSERT"]
     (tmp_path / "vocab.txt").write_text("\n".join(letters))
     tokenizer = transformers.EsmTokenizer(str(tmp_path / "vocab.txt"), model_max_length=8)
-    clf = fm.Classifier(tiny("esm"), tokenizer)
+    clf = fm.Classifier(encoder("esm"), tokenizer)
     batch = clf.encode(["LAG", "VSERTLAG"])
     assert batch.input_ids.tolist() == [[0, 5, 6, 7, 2, 1, 1, 1], [0, 8, 9, 10, 11, 12, 5, 2]]
     assert batch.explained.sum(dim=1).tolist() == [3, 6]
@@ -191,7 +116,7 @@ def test_protein_sequences_are_tokenized_by_letters(tmp_path) -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_features_are_the_maximum_over_a_texts_own_tokens(architecture: str) -> None:
     """Padding has no say."""
-    clf = fm.Classifier(tiny(architecture), mask_id=4)
+    clf = fm.Classifier(encoder(architecture), mask_id=4)
     together = clf.features(fm.Batch.from_ids(ROWS, special_ids=(0, 1, 2), pad_id=1))
     alone = [clf.features(fm.Batch.from_ids([row], special_ids=(0, 1, 2), pad_id=1)) for row in ROWS]
     assert together.shape == (3, 3, 16)
@@ -199,7 +124,7 @@ def test_features_are_the_maximum_over_a_texts_own_tokens(architecture: str) -> 
 
 
 def test_features_of_a_post_norm_encoder_are_its_hidden_states() -> None:
-    clf = fm.Classifier(tiny("roberta"), mask_id=4)
+    clf = fm.Classifier(encoder("roberta"), mask_id=4)
     batch = fm.Batch.from_ids(ROWS[:1], special_ids=(0, 1, 2), pad_id=1)
     states = clf.model(**batch.inputs, output_hidden_states=True).hidden_states
     torch.testing.assert_close(
@@ -208,17 +133,17 @@ def test_features_of_a_post_norm_encoder_are_its_hidden_states() -> None:
 
 
 def test_features_of_a_pre_norm_encoder_are_what_its_normalizations_put_out() -> None:
-    clf = fm.Classifier(tiny("modernbert"), mask_id=4)
+    clf = fm.Classifier(encoder("modernbert"), mask_id=4)
     batch = fm.Batch.from_ids(ROWS[:1], special_ids=(0, 1, 2), pad_id=1)
-    encoder = clf.model.model
+    layers = clf.model.model.layers
     states = clf.model(**batch.inputs, output_hidden_states=True).hidden_states
     # the embeddings come normalized, the first layer by the second, the last by the final norm
-    normalized = [states[0], encoder.layers[1].attn_norm(states[1]), states[2]]
+    normalized = [states[0], layers[1].attn_norm(states[1]), states[2]]
     torch.testing.assert_close(clf.features(batch)[0], torch.stack([s[0].amax(dim=0) for s in normalized]))
 
 
 def test_features_in_several_threads_are_the_same() -> None:
-    clf = fm.Classifier(tiny("modernbert"), mask_id=4)
+    clf = fm.Classifier(encoder("modernbert"), mask_id=4)
     batches = [fm.Batch.from_ids([row] * 3, special_ids=(0, 1, 2), pad_id=1) for row in ROWS] * 8
     expected = [clf.features(batch) for batch in batches]
     with ThreadPoolExecutor(4) as threads:

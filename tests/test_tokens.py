@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 import faithmeter as fm
 from faithmeter import tokens
 from faithmeter.tokens import encode, tokenize
-from test_model import bert_tokenizer, tiny, word_tokenizer
+from toy import WITH_TYPES, encoder
+from toy import letter_tokenizer as letters
 
 WORDS = st.lists(st.sampled_from([*"abcdefg", "</s>", "<s>", "<pad>", "<mask>", "zzz"]), max_size=12)
 
 
 def test_a_pair_by_hand() -> None:
-    batch = fm.Classifier(tiny("roberta"), word_tokenizer()).encode(["a b", "c"], ["d", "e f"])
+    batch = fm.Classifier(encoder("roberta"), letters()).encode(["a b", "c"], ["d", "e f"])
     assert batch.input_ids.tolist() == [[0, 5, 6, 2, 2, 8, 2], [0, 7, 2, 2, 9, 10, 2]]
     assert batch.explained.int().tolist() == [[0, 1, 1, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0]]
     assert batch.content.int().tolist() == [[0, 1, 1, 0, 0, 1, 0], [0, 1, 0, 0, 1, 1, 0]]
@@ -28,18 +29,18 @@ def test_a_pair_by_hand() -> None:
 
 
 def test_a_literal_separator_in_a_text_does_not_split_it() -> None:
-    columns = encode(word_tokenizer(), ["a </s> b"], ["c"], max_length=64)
+    columns = encode(letters(), ["a </s> b"], ["c"], max_length=64)
     assert columns["input_ids"] == [[0, 5, 2, 6, 2, 2, 7, 2]]
     assert columns["kinds"] == [[-1, 0, 0, 0, -1, -1, 1, -1]]
 
 
 def test_an_empty_context_is_no_error_and_leaves_the_text_explained() -> None:
-    assert encode(word_tokenizer(), ["a"], [""], max_length=64)["kinds"] == [[-1, 0, -1, -1, -1]]
+    assert encode(letters(), ["a"], [""], max_length=64)["kinds"] == [[-1, 0, -1, -1, -1]]
 
 
 @given(WORDS.filter(bool), WORDS)
 def test_kinds_follow_the_texts_whatever_they_hold(text: list[str], context: list[str]) -> None:
-    columns = encode(word_tokenizer(), [" ".join(text)], [" ".join(context)], max_length=64)
+    columns = encode(letters(), [" ".join(text)], [" ".join(context)], max_length=64)
     kinds = columns["kinds"][0]
     assert kinds == [-1] + [0] * len(text) + [-1, -1] + [1] * len(context) + [-1]
 
@@ -61,10 +62,10 @@ def test_an_empty_first_text_in_a_row_of_ids_is_refused(row: list[int]) -> None:
 
 
 def test_the_longer_text_of_a_pair_is_truncated_first_and_it_is_said() -> None:
-    columns = encode(word_tokenizer(), ["a b c d e", "a"], ["f", "g"], max_length=8)
+    columns = encode(letters(), ["a b c d e", "a"], ["f", "g"], max_length=8)
     assert columns["input_ids"] == [[0, 5, 6, 7, 2, 2, 10, 2], [0, 5, 2, 2, 11, 2]]
     assert columns["truncated"] == [True, False]
-    exactly_full = encode(word_tokenizer(), ["a b c"], ["f"], max_length=8)
+    exactly_full = encode(letters(), ["a b c"], ["f"], max_length=8)
     assert exactly_full["truncated"] == [False]
 
 
@@ -80,10 +81,10 @@ def test_rows_of_a_batch_can_be_chosen_and_masked() -> None:
 
 def test_a_split_is_tokenized_with_labels_and_row_numbers() -> None:
     split = Dataset.from_dict({"text": ["a b", "c"], "context": ["d", "e"], "label": [1, 0]})
-    rows = tokenize(split, bert_tokenizer(), max_length=64)
+    rows = tokenize(split, letters(model_input_names=WITH_TYPES), max_length=64)
     assert rows["labels"][:] == [1, 0]
     assert rows["index"][:] == [0, 1]
-    assert rows["token_type_ids"][0] == [0, 0, 0, 0, 1, 1]
+    assert rows["token_type_ids"][0] == [0, 0, 0, 0, 0, 1, 1]
     assert set(rows.column_names) == {"input_ids", "kinds", "truncated", "token_type_ids", "labels", "index"}
 
 
@@ -105,7 +106,7 @@ def test_tokens_are_kept_for_the_same_rows_and_made_again_for_others(monkeypatch
 
     monkeypatch.setattr(tokens, "encode", counted)
     split = Dataset.from_dict({"text": ["a b", "c"], "label": [1, 0]})
-    tokenizer = word_tokenizer()
+    tokenizer = letters()
     first = tokenize(split, tokenizer, max_length=64)
     again = tokenize(split, tokenizer, max_length=64)  # the tokenizer now carries a truncation setting
     assert again[:] == first[:]

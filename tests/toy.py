@@ -9,6 +9,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
     BertConfig,
     BertForSequenceClassification,
     PreTrainedTokenizerFast,
@@ -22,30 +24,41 @@ from faithmeter.tokens import Batch
 BOS, PAD, EOS, UNK, MASK = range(5)
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 SPECIAL_IDS = (BOS, PAD, EOS)
+WITH_TYPES = ["input_ids", "token_type_ids", "attention_mask"]
+"""The inputs of a model that tells two texts apart by token types."""
 WORDS = ["the", "a", "film", "was", "not", "good", "bad", "fun", "dull", "and", "but", "very"]
 WORDS += ["story", "plot", "actors", "music", "who", "wrote", "it", "down"]
 VOCABULARY = {token: i for i, token in enumerate([*SPECIAL_TOKENS, *WORDS])}
 SIZE = len(VOCABULARY)
 
 
-def word_tokenizer(**options: Any) -> PreTrainedTokenizerFast:
-    """`<s> a </s></s> b </s>`, one id for each of WORDS."""
-    tokenizer = Tokenizer(models.WordLevel(VOCABULARY, unk_token="<unk>"))
+def word_tokenizer(
+    words: Sequence[str] = WORDS, *, mask: str | None = "<mask>", model_max_length: int = 512, **options: Any
+) -> PreTrainedTokenizerFast:
+    """`<s> a </s></s> b </s>`, one id for each word, from 5 on; without `mask` it knows no mask token."""
+    vocabulary = {token: i for i, token in enumerate([*SPECIAL_TOKENS, *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>",
         pair="<s> $A </s> </s> $B:1 </s>:1",
         special_tokens=[("<s>", BOS), ("</s>", EOS)],
     )
-    names = ("bos_token", "pad_token", "eos_token", "unk_token", "mask_token")
+    names = ("bos_token", "pad_token", "eos_token", "unk_token")
+    special = dict(zip(names, SPECIAL_TOKENS, strict=False)) | ({"mask_token": mask} if mask else {})
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        **dict(zip(names, SPECIAL_TOKENS, strict=True)),
         cls_token="<s>",
         sep_token="</s>",
-        model_max_length=512,
+        model_max_length=model_max_length,
+        **special,
         **options,
     )
+
+
+def letter_tokenizer(**options: Any) -> PreTrainedTokenizerFast:
+    """The same for the words a to g, ids 5 to 11."""
+    return word_tokenizer("abcdefg", **options)
 
 
 def rows_batch(*rows: Sequence[int]) -> Batch:
@@ -57,6 +70,52 @@ def special(row: Sequence[Any]) -> list[int]:
     """The row with the special tokens around it, or around both rows of a pair."""
     pair = len(row) > 0 and not isinstance(row[0], int)
     return [BOS, *row[0], EOS, EOS, *row[1], EOS] if pair else [BOS, *row, EOS]
+
+
+SIZES = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "vocab_size": 40,
+    "num_labels": 3,
+}
+ARCHITECTURES = {
+    "bert": {},
+    "deberta": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
+    "deberta-v2": {
+        "relative_attention": True,
+        "pos_att_type": ["c2p", "p2c"],
+        "position_biased_input": False,
+    },
+    "distilbert": {
+        "dim": 16,
+        "n_layers": 2,
+        "n_heads": 2,
+        "hidden_dim": 32,
+        "vocab_size": 40,
+        "num_labels": 3,
+    },
+    "electra": {"embedding_size": 8},
+    "esm": {
+        "position_embedding_type": "rotary",
+        "mask_token_id": 4,
+        "pad_token_id": 1,
+        "token_dropout": False,
+    },
+    "modernbert": {"pad_token_id": 1, "global_attn_every_n_layers": 1, "reference_compile": False},
+    "mpnet": {},
+    "roberta": {"max_position_embeddings": 66, "pad_token_id": 1},
+    "xlm-roberta": {"max_position_embeddings": 66, "pad_token_id": 1},
+}
+
+
+def encoder(architecture: str) -> torch.nn.Module:
+    """A random tiny model of any architecture; its vocabulary is that of the word tokenizers."""
+    torch.manual_seed(0)
+    options = ARCHITECTURES[architecture]
+    config = AutoConfig.for_model(architecture, **(options if "dim" in options else SIZES | options))
+    return AutoModelForSequenceClassification.from_config(config).double().eval()
 
 
 class LookupClassifier:
@@ -101,9 +160,5 @@ def tiny(
     with torch.random.fork_rng():
         torch.manual_seed(7)
         model = model_class(config_class(**{**settings, **options}))
-    names = (
-        ["input_ids", "token_type_ids", "attention_mask"]
-        if kind == "bert"
-        else ["input_ids", "attention_mask"]
-    )
+    names = WITH_TYPES if kind == "bert" else ["input_ids", "attention_mask"]
     return Classifier(model.to(dtype), word_tokenizer(model_input_names=names))

@@ -49,7 +49,7 @@ def finetune(
     seconds: dict[str, float] = {}
     transformers.set_seed(config.seed)  # the new head and dropout draw from torch's global generator
     with _timed(seconds, "load"):
-        splits = {name: split.select(range(_rows(config, split))) for name, split in task.load().items()}
+        splits = load_splits(config, task)
         tokenizer = load_tokenizer(config.model)
         model = _new_model(config, task)
     with _timed(seconds, "tokenize"):
@@ -89,6 +89,14 @@ def finetune(
     }
 
 
+def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
+    """The rows of a task that a run uses."""
+    splits = task.load()
+    return {
+        name: rows.select(range(min(config.limit or len(rows), len(rows)))) for name, rows in splits.items()
+    }
+
+
 class _Trainer(Trainer):  # type: ignore[misc]
     released_schedule = False
 
@@ -121,16 +129,22 @@ def _trainer(
         return flat
 
     collator = MaskingCollator(tokenizer, strategy=config.strategy, scope=config.scope, seed=config.seed)
-    trainer = _Trainer(
-        model,
-        _arguments(config, task, folder),
-        data_collator=collator,
-        train_dataset=train,
-        eval_dataset=validation,
-        processing_class=tokenizer,
-        compute_metrics=validate,
-        callbacks=[_EpochClock(collator)],
-    )
+    arguments = _arguments(config, task, folder)
+    try:
+        trainer = _Trainer(
+            model,
+            arguments,
+            data_collator=collator,
+            train_dataset=train,
+            eval_dataset=validation,
+            processing_class=tokenizer,
+            compute_metrics=validate,
+            callbacks=[_EpochClock(collator)],
+        )
+    except (ValueError, RuntimeError, ImportError) as error:  # unknown, or not installed
+        if config.report_to == "none":
+            raise
+        raise InputError(f"report_to is {config.report_to!r}: {error}") from error
     trainer.released_schedule = config.released_schedule
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
@@ -227,10 +241,6 @@ def _precision(wanted: str) -> str:
     if not torch.cuda.is_available():
         return "fp32"
     return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
-
-
-def _rows(config: TrainConfig, split: Any) -> int:
-    return min(config.limit or len(split), len(split))
 
 
 @contextmanager

@@ -51,6 +51,7 @@ def train(
     if restart:
         shutil.rmtree(folder, ignore_errors=True)
     if record := store.get(config):
+        _require_same_data(config, record, folder)
         return record
     unfinished = folder / "trainer"
     if unfinished.exists() and not resume:
@@ -63,6 +64,22 @@ def train(
     record = store.put(config, result)
     shutil.rmtree(unfinished, ignore_errors=True)
     return record
+
+
+def _require_same_data(config: TrainConfig, record: dict[str, Any], folder: Path) -> None:
+    """A user's file may have changed since; what was trained on then would pass for a result of now."""
+    if not config.data:
+        return
+    from .finetuning import load_splits
+    from .tasks.splits import digest
+
+    splits = load_splits(config, task_of(config))
+    changed = [name for name, rows in splits.items() if digest(rows) != record["splits"][name]]
+    if changed:
+        raise InputError(
+            f"{config.data} has changed ({', '.join(changed)}) since {folder} was trained; "
+            "add --restart to train again, or another --output to keep both"
+        )
 
 
 def trained_as(checkpoint: str | Path) -> TrainConfig | None:
