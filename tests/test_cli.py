@@ -15,6 +15,7 @@ import torch
 import faithmeter as fm
 from faithmeter import cli
 from faithmeter.cli import demo
+from faithmeter.tasks import babi, stories
 from toy import WORDS, tiny
 
 
@@ -246,3 +247,25 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
     assert set(found["train"]) == set(found["check"]) == {"half", "none"}
     assert [run["texts"] for run in found["measure"]] == [8, 2]
     assert all(0 <= share <= 1 for share in found["hits"].values())
+
+
+def test_other_texts_under_the_same_name_are_not_taken_for_measured_ones(
+    faithmeter, tmp_path, folder
+) -> None:
+    """A chunk is found again by what was measured, not by what it is called."""
+    train = ("train", "--task", "bAbI-1", "--limit", 64, "--epochs", 1, "-o", tmp_path)
+    assert faithmeter(*train).code == 0
+    checkpoint = next(tmp_path.glob("train-*"))
+    official = tmp_path / "data" / "bAbI"
+    official.mkdir(parents=True)
+    for number, (name, questions) in enumerate((("train", 250), ("test", 50))):
+        path = official / f"qa1_single-supporting-fact_{name}.txt"
+        babi.write(stories.generate(1, questions, seed=number), path)
+    measure = ("measure", checkpoint, "-m", "grad-l2", "--limit", 20, "-o", tmp_path, "--json")
+    generated = json.loads(faithmeter(*measure).out)
+    from_files = json.loads(faithmeter(*measure, "--data-dir", tmp_path / "data").out)
+    assert from_files["methods"]["grad-l2"]["evaluations"] > 0
+    assert from_files["methods"]["grad-l2"]["curve"] != generated["methods"]["grad-l2"]["curve"]
+    again = json.loads(faithmeter(*measure).out)
+    assert again["methods"]["grad-l2"]["evaluations"] == 0
+    assert again["methods"]["grad-l2"]["curve"] == generated["methods"]["grad-l2"]["curve"]

@@ -145,6 +145,7 @@ class MeasureConfig(Config):
     kind: ClassVar[str] = "measure"
 
     checkpoint: str = opt("", "fingerprint of the model's weights")
+    data: str = opt("", "digest of the validation and test splits")
     task: str = opt("", "name of a task or a task file; default: what the checkpoint was trained on")
     methods: str = opt("", "names of methods with their options, separated by blanks; default: all ten")
     seed: int = opt(0, "random orders are drawn from it", least=0)

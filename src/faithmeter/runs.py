@@ -12,6 +12,7 @@ from .config import MeasureConfig, TrainConfig
 from .errors import InputError
 from .store import RECORD, RunStore, read_record, write_parquet
 from .tasks import Task, own_task, task
+from .tasks.splits import digest
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -71,7 +72,6 @@ def _require_same_data(config: TrainConfig, record: dict[str, Any], folder: Path
     if not config.data:
         return
     from .finetuning import load_splits
-    from .tasks.splits import digest
 
     splits = load_splits(config, task_of(config))
     changed = [name for name, rows in splits.items() if digest(rows) != record["splits"][name]]
@@ -99,14 +99,16 @@ def measured_task(
         trained = replace(trained, task=config.task, data="")
     if data_dir is not None:
         trained = replace(trained, data_dir=str(data_dir))
+    measured = task_of(trained)
+    splits = measured.load()
     filled = replace(
         config,
         checkpoint=clf.fingerprint,
+        data=f"{digest(splits['validation'])[:16]}-{digest(splits['test'])[:16]}",
         task=trained.data or trained.task,
         strategy=config.strategy or trained.strategy,
         scope=config.scope or trained.scope,
     )
-    measured = task_of(trained)
     if len(measured.labels) != len(clf.labels):
         raise InputError(
             f"{checkpoint} knows {len(clf.labels)} classes, {measured.name} has {len(measured.labels)}; "
