@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -48,6 +48,8 @@ def test_values_equal_but_for_rounding_give_a_point() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8))
+@example([0.0, 2e-239])
+@example([0.0, 1e-11])
 def test_bounds_enclose_no_more_than_the_values(values: list[float]) -> None:
     _, lower, upper, n = bootstrap_interval(values, resamples=99)
     assert n == len(values)

@@ -37,7 +37,7 @@ def bootstrap_interval(
     if np.isnan(sample).any():
         return Interval(math.nan, math.nan, math.nan, n)
     mean = float(sample.mean())
-    if np.allclose(sample, sample[0], rtol=1e-12, atol=0):
+    if np.allclose(sample, sample[0], rtol=1e-12, atol=1e-12):  # what is left is rounding
         return Interval(mean, mean, mean, n)
     interval = stats.bootstrap(
         (sample,),
