@@ -69,12 +69,16 @@ def test_byte_order_mark_and_carriage_returns_change_nothing(tmp_path: Path) -> 
     assert babi.read(given_file(tmp_path, content)) == STORIES
 
 
-def test_the_last_line_may_lack_its_end_and_a_file_may_be_empty(tmp_path: Path) -> None:
+def test_the_last_line_may_lack_its_end(tmp_path: Path) -> None:
     assert babi.read(given_file(tmp_path, TEXT.rstrip("\n").encode())) == STORIES
-    assert babi.read(given_file(tmp_path, b"")) == []
 
 
-@given(stories=st.lists(a_story(), max_size=4))
+def test_an_empty_file_is_a_user_mistake(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"qa\.txt is empty"):
+        babi.read(given_file(tmp_path, b""))
+
+
+@given(stories=st.lists(a_story(), min_size=1, max_size=4))
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, stories: list[Story]) -> None:
     path = tmp_path_factory.mktemp("babi") / "qa.txt"
     babi.write(stories, path)
@@ -95,7 +99,7 @@ def test_official_files_are_reproduced_byte_for_byte(tmp_path: Path) -> None:
         (b"1 Mary moved.\n\n", 2, "line number"),
         (b"2 Mary moved.\n", 1, "where 1 or 1"),
         (b"1 Mary moved.\n3 John moved.\n", 2, "where 1 or 2"),
-        (b"1 Mary moved.\n2 \xff\n", 2, "utf-8"),
+        (b"1 Mary moved.\n2 \xff\n", 2, "UTF-8"),
         (b"1 Mary moved.\n2 Where is Mary? bathroom 1\n", 2, "without tabs"),
         (b"1 Mary moved.\n2 Where is Mary?\tbathroom\n", 2, "three fields"),
         (b"1 Mary moved.\n2 Where is Mary?\t\t1\n", 2, "three fields"),

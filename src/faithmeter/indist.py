@@ -5,7 +5,6 @@ As published, or cross-fitted so that fresh rows get nearly uniform p-values; do
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from safetensors.numpy import save_file
 
 from .errors import InputError, unknown
 from .pvalues import fisher, ranks, simes_counts
+from .store import atomic
 
 CALIBRATIONS = ("published", "crossfit")
 MIN_ROWS = 20
@@ -88,12 +88,8 @@ class MaSF:
         path = Path(path)
         metadata = {"format": FORMAT, "calibration": self.calibration, "fingerprint": fingerprint}
         arrays = {"columns": self.columns_, "simes": self.simes_, "statistics": self.statistics_}
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")  # a killed save leaves the old file whole
-        try:
+        with atomic(path) as temporary:
             save_file(arrays, temporary, metadata=metadata)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | Path, *, fingerprint: str) -> Self:

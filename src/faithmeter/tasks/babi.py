@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from ..errors import InputError
-
-BOM = b"\xef\xbb\xbf"
+from .records import lines
 
 
 @dataclass(frozen=True)
@@ -25,24 +25,19 @@ class Question:
         return " ".join(self.story)
 
 
-Story = tuple[
-    Question, ...
-]  # the questions of one story; each is asked about the former one's statements and more
+Story = tuple[Question, ...]
+"""The questions of one story; each is asked about the former one's statements and more."""
 
 
 def read(path: str | Path) -> list[Story]:
     """The stories of a bAbI file; earlier questions are no part of a later question's statements."""
-    try:
-        data = Path(path).read_bytes().removeprefix(BOM)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; expected a bAbI file") from error
     stories: list[list[Question]] = []
     statements: dict[int, str] = {}  # line number within the story → statement
     last = told = 0  # line number within the story; how many statements the newest question covers
-    lines = data.removesuffix(b"\n").split(b"\n") if data else []
-    for position, raw in enumerate([*lines, b"1 "], start=1):  # the extra line ends the last story
+    told_lines = (line.rstrip("\r\n") for _, line in lines(Path(path)))
+    for position, line in enumerate(chain(told_lines, ["1 "]), start=1):  # the extra line ends the last story
         try:
-            number, text = _split(raw)
+            number, text = _split(line)
             if number == 1:
                 if stories and told < len(statements):
                     raise ValueError("the story before this line ends without a question")
@@ -67,7 +62,7 @@ def read(path: str | Path) -> list[Story]:
 
 def write(stories: Iterable[Story], path: str | Path) -> None:
     """Write stories in the official layout, so that `read` gives them back."""
-    lines = []
+    written = []
     for story in stories:
         numbers: list[int] = []  # of the statements told so far
         number = 0
@@ -75,16 +70,16 @@ def write(stories: Iterable[Story], path: str | Path) -> None:
             for statement in question.story[len(numbers) :]:
                 number += 1
                 numbers.append(number)
-                lines.append(f"{number} {statement}\n")
+                written.append(f"{number} {statement}\n")
             number += 1
             supporting = " ".join(str(numbers[index]) for index in question.supporting)
-            lines.append(f"{number} {question.question} \t{question.answer}\t{supporting}\n")
-    Path(path).write_text("".join(lines), encoding="utf-8", newline="\n")
+            written.append(f"{number} {question.question} \t{question.answer}\t{supporting}\n")
+    Path(path).write_text("".join(written), encoding="utf-8", newline="\n")
 
 
-def _split(raw: bytes) -> tuple[int, str]:
+def _split(line: str) -> tuple[int, str]:
     """The line number within the story and the text behind it."""
-    number, blank, text = raw.removesuffix(b"\r").decode("utf-8").partition(" ")
+    number, blank, text = line.partition(" ")
     if not (blank and number.isascii() and number.isdigit()):
         raise ValueError(f"{number!r} where a line number and a blank were expected")
     return int(number), text
