@@ -169,7 +169,7 @@ def pvalue_table(**results: Measurement) -> Table:
             steps = result.pvalues(BASELINE, test).values()
             shown.add_row(f"{name} {test}".strip(), *(f"{step.p:.2f}" for step in steps))
             shown.add_row(
-                "  % of texts < .05", *(f"{100 * step.below[ALPHA]:.0f}" for step in steps), style="dim"
+                "  % with p < .05", *(f"{100 * step.below[ALPHA]:.0f}" for step in steps), style="dim"
             )
     return shown
 
