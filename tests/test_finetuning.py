@@ -216,3 +216,10 @@ def test_a_finished_run_is_not_taken_for_one_on_changed_data(config: fm.TrainCon
 def test_an_unknown_place_to_report_to_is_refused(config: fm.TrainConfig, tmp_path) -> None:
     with pytest.raises(fm.InputError, match="report_to is 'wandbb'"):
         run(replace(config, report_to="wandbb"), tmp_path)
+
+
+def test_the_logs_of_tensorboard_stay_beside_the_checkpoint(config: fm.TrainConfig, tmp_path) -> None:
+    store, logged = fm.RunStore(tmp_path), replace(config, epochs=1, report_to="tensorboard")
+    fm.train(logged, store)
+    assert list(store.folder(logged).glob("logs/**/events.*"))
+    assert not (store.folder(logged) / "trainer").exists()

@@ -260,8 +260,11 @@ def _html(parts: Iterable[Part]) -> str:
 
 
 def _css(share: float) -> str:
+    if not share:
+        return ""
     red, green, blue = FOR if share > 0 else AGAINST
-    return f"background:rgba({red},{green},{blue},{abs(share):.2f});border-radius:3px" if share else ""
+    letters = ";color:#fff" if share < -0.8 else ""
+    return f"background:rgba({red},{green},{blue},{abs(share):.2f});border-radius:3px{letters}"
 
 
 def _terminal(part: Part) -> tuple[str, str]:

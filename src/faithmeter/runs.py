@@ -63,6 +63,8 @@ def train(
 
     result = finetune(config, task_of(config), folder, resume=resume, callbacks=callbacks)
     record = store.put(config, result)
+    if (logs := unfinished / "runs").exists():  # where TensorBoard's files are
+        shutil.move(logs, folder / "logs")
     shutil.rmtree(unfinished, ignore_errors=True)
     return record
 

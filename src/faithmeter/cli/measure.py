@@ -168,9 +168,7 @@ def pvalue_table(**results: Measurement) -> Table:
         for test in result.tests:
             steps = result.pvalues(BASELINE, test).values()
             shown.add_row(f"{name} {test}".strip(), *(f"{step.p:.2f}" for step in steps))
-            shown.add_row(
-                "  % with p < .05", *(f"{100 * step.below[ALPHA]:.0f}" for step in steps), style="dim"
-            )
+            shown.add_row("  % below .05", *(f"{100 * step.below[ALPHA]:.0f}" for step in steps), style="dim")
     return shown
 
 
