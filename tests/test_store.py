@@ -74,3 +74,8 @@ def test_own_data_needs_its_columns(missing: str) -> None:
 def test_outside_a_checkout_there_is_no_commit(monkeypatch) -> None:
     monkeypatch.setattr(store, "__file__", str(Path("/nowhere/store.py")))
     assert store.environment()["commit"] is None
+
+
+def test_what_is_undefined_is_null_in_json(tmp_path) -> None:
+    store.write_json(tmp_path / "x.json", {"racu": float("nan"), 30: (1, [float("inf")])})
+    assert json.loads((tmp_path / "x.json").read_text()) == {"racu": None, "30": [1, [None]]}

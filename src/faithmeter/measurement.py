@@ -82,14 +82,14 @@ class Measurement:
         """For each percent, whether the texts erased by a method are in distribution: one p-value of all."""
         return {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
 
+    def smallest_p(self, method: str, test: str) -> float:
+        """Of the dataset, over all steps but 100 %, where every method gives the same text and no area."""
+        return min(step.p for percent, step in self.pvalues(method, test).items() if percent < 100)
+
     def _steps(self, method: str) -> Iterator[tuple[int, DataFrame]]:
         rows = self.frame[self.frame["method"] == method]
         for percent in sorted(rows["percent"].unique()):
             yield int(percent), rows[rows["percent"] == percent]
-
-    def smallest_p(self, method: str, test: str) -> float:
-        """Of the dataset, over all steps but 100 %, where every method gives the same text and no area."""
-        return min(step.p for percent, step in self.pvalues(method, test).items() if percent < 100)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: one entry for each method."""
@@ -225,8 +225,8 @@ def erased(
     places = places.cummax(dim=0).values.flatten()  # of an unchanged text: where it was evaluated last
     judged = _judged(evaluator, replace(batch[rows], input_ids=ids[fresh]), labels[rows], tests)
     own = [row.nonzero()[:, 0] for row in batch.explained]  # where each text's tokens are
-    erased = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(own)]
-    masked = [tokens.nonzero()[:, 0].tolist() for tokens in erased]
+    gone = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(own)]
+    masked = [tokens.nonzero()[:, 0].tolist() for tokens in gone]
     firsts = [row[at].tolist() for row, at in zip(scores, own, strict=True)]
     return pd.DataFrame(
         {
@@ -242,18 +242,16 @@ def erased(
 
 def _judged(evaluator: Evaluator, batch: Batch, labels: Tensor, tests: Tests) -> dict[str, np.ndarray]:
     """What the model makes of each text as it is: predicted class, the label's probability, p-values."""
+    pvalues: dict[str, np.ndarray] = {}
     if tests:
         logits, features = _states(evaluator, batch)
+        pvalues = {f"p_{name}": test.pvalues(features.numpy()) for name, test in tests.items()}
     else:
-        logits, features = evaluator.logits(batch), None
+        logits = evaluator.logits(batch)
     return {
         "prediction": logits.argmax(dim=1).numpy(),
         "probability": pick(logits.softmax(dim=1), labels).numpy(),
-        **{
-            f"p_{name}": test.pvalues(features.numpy())
-            for name, test in tests.items()
-            if features is not None
-        },
+        **pvalues,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -58,7 +59,7 @@ class RunStore:
             "environment": environment(),
         }
         write_json(self.folder(config) / RECORD, record)
-        return record
+        return read_record(self.folder(config) / RECORD)
 
     def records(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for path in sorted(self.root.glob(f"*/{RECORD}")):
@@ -75,9 +76,18 @@ def read_record(path: Path) -> dict[str, Any]:
     return record
 
 
+def plain(value: Any) -> Any:
+    """As JSON has it: what is undefined (NaN) is null there."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def write_json(path: Path, value: Any) -> None:
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, ensure_ascii=False)
+        json.dump(plain(value), file, indent=1, ensure_ascii=False, allow_nan=False)
         file.flush()
         os.fsync(file.fileno())
 

@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from ..store import plain
+
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
@@ -29,7 +31,7 @@ output = Console()
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False))
+    print(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
 
 
 def quiet() -> None:
