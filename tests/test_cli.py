@@ -269,3 +269,9 @@ def test_other_texts_under_the_same_name_are_not_taken_for_measured_ones(
     again = json.loads(faithmeter(*measure).out)
     assert again["methods"]["grad-l2"]["evaluations"] == 0
     assert again["methods"]["grad-l2"]["curve"] == generated["methods"]["grad-l2"]["curve"]
+
+
+def test_options_with_blanks_reach_the_method(faithmeter, checkpoint: Path, folder: Path) -> None:
+    method = "int-grad-sign(steps=2, baseline=mask)"
+    outcome = faithmeter("measure", checkpoint, "-m", method, "--limit", 20, "-o", folder / "runs", "--json")
+    assert set(json.loads(outcome.out)["methods"]) == {"random", "int-grad-sign(baseline=mask,steps=2)"}

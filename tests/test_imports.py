@@ -33,8 +33,9 @@ ORDER = [
     "indist",
     "bootstrap",
     "explanation",
-    "measurement",
+    "steps",
     "onetext",
+    "measurement",
     "runs",
     "cli",
 ]

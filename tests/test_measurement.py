@@ -13,8 +13,9 @@ import torch
 import faithmeter as fm
 from faithmeter import measurement
 from faithmeter.evaluator import Evaluator
-from faithmeter.measurement import Measurement, erased, training_mask
+from faithmeter.measurement import Measurement, training_mask
 from faithmeter.methods import METHODS, parse
+from faithmeter.steps import erased
 from toy import MASK, WORDS, LookupClassifier, rows_batch, tiny
 
 METHODS_HERE = ["loo-sign", "grad-l2", "inp-grad-abs", "beam(width=2)"]

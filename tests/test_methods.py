@@ -315,7 +315,7 @@ def test_a_method_of_ones_own_works_by_name() -> None:
         (
             "int-grad-abs(steps=5,baseline=pad)",
             {"steps": 5, "baseline": "pad"},
-            "int-grad-abs(baseline=pad, steps=5)",
+            "int-grad-abs(baseline=pad,steps=5)",
         ),
         ("random(seed=0)", {"seed": 0}, "random(seed=0)"),
     ],

@@ -69,3 +69,8 @@ def test_pvalues_come_with_tests() -> None:
 def test_wrong_names_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(fm.InputError, match=message):
         fm.measure_text(tiny(), TEXT, orders=5, **options)
+
+
+def test_measure_takes_a_text_in_place_of_a_task() -> None:
+    alone = fm.measure_text(tiny(), TEXT, methods=["grad-l2"], seed=3)
+    assert fm.measure(tiny(), TEXT, ["grad-l2"], seed=3) == alone

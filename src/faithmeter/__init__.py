@@ -3,8 +3,8 @@
 The way of the data is the list of modules:
 
     config, store, metrics → tasks → tokens → masks → model → evaluator → collator, sweep, finetuning
-    → methods → erasure → curves, pvalues, indist, bootstrap → explanation, measurement, onetext
-    → runs → cli
+    → methods → erasure → curves, pvalues, indist, bootstrap → explanation, steps, onetext
+    → measurement → runs → cli
 
 Importing this package imports nothing heavy; a name brings its module when it is first used.
 """

@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .collator import STRATEGIES
 from .curves import Curve, acu, racu
-from .erasure import erase
 from .errors import InputError
-from .evaluator import Evaluator, pick, require_finite
+from .evaluator import Evaluator
 from .indist import CALIBRATIONS, MaSF
 from .masks import PERCENTS, row_generators, uniform_mask
-from .methods import METHODS, Method, explain, parse
+from .methods import METHODS, Method, parse
 from .metrics import score
+from .onetext import TextMeasurement, measure_text
 from .pvalues import DatasetPValue, dataset_pvalue
+from .steps import BASELINE, Tests, erased, states
 from .store import write_parquet
 from .tasks import Task
 from .tokens import Batch
@@ -32,19 +32,15 @@ if TYPE_CHECKING:
 
 CHUNK = 64
 """Texts that are worked on together: the unit of progress and resume. Batches do not reach across chunks."""
-BASELINE = "random"
 
-Tests = Mapping[str, MaSF]
-"""In-distribution tests by name; each gives the frame a column `p_<name>`."""
+Names = Sequence[str | Method]
 
 
 @dataclass(frozen=True)
 class Measurement:
     """Methods measured on the texts of a task. `frame` has a row for each text, method and step."""
 
-    frame: DataFrame
-    """Columns: method, row, label, percent, masked (which of the explained tokens), scores (of the explained
-    tokens of the text as it is, at the first step only), prediction, probability (of the label), p_…"""
+    frame: DataFrame  # method, and the columns of `steps.erased`
     classes: int
     metric: str
     evaluations: Mapping[str, int]  # of the model, by method; 0 for what was found on disk
@@ -116,10 +112,27 @@ class Measurement:
         }
 
 
+@overload
+def measure(clf: Any, task: Task, methods: Names = ..., **options: Any) -> Measurement: ...
+
+
+@overload
+def measure(clf: Any, task: str, methods: Names = ..., **options: Any) -> TextMeasurement: ...
+
+
 def measure(
+    clf: Any, task: Task | str, methods: Names = tuple(METHODS), **options: Any
+) -> Measurement | TextMeasurement:
+    """A task measured (`measure_task`) or, given a text, that text alone (`measure_text`)."""
+    if isinstance(task, str):
+        return measure_text(clf, task, methods=methods, **options)
+    return measure_task(clf, task, methods, **options)
+
+
+def measure_task(
     clf: Any,
     task: Task,
-    methods: Sequence[str | Method] = tuple(METHODS),
+    methods: Names = tuple(METHODS),
     *,
     seed: int = 0,
     limit: int = 0,
@@ -179,7 +192,7 @@ def fit_tests(
     split = task.load()["validation"]
     for batch, _ in chunks(clf, split, len(split)):
         masked = batch.masked(training_mask(batch, strategy=strategy, scope=scope, seed=seed), clf.mask_id)
-        features.append(_states(Evaluator(clf), masked)[1])
+        features.append(states(Evaluator(clf), masked)[1])
         if progress is not None:
             progress(len(batch), len(split))
     together = torch.cat(features).numpy()
@@ -201,73 +214,6 @@ def chunks(clf: Any, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor
         part = split.select(index)[:]
         batch = clf.encode(part["text"], part.get("context"))
         yield replace(batch, index=torch.tensor(index)), torch.tensor(part["label"])
-
-
-def erased(
-    evaluator: Evaluator,
-    batch: Batch,
-    labels: Tensor,
-    method: Method,
-    percents: Sequence[int],
-    tests: Tests,
-) -> DataFrame:
-    """A row for each text and step. A step that masks nothing new in a text is not evaluated again."""
-    import pandas as pd
-
-    scores = explain(evaluator, batch, labels, method)
-    steps = erase(evaluator, batch, labels, method, percents=percents, scores=scores)
-    ids = torch.stack([step.input_ids for _, step in steps])  # [S, B, T]
-    fresh = torch.ones(ids.shape[:2], dtype=torch.bool)  # [S, B]
-    fresh[1:] = (ids[1:] != ids[:-1]).any(dim=2)
-    rows = fresh.nonzero()[:, 1]  # [K]: the texts of the different inputs, step by step
-    places = torch.zeros(ids.shape[:2], dtype=torch.long)
-    places[fresh] = torch.arange(len(rows))
-    places = places.cummax(dim=0).values.flatten()  # of an unchanged text: where it was evaluated last
-    judged = _judged(evaluator, replace(batch[rows], input_ids=ids[fresh]), labels[rows], tests)
-    own = [row.nonzero()[:, 0] for row in batch.explained]  # where each text's tokens are
-    gone = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(own)]
-    masked = [tokens.nonzero()[:, 0].tolist() for tokens in gone]
-    firsts = [row[at].tolist() for row, at in zip(scores, own, strict=True)]
-    return pd.DataFrame(
-        {
-            "row": np.tile(batch.index, len(percents)),
-            "label": np.tile(labels, len(percents)),
-            "percent": np.repeat(percents, len(batch)),
-            "masked": masked,
-            "scores": [*firsts, *[None] * (len(masked) - len(firsts))],
-            **{name: values[places] for name, values in judged.items()},
-        }
-    )
-
-
-def _judged(evaluator: Evaluator, batch: Batch, labels: Tensor, tests: Tests) -> dict[str, np.ndarray]:
-    """What the model makes of each text as it is: predicted class, the label's probability, p-values."""
-    pvalues: dict[str, np.ndarray] = {}
-    if tests:
-        logits, features = _states(evaluator, batch)
-        pvalues = {f"p_{name}": test.pvalues(features.numpy()) for name, test in tests.items()}
-    else:
-        logits = evaluator.logits(batch)
-    return {
-        "prediction": logits.argmax(dim=1).numpy(),
-        "probability": pick(logits.softmax(dim=1), labels).numpy(),
-        **pvalues,
-    }
-
-
-def _states(evaluator: Evaluator, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Logits [B, C] in float64 and features [B, L, H] of any number of texts."""
-
-    def work(micro: Batch, items: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.inference_mode():
-            logits, features = evaluator.states(micro)
-        return logits.double().cpu(), features.float().cpu()
-
-    items, results = zip(*evaluator.map(work, batch, torch.arange(len(batch))), strict=True)
-    order = torch.cat(items).argsort()
-    logits, features = (torch.cat(parts)[order] for parts in zip(*results, strict=True))
-    require_finite(logits, batch.index)
-    return logits, features
 
 
 def _seeded(method: Method, seed: int) -> Method:

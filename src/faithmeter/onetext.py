@@ -13,8 +13,8 @@ from .curves import acu, racu
 from .evaluator import Evaluator
 from .explanation import class_number
 from .masks import PERCENTS
-from .measurement import BASELINE, Tests, erased
 from .methods import Method, parse
+from .steps import BASELINE, Tests, erased
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -129,10 +129,10 @@ def measure_run(
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
     """Measure, keeping finished chunks, the results of every text, and a record in the store."""
-    from .measurement import measure
+    from .measurement import measure_task
     from .methods import METHODS
 
-    result = measure(
+    result = measure_task(
         clf,
         measured,
         config.methods.split() or list(METHODS),

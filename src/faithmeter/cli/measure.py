@@ -55,8 +55,11 @@ def measure(
 
     Example: faithmeter measure runs/train-bAbI-1-half-0-… -m loo-sign -m grad-l2 --limit 200
     """
+    from ..methods import parse
+
     requirements = [parse_requirement(line) for line in require]
-    config = MeasureConfig(task=task, methods=" ".join(method), seed=seed, limit=limit, step=step)
+    methods = " ".join(str(parse(name)) for name in method)
+    config = MeasureConfig(task=task, methods=methods, seed=seed, limit=limit, step=step)
     if text is not None:
         shown = _measure_text(checkpoint, config, data_dir, {"text": text, "pair": pair, "label": label})
         print_json(shown.to_dict()) if as_json else output.print(shown)

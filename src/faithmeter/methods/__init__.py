@@ -41,7 +41,7 @@ class Method:
     """Whether erasure asks again on the masked text at every step; if not, the first answer is the order."""
 
     def __str__(self) -> str:
-        inside = ", ".join(f"{name}={value}" for name, value in sorted(self.options.items()))
+        inside = ",".join(f"{name}={value}" for name, value in sorted(self.options.items()))
         return f"{self.name}({inside})" if inside else self.name
 
 
