@@ -192,9 +192,10 @@ def test_the_released_variant_weighs_gradients_and_leaves_the_baseline_out() -> 
     torch.testing.assert_close(scores, expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["roberta", "bert"])
 @pytest.mark.parametrize("name", NAMES)
-def test_batching_padding_order_and_streams_change_nothing(name: str) -> None:
-    clf = tiny(dtype=torch.float32)
+def test_batching_padding_order_and_streams_change_nothing(name: str, kind: str) -> None:
+    clf = tiny(kind, dtype=torch.float32)
     whole = texts_batch(clf, pairs=True)
     labels = torch.tensor(LABELS)
     scores = explain(Evaluator(clf, streams=1), whole, labels, name)
@@ -203,6 +204,7 @@ def test_batching_padding_order_and_streams_change_nothing(name: str) -> None:
     wider = replace(
         whole,
         input_ids=padded(whole.input_ids, (0, 7), value=1),
+        token_type_ids=None if whole.token_type_ids is None else padded(whole.token_type_ids, (0, 7)),
         **{n: padded(getattr(whole, n), (0, 7)) for n in ("attention_mask", "content", "explained")},
     )
     order = torch.tensor([3, 1, 4, 0, 2])
@@ -213,10 +215,10 @@ def test_batching_padding_order_and_streams_change_nothing(name: str) -> None:
         "one by one": torch.cat([explain(clf, whole[[i]], labels[[i]], name) for i in range(len(whole))]),
     }
     scale = max(1.0, scores.abs().max().item())  # float32 has seven digits
+    # a norm over the vocabulary adds up the rounding of the whole gradient: 1.7e-6 of the scale was seen
+    bound = (5e-6 if name in ("grad-l1", "grad-l2") else 1e-6) * scale
     for what, other in others.items():
-        torch.testing.assert_close(
-            other, scores, rtol=0, atol=1e-6 * scale, msg=lambda m, what=what: f"{what}: {m}"
-        )
+        torch.testing.assert_close(other, scores, rtol=0, atol=bound, msg=lambda m, what=what: f"{what}: {m}")
 
 
 @pytest.mark.parametrize("name", NAMES)
