@@ -15,7 +15,9 @@ import faithmeter
 ROOT = Path(faithmeter.__file__).parent
 ORDER = [
     "errors",
+    "clock",
     "config",
+    "frames",
     "store",
     "metrics",
     "tasks",
@@ -35,8 +37,18 @@ ORDER = [
     "explanation",
     "steps",
     "onetext",
+    "probe",
     "measurement",
+    "published",
+    "roar",
     "runs",
+    "grid",
+    "tables",
+    "figures",
+    "modelcard",
+    "pipeline",
+    "report",
+    "serve",
     "cli",
 ]
 

@@ -112,7 +112,8 @@ def test_pvalues_are_those_of_the_masked_texts_alone(clf, reviews, tests, result
     at_half = result.pvalues("grad-l2", "crossfit")[50]
     rows = result.frame[(result.frame["method"] == "grad-l2") & (result.frame["percent"] == 50)]
     assert at_half.p == fm.simes(rows["p_crossfit"])
-    assert result.smallest_p("grad-l2", "crossfit") <= at_half.p
+    steps = [step.p for step in result.pvalues("grad-l2", "crossfit").values()]
+    assert result.p("grad-l2", "crossfit") == fm.simes(steps) >= min(steps)
 
 
 def test_chunks_and_order_of_methods_change_no_number(clf, reviews: fm.Task, result, monkeypatch) -> None:
@@ -134,18 +135,27 @@ def test_a_killed_measurement_goes_on_after_its_last_chunk(clf, reviews, tmp_pat
 
     def killed(name: str, done: int, total: int) -> None:
         seen.append(name)
-        if len(seen) == 3:
+        if len(seen) == 5:  # in the third chunk, between two methods
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path, progress=killed)
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 2
     again = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
     pd.testing.assert_frame_equal(again.frame, whole.frame)
-    assert 0 < again.evaluations["loo-sign"] < whole.evaluations["loo-sign"]
-    third = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
-    assert third.evaluations == {"random": 0, "loo-sign": 0}
-    pd.testing.assert_frame_equal(third.frame, whole.frame)
+    assert again.evaluations == whole.evaluations, "what was found on disk cost what it cost"
+
+
+def test_a_broken_chunk_is_measured_again(clf, reviews, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(measurement, "CHUNK", 10)
+    whole = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
+    file = min(tmp_path.iterdir())
+    content = bytearray(file.read_bytes())
+    content[100] ^= 1
+    file.write_bytes(content)
+    with pytest.warns(UserWarning, match="not as it was written"):
+        again = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
+    pd.testing.assert_frame_equal(again.frame, whole.frame)
 
 
 WEIGHTS = torch.linspace(-2, 3, 30).tolist()

@@ -46,8 +46,10 @@ def test_a_broken_record_is_named(tmp_path) -> None:
     runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
     runs_folder.put(config, {})
     (runs_folder.folder(config) / "record.json").write_text('{"config": ')
-    with pytest.raises(fm.InputError, match=r"record\.json is not a readable record"):
-        runs_folder.get(config)
+    with pytest.warns(UserWarning, match=r"record\.json is not a readable record.*put aside"):
+        assert runs_folder.get(config) is None
+    assert not runs_folder.folder(config).exists()
+    assert [path.name for path in (tmp_path / "quarantine").iterdir()] == [runs_folder.folder(config).name]
 
 
 def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch) -> None:

@@ -139,6 +139,30 @@ class TrainConfig(Config):
 
 
 @dataclass(frozen=True)
+class RoarConfig(TrainConfig):
+    """One step of Recursive ROAR: fine-tuning on texts as the model of the step before explains them."""
+
+    kind: ClassVar[str] = "roar"
+
+    method: str = opt("grad-l2", "the method that erases; `random` is the baseline")
+    percent: int = opt(10, "percent of each text that is erased", least=1, below=101)
+    step: int = opt(10, "percents erased at a time", least=1, below=101)
+
+    @property
+    def title(self) -> str:
+        return f"{self.data or self.task}-{self.method}-{self.percent}-{self.seed}"
+
+    @property
+    def before(self) -> TrainConfig:
+        """The run whose model explains the texts of this one: a step before, or that which erased nothing."""
+        percent = (self.percent - 1) // self.step * self.step
+        if percent:
+            return replace(self, percent=percent)
+        own = {option.name: getattr(self, option.name) for option in TrainConfig.options()}
+        return TrainConfig(**own)
+
+
+@dataclass(frozen=True)
 class MeasureConfig(Config):
     """A measurement of methods on the test split of one checkpoint's task."""
 
@@ -160,5 +184,5 @@ class MeasureConfig(Config):
 
     @property
     def chunks(self) -> str:
-        """Names what finished chunks have in common: any methods, any number of texts."""
-        return replace(self, methods="", limit=0).digest
+        """Names what finished chunks have in common, for any number of texts."""
+        return replace(self, limit=0).digest

@@ -161,7 +161,7 @@ def explain_texts(
     for row, text in enumerate(texts):
         pair = None if pairs is None else pairs[row]
         positions = batch.explained[row].nonzero()[:, 0].tolist()
-        text, spans, words = _spans(clf, text, pair, positions, batch.input_ids[row].tolist())
+        text, spans, words = token_spans(clf, text, pair, positions, batch.input_ids[row].tolist())
         tokens = [
             _unit(text, *span, {method: scores[method][row, position].item() for method in scores})
             for span, position in zip(spans, positions, strict=True)
@@ -197,7 +197,7 @@ def class_number(classes: Sequence[str], label: str | int) -> int:
     raise unknown("label", str(label), classes)
 
 
-def _spans(
+def token_spans(
     clf: Evaluator, text: str, pair: str | None, positions: Sequence[int], ids: Sequence[int]
 ) -> tuple[str, list[Span], list[int]]:
     """The text, where in it each explained token stands, and the number of the word that it belongs to.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,11 +16,12 @@ import transformers
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import AutoModelForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
 
+from .clock import timed
 from .collator import MaskingCollator
 from .config import TrainConfig
 from .errors import InputError
 from .metrics import majority
-from .model import find_max_length, load_tokenizer, resolve
+from .model import Classifier, find_max_length, load_tokenizer, resolve
 from .sweep import CONDITIONS, UNIFORM, Condition, Sweep
 from .tasks import Task
 from .tasks.splits import digest
@@ -29,6 +29,8 @@ from .tokens import tokenize
 
 SELECTION: dict[str, list[Condition]] = {"both": [0, UNIFORM], "masked": [UNIFORM], "unmasked": [0]}
 """The conditions whose rows, taken together, choose the best epoch."""
+Erased = Mapping[str, Sequence[Sequence[int]]]
+"""For each split, the positions of the erased tokens of each row."""
 SMALL = 1_000_000
 """Parameters."""
 
@@ -39,35 +41,39 @@ def finetune(
     folder: Path,
     *,
     resume: bool = False,
+    erased: Erased | None = None,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
     """Train, restore the best epoch, save it into `folder`, and return history, test metrics and durations.
 
     Unfinished work lies in `folder/trainer`; with `resume` it goes on from the last whole epoch there and
-    ends as if nothing had happened.
+    ends as if nothing had happened. What is `erased` is masked in all splits; they are then swept no more.
     """
     seconds: dict[str, float] = {}
     transformers.set_seed(config.seed)  # the new head and dropout draw from torch's global generator
-    with _timed(seconds, "load"):
+    with timed(seconds, "load"):
         splits = load_splits(config, task)
         tokenizer = load_tokenizer(config.model)
         model = _new_model(config, task)
-    with _timed(seconds, "tokenize"):
+    with timed(seconds, "tokenize"):
         max_length = find_max_length(model, tokenizer)
         rows = {name: tokenize(split, tokenizer, max_length=max_length) for name, split in splits.items()}
+        if erased is not None:
+            rows = {name: _erased(part, erased[name], tokenizer.mask_token_id) for name, part in rows.items()}
         masking = {"mask_id": tokenizer.mask_token_id, "scope": config.scope, "seed": config.seed}
+        masking |= {"conditions": CONDITIONS if erased is None else (0,)}
         validation = Sweep(rows["validation"].to_list(), stream="validation", **masking)
         test = Sweep(rows["test"].to_list(), stream="sweep", **masking)
     trainer = _trainer(config, task, model, tokenizer, rows["train"], validation, folder / "trainer")
     for callback in callbacks:
         trainer.add_callback(callback)
     with _fitting_threads(model):
-        with _timed(seconds, "train"):
+        with timed(seconds, "train"):
             trainer.train(resume_from_checkpoint=last_checkpoint(folder / "trainer") if resume else None)
-        with _timed(seconds, "test"):
+        with timed(seconds, "test"):
             trainer.compute_metrics = None  # made for the validation sweep
             logits = np.asarray(trainer.predict(test).predictions)
-    with _timed(seconds, "save"):
+    with timed(seconds, "save"):
         if trainer.is_world_process_zero():
             trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
@@ -75,6 +81,8 @@ def finetune(
     return {
         "epochs": history,
         "best_epoch": max(history, key=lambda epoch: (epoch["selection"], -epoch["epoch"]))["epoch"],
+        "metric": task.metric,
+        "threshold": task.threshold,
         "test": test.table(logits, task.metrics),
         "majority": {
             name: majority(task.metrics, rows["train"]["labels"], rows[name]["labels"], len(task.labels))
@@ -82,6 +90,9 @@ def finetune(
         },
         "source": asdict(task.source),
         "splits": {name: digest(split) for name, split in splits.items()},
+        "data": measured_data(task),
+        "labels": list(task.labels),
+        "fingerprint": Classifier(trainer.model, tokenizer).fingerprint,
         "rows": {name: len(split) for name, split in rows.items()},
         "truncated": {name: float(np.mean(split["truncated"])) for name, split in rows.items()},
         "precision": _precision(config.precision),
@@ -95,6 +106,22 @@ def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
     return {
         name: rows.select(range(min(config.limit or len(rows), len(rows)))) for name, rows in splits.items()
     }
+
+
+def measured_data(task: Task) -> str:
+    """Digest of the splits that a measurement reads, whole."""
+    splits = task.load()
+    return f"{digest(splits['validation'])[:16]}-{digest(splits['test'])[:16]}"
+
+
+def _erased(rows: Any, positions: Sequence[Sequence[int]], mask_id: int) -> Any:
+    """Tokenized rows with the mask token at the positions."""
+
+    def mask(row: dict[str, Any], number: int) -> dict[str, Any]:
+        gone = set(positions[number])
+        return {"input_ids": [mask_id if place in gone else t for place, t in enumerate(row["input_ids"])]}
+
+    return rows.map(mask, with_indices=True, keep_in_memory=True, load_from_cache_file=False)
 
 
 class _Trainer(Trainer):  # type: ignore[misc]
@@ -226,7 +253,9 @@ def _history(log: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         if "eval_selection" in line:
             epoch["selection"] = line["eval_selection"]
             epoch["validation"] = [
-                {"masking": condition, **_with_prefix(line, f"eval_{condition}_")} for condition in CONDITIONS
+                {"masking": condition, **found}
+                for condition in CONDITIONS
+                if (found := _with_prefix(line, f"eval_{condition}_"))
             ]
     return [epoch for epoch in history.values() if "selection" in epoch]
 
@@ -253,10 +282,3 @@ def _fitting_threads(model: torch.nn.Module) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    seconds[phase] = time.perf_counter() - start

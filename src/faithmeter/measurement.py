@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,14 +15,15 @@ from .collator import STRATEGIES
 from .curves import Curve, acu, racu
 from .errors import InputError
 from .evaluator import Evaluator
+from .explanation import token_spans
 from .indist import CALIBRATIONS, MaSF
 from .masks import PERCENTS, row_generators, uniform_mask
 from .methods import METHODS, Method, parse
 from .metrics import score
 from .onetext import TextMeasurement, measure_text
-from .pvalues import DatasetPValue, dataset_pvalue
+from .pvalues import DatasetPValue, dataset_pvalue, simes
 from .steps import BASELINE, Tests, erased, states
-from .store import write_parquet
+from .store import read_parquet, write_parquet
 from .tasks import Task
 from .tokens import Batch
 
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 CHUNK = 64
 """Texts that are worked on together: the unit of progress and resume. Batches do not reach across chunks."""
 
+PHASES = ("explain", "evaluate", "check")
+
 Names = Sequence[str | Method]
+Progress = Callable[[str, int, int], object]
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,25 @@ class Measurement:
     frame: DataFrame  # method, and the columns of `steps.erased`
     classes: int
     metric: str
-    evaluations: Mapping[str, int]  # of the model, by method; 0 for what was found on disk
-    seconds: Mapping[str, float]
+    evaluations: Mapping[str, int]  # of the model, by method
+    seconds: Mapping[str, Mapping[str, float]]  # by method and phase: explain, evaluate, check
     floors: Mapping[str, float]  # the smallest p-value that each test could give
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], texts: Path) -> Measurement:
+        """What was measured before, from its record and the frame beside it."""
+        frame = _read(texts)
+        if frame is None:
+            raise InputError(f"{texts} is gone; delete the folder it was in and measure again")
+        methods = record["methods"]
+        return cls(
+            frame,
+            len(record["labels"]),
+            record["metric"],
+            {name: method["evaluations"] for name, method in methods.items()},
+            {name: method["seconds"] for name, method in methods.items()},
+            record["floors"],
+        )
 
     @property
     def methods(self) -> list[str]:
@@ -78,9 +98,9 @@ class Measurement:
         """For each percent, whether the texts erased by a method are in distribution: one p-value of all."""
         return {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
 
-    def smallest_p(self, method: str, test: str) -> float:
-        """Of the dataset, over all steps but 100 %, where every method gives the same text and no area."""
-        return min(step.p for percent, step in self.pvalues(method, test).items() if percent < 100)
+    def p(self, method: str, test: str) -> float:
+        """Of all texts at all steps together, by Simes: the smallest of many p-values is none itself."""
+        return float(simes([step.p for step in self.pvalues(method, test).values()]))
 
     def _steps(self, method: str) -> Iterator[tuple[int, DataFrame]]:
         rows = self.frame[self.frame["method"] == method]
@@ -98,6 +118,7 @@ class Measurement:
                     "curve": vars(self.curve(method)),
                     "acu": self.acu(method),
                     "racu": self.racu(method),
+                    "p": {test: self.p(method, test) for test in self.tests},
                     "pvalues": {
                         test: {
                             percent: step._asdict() for percent, step in self.pvalues(method, test).items()
@@ -105,7 +126,7 @@ class Measurement:
                         for test in self.tests
                     },
                     "evaluations": self.evaluations[method],
-                    "seconds": self.seconds[method],
+                    "seconds": dict(self.seconds[method]),
                 }
                 for method in self.methods
             },
@@ -139,7 +160,7 @@ def measure_task(
     percents: Sequence[int] = PERCENTS,
     tests: Tests | None = None,
     keep: Path | None = None,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Progress | None = None,
 ) -> Measurement:
     """Erase the test texts of a task by each method and, as the baseline, by `random`, drawn from `seed`.
 
@@ -149,33 +170,49 @@ def measure_task(
     """
     import pandas as pd
 
-    named = {str(method): method for method in (parse(BASELINE), *map(parse, methods))}
-    evaluations, seconds = dict.fromkeys(named, 0), dict.fromkeys(named, 0.0)
-    frames = []
+    named = {str(method): seeded(method, seed) for method in (parse(BASELINE), *map(parse, methods))}
     split = task.load()["test"]
     count = min(limit or len(split), len(split))
     _require_classes(split["label"][:count], task)
     evaluator = Evaluator(clf)
+
+    def tell(texts: int, name: str) -> None:
+        if progress is not None:
+            progress(name, texts, count)
+
+    parts = []
     for batch, labels in chunks(clf, split, count):
-        evaluator.forget()  # methods share its memory; chunks do not, so that each stands alone
-        for name, method in named.items():
-            file = None if keep is None else keep / _chunk_name(name, batch)
-            if file is not None and file.exists():
-                frame = _read(file)
-            else:
-                before, begun = evaluator.evaluations, time.perf_counter()
-                frame = erased(evaluator, batch, labels, _seeded(method, seed), percents, tests or {})
-                frame.insert(0, "method", name)
-                evaluations[name] += evaluator.evaluations - before
-                seconds[name] += time.perf_counter() - begun
-                if file is not None:
-                    write_parquet(file, frame)
-            frames.append(frame)
-            if progress is not None:
-                progress(name, len(batch), count)
-    frame = pd.concat(frames, ignore_index=True)
-    floors = {name: test.smallest_p() for name, test in (tests or {}).items()}
-    return Measurement(frame, len(task.labels), task.metric, evaluations, seconds, floors)
+        file = None if keep is None else keep / f"{int(batch.index[0])}-{int(batch.index[-1])}.parquet"
+        part = None if file is None else _read(file)
+        if part is None:
+            evaluator.forget()  # methods share its memory; chunks do not, so that each stands alone
+            part = _chunk(
+                evaluator,
+                batch,
+                labels,
+                named,
+                percents,
+                tests or {},
+                done=partial(tell, len(batch)),
+            )
+            if file is not None:
+                write_parquet(file, part)
+        else:
+            for name in named:
+                tell(len(batch), name)
+        parts.append(part)
+    costs = [part.attrs["costs"] for part in parts]
+    return Measurement(
+        pd.concat(parts, ignore_index=True),
+        len(task.labels),
+        task.metric,
+        {name: sum(cost[name]["evaluations"] for cost in costs) for name in named},
+        {
+            name: {phase: sum(cost[name]["seconds"][phase] for cost in costs) for phase in PHASES}
+            for name in named
+        },
+        {name: test.smallest_p() for name, test in (tests or {}).items()},
+    )
 
 
 def fit_tests(
@@ -199,12 +236,56 @@ def fit_tests(
     return {calibration: MaSF(calibration=calibration).fit(together) for calibration in CALIBRATIONS}
 
 
+def _chunk(
+    evaluator: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    methods: Mapping[str, Method],
+    percents: Sequence[int],
+    tests: Tests,
+    done: Callable[[str], object],
+) -> DataFrame:
+    """All methods on the texts of a chunk; what each cost is in the frame's `attrs`, which parquet keeps."""
+    import pandas as pd
+
+    frames, costs = [], {}
+    for name, method in methods.items():
+        before, seconds = evaluator.evaluations, dict.fromkeys(PHASES, 0.0)
+        frames.append(erased(evaluator, batch, labels, method, percents, tests, seconds).assign(method=name))
+        costs[name] = {"evaluations": evaluator.evaluations - before, "seconds": seconds}
+        done(name)
+    frame = pd.concat(frames, ignore_index=True)
+    frame.insert(0, "method", frame.pop("method"))
+    frame.attrs = {"costs": costs}
+    return frame
+
+
 def training_mask(batch: Batch, *, strategy: str, scope: str, seed: int) -> Tensor:
     """[B, T]: texts masked as a fine-tuning of this strategy and scope would see them."""
     chosen = torch.zeros(len(batch), dtype=torch.bool)
     chosen[STRATEGIES[strategy]] = True
     allowed = batch.explained if scope == "explained" else batch.content
     return uniform_mask(allowed & chosen[:, None], row_generators(seed, "masf", batch.index))
+
+
+def readable(clf: Any, task: Task, count: int) -> DataFrame:
+    """The first test texts and where in each its explained tokens stand: what a report shows scores on.
+
+    Columns: row, text, context, label, and of the tokens starts, ends, words (the number of the word).
+    """
+    import pandas as pd
+
+    rows = []
+    split = task.load()["test"]
+    for batch, labels in chunks(clf, split, count):
+        for place, row in enumerate(batch.index.tolist()):
+            text, context = split[row]["text"], split[row].get("context")
+            positions = batch.explained[place].nonzero()[:, 0].tolist()
+            ids = batch.input_ids[place].tolist()
+            text, spans, words = token_spans(clf, text, context, positions, ids)
+            starts, ends = [start for start, _ in spans], [end for _, end in spans]
+            rows.append((row, text, context, int(labels[place]), starts, ends, words))
+    return pd.DataFrame(rows, columns=["row", "text", "context", "label", "starts", "ends", "words"])
 
 
 def chunks(clf: Any, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor]]:
@@ -216,7 +297,7 @@ def chunks(clf: Any, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor
         yield replace(batch, index=torch.tensor(index)), torch.tensor(part["label"])
 
 
-def _seeded(method: Method, seed: int) -> Method:
+def seeded(method: Method, seed: int) -> Method:
     """The baseline draws from the measurement's seed, unless it names its own."""
     if method.name != BASELINE or "seed" in method.options:
         return method
@@ -231,17 +312,14 @@ def _require_classes(labels: Sequence[int], task: Task) -> None:
         )
 
 
-def _read(file: Path) -> DataFrame:
-    """As it was written: parquet gives arrays for lists."""
+def _read(file: Path) -> DataFrame | None:
+    """As it was written: parquet gives arrays for lists. None if it was not, or not to its end."""
     import pandas as pd
 
-    frame = pd.read_parquet(file)
+    frame = read_parquet(file)
+    if frame is None:
+        return None
     for column in ("masked", "scores"):
         values = [None if value is None else value.tolist() for value in frame[column]]
         frame[column] = pd.Series(values, dtype=object)
     return frame
-
-
-def _chunk_name(method: str, batch: Batch) -> str:
-    slug = "".join(c if c.isalnum() or c in "-=." else "_" for c in method)
-    return f"{slug}-{int(batch.index[0])}-{int(batch.index[-1])}.parquet"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .config import MeasureConfig, TrainConfig
+from .config import MeasureConfig, RoarConfig, TrainConfig
 from .errors import InputError
 from .store import RECORD, RunStore, read_record, write_parquet
 from .tasks import Task, own_task, task
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from .indist import MaSF
     from .measurement import Measurement
     from .model import Classifier
+
+
+TEXTS = "texts.parquet"
+UNFINISHED = "trainer"
+"""The folder in a run's folder where the Trainer keeps what it goes on from."""
 
 
 def task_of(config: TrainConfig) -> Task:
@@ -48,24 +54,68 @@ def train(
     callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
     """The record of a fine-tuning; the checkpoint lies beside it. A finished run is not run again."""
-    folder = store.folder(config)
-    if restart:
-        shutil.rmtree(folder, ignore_errors=True)
-    if record := store.get(config):
-        _require_same_data(config, record, folder)
-        return record
-    unfinished = folder / "trainer"
-    if unfinished.exists() and not resume:
-        raise InputError(
-            f"{folder} holds an unfinished run; add --resume to go on or --restart to begin anew"
-        )
-    from .finetuning import finetune
+    folder, task = store.folder(config), task_of(config)
+    with store.claim(config):
+        if restart:
+            shutil.rmtree(folder, ignore_errors=True)
+        if record := store.get(config):
+            _require_same_data(config, record, folder)
+            return record
+        if (folder / UNFINISHED).exists() and not resume:
+            raise InputError(
+                f"{folder} holds an unfinished run; add --resume to go on or --restart to begin anew"
+            )
+        from .finetuning import finetune
 
-    result = finetune(config, task_of(config), folder, resume=resume, callbacks=callbacks)
-    record = store.put(config, result)
-    if (logs := unfinished / "runs").exists():  # where TensorBoard's files are
+        result = finetune(config, task, folder, resume=resume, callbacks=callbacks)
+        return _finished(config, store, result)
+
+
+def roar(
+    config: RoarConfig,
+    store: RunStore,
+    *,
+    callbacks: Sequence[TrainerCallback] = (),
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, Any]:
+    """The record of one step of Recursive ROAR, after the one before, which must be in the store."""
+    from . import roar as erasing
+    from .clock import timed
+    from .finetuning import finetune, load_splits
+    from .model import load
+
+    folder, before, task = store.folder(config), store.folder(config.before), task_of(config)
+    seconds: dict[str, float] = {}
+    with store.claim(config):
+        if record := store.get(config):
+            return record
+        earlier = store.get(config.before)
+        if earlier is None:
+            raise InputError(f"{before} has no record; Recursive ROAR needs the step before: run that first")
+        with timed(seconds, "explain"):
+            erased = erasing.erase_splits(
+                load(str(before)),
+                load_splits(config, task),
+                erasing.read(before),
+                config.method,
+                config.percent,
+                seed=config.seed,
+                progress=progress,
+            )
+        result = finetune(config, task, folder, resume=True, erased=erased, callbacks=callbacks)
+        erasing.save(erased, folder)
+        unmasked = next(line[task.metric] for line in earlier["test"] if line["masking"] == 0)
+        plain = earlier.get("plain", unmasked)
+        return _finished(config, store, {**result, "plain": plain, "seconds": seconds | result["seconds"]})
+
+
+def _finished(config: TrainConfig, store: RunStore, result: dict[str, Any]) -> dict[str, Any]:
+    """The record written, and what was only needed on the way removed."""
+    folder = store.folder(config)
+    if (logs := folder / UNFINISHED / "runs").exists():  # where TensorBoard's files are
         shutil.move(logs, folder / "logs")
-    shutil.rmtree(unfinished, ignore_errors=True)
+    record = store.put(config, result)
+    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
     return record
 
 
@@ -90,62 +140,86 @@ def trained_as(checkpoint: str | Path) -> TrainConfig | None:
     return TrainConfig.from_dict(read_record(path)["config"]) if path.exists() else None
 
 
-def measured_task(
-    clf: Classifier, checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None
-) -> tuple[Task, MeasureConfig]:
-    """What to measure: the config with what it leaves open taken from how the checkpoint was trained."""
-    trained = trained_as(checkpoint) or TrainConfig(task=config.task)
+def training_of(checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None) -> TrainConfig:
+    """How a checkpoint was trained, as far as it is known, on the task that is to be measured."""
+    trained = trained_as(checkpoint) or TrainConfig(task=config.task, model=str(checkpoint))
     if not (config.task or trained.task):
         raise InputError(f"{checkpoint} does not say what it was trained on; name the task with --task")
     if config.task:
         trained = replace(trained, task=config.task, data="")
-    if data_dir is not None:
-        trained = replace(trained, data_dir=str(data_dir))
+    return trained if data_dir is None else replace(trained, data_dir=str(data_dir))
+
+
+def measured_task(
+    clf: Classifier, checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None
+) -> tuple[Task, MeasureConfig]:
+    """What to measure: the config with what it leaves open taken from how the checkpoint was trained."""
+    from .finetuning import measured_data
+
+    trained = training_of(checkpoint, config, data_dir)
     measured = task_of(trained)
-    splits = measured.load()
-    filled = replace(
-        config,
-        checkpoint=clf.fingerprint,
-        data=f"{digest(splits['validation'])[:16]}-{digest(splits['test'])[:16]}",
-        task=trained.data or trained.task,
-        strategy=config.strategy or trained.strategy,
-        scope=config.scope or trained.scope,
-    )
     if len(measured.labels) != len(clf.labels):
         raise InputError(
             f"{checkpoint} knows {len(clf.labels)} classes, {measured.name} has {len(measured.labels)}; "
             "measure a checkpoint on the task it was trained on"
         )
-    return measured, filled
+    return measured, filled_config(config, trained, clf.fingerprint, measured_data(measured))
 
 
-def measure_run(
-    clf: Classifier,
-    measured: Task,
+def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:
+    """The config with what it leaves open taken from a training: what names the measurement's record."""
+    return replace(
+        config,
+        checkpoint=fingerprint,
+        data=data,
+        task=trained.data or trained.task,
+        strategy=config.strategy or trained.strategy,
+        scope=config.scope or trained.scope,
+    )
+
+
+def measure(
+    checkpoint: str | Path,
     config: MeasureConfig,
-    tests: dict[str, MaSF],
     store: RunStore,
     *,
+    data_dir: Path | None = None,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
-    """Measure, keeping finished chunks, the results of every text, and a record in the store."""
-    from .measurement import measure_task
+    """Measure, keeping finished chunks, the results of every text, and a record. What is done is read."""
+    from .clock import timed
+    from .measurement import Measurement, measure_task, readable
     from .methods import METHODS
+    from .model import load
 
-    result = measure_task(
-        clf,
-        measured,
-        config.methods.split() or list(METHODS),
-        seed=config.seed,
-        limit=config.limit,
-        percents=[*range(0, 100, config.step), 100],
-        tests=tests,
-        keep=store.root / "chunks" / config.chunks,
-        progress=progress,
-    )
-    write_parquet(store.folder(config) / "texts.parquet", result.frame)
-    store.put(config, result.to_dict())
-    return result
+    clf = load(checkpoint)
+    trained = training_of(checkpoint, config, data_dir)
+    measured, config = measured_task(clf, checkpoint, config, data_dir)
+    folder = store.folder(config)
+    seconds: dict[str, float] = {}
+    with store.claim(config):
+        if record := store.get(config):
+            return Measurement.from_record(record, folder / TEXTS)
+        with timed(seconds, "fit"):
+            fitting = None if progress is None else partial(progress, "check")
+            tests = fitted_tests(clf, checkpoint, measured, config, progress=fitting)
+        result = measure_task(
+            clf,
+            measured,
+            config.methods.split() or list(METHODS),
+            seed=config.seed,
+            limit=config.limit,
+            percents=[*range(0, 100, config.step), 100],
+            tests=tests,
+            keep=store.root / "chunks" / config.chunks,
+            progress=progress,
+        )
+        write_parquet(folder / TEXTS, result.frame)
+        write_parquet(folder / "inputs.parquet", readable(clf, measured, result.texts))
+        known = {"trained": trained.to_dict(), "train_digest": trained.digest, "labels": list(clf.labels)}
+        limits = {"threshold": measured.threshold, "seconds": seconds}
+        store.put(config, {**known, **limits, **result.to_dict()})
+        return result
 
 
 def fitted_tests(

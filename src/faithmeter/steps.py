@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .clock import timed
 from .erasure import erase
 from .evaluator import Evaluator, pick, require_finite
 from .indist import MaSF
@@ -33,24 +34,28 @@ def erased(
     method: Method,
     percents: Sequence[int],
     tests: Tests,
+    seconds: dict[str, float] | None = None,
 ) -> DataFrame:
     """A row for each text and step. A step that masks nothing new in a text is not evaluated again.
 
     Columns: row, label, percent, masked (which of the explained tokens), scores (of the explained tokens of
     the text as it is, at the first step only), prediction, probability (of the label), and p_… of each test.
+    `seconds` is added to, by phase: explain, evaluate, check.
     """
     import pandas as pd
 
-    scores = explain(evaluator, batch, labels, method)
-    steps = erase(evaluator, batch, labels, method, percents=percents, scores=scores)
-    ids = torch.stack([step.input_ids for _, step in steps])  # [S, B, T]
+    seconds = {} if seconds is None else seconds
+    with timed(seconds, "explain"):
+        scores = explain(evaluator, batch, labels, method)
+        steps = erase(evaluator, batch, labels, method, percents=percents, scores=scores)
+        ids = torch.stack([step.input_ids for _, step in steps])  # [S, B, T]
     fresh = torch.ones(ids.shape[:2], dtype=torch.bool)  # [S, B]
     fresh[1:] = (ids[1:] != ids[:-1]).any(dim=2)
     rows = fresh.nonzero()[:, 1]  # [K]: the texts of the different inputs, step by step
     places = torch.zeros(ids.shape[:2], dtype=torch.long)
     places[fresh] = torch.arange(len(rows))
     places = places.cummax(dim=0).values.flatten()  # of an unchanged text: where it was evaluated last
-    judged = _judged(evaluator, replace(batch[rows], input_ids=ids[fresh]), labels[rows], tests)
+    judged = _judged(evaluator, replace(batch[rows], input_ids=ids[fresh]), labels[rows], tests, seconds)
     own = [row.nonzero()[:, 0] for row in batch.explained]  # where each text's tokens are
     gone = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(own)]
     masked = [tokens.nonzero()[:, 0].tolist() for tokens in gone]
@@ -67,14 +72,14 @@ def erased(
     )
 
 
-def _judged(evaluator: Evaluator, batch: Batch, labels: Tensor, tests: Tests) -> dict[str, np.ndarray]:
+def _judged(
+    evaluator: Evaluator, batch: Batch, labels: Tensor, tests: Tests, seconds: dict[str, float]
+) -> dict[str, np.ndarray]:
     """What the model makes of each text as it is: predicted class, the label's probability, p-values."""
-    pvalues: dict[str, np.ndarray] = {}
-    if tests:
-        logits, features = states(evaluator, batch)
+    with timed(seconds, "evaluate"):
+        logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
+    with timed(seconds, "check"):
         pvalues = {f"p_{name}": test.pvalues(features.numpy()) for name, test in tests.items()}
-    else:
-        logits = evaluator.logits(batch)
     return {
         "prediction": logits.argmax(dim=1).numpy(),
         "probability": pick(logits.softmax(dim=1), labels).numpy(),

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import platform
 import subprocess
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
+
+from . import frames
 from .config import Config
 from .errors import InputError
 
@@ -33,8 +38,15 @@ PACKAGES = (
 )
 
 
+class Busy(InputError):
+    """Another process is working on the run."""
+
+
 class RunStore:
-    """A folder of runs, each in a folder of its own; a run is finished when that holds a record."""
+    """A folder of runs, each in a folder of its own; a run is finished when that holds a record.
+
+    Several processes may work in it. What does not verify is put aside into `quarantine`, with a warning.
+    """
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
@@ -45,11 +57,12 @@ class RunStore:
         return self.root / f"{config.kind}-{label}-{config.digest}"
 
     def get(self, config: Config) -> dict[str, Any] | None:
-        path = self.folder(config) / RECORD
-        return read_record(path) if path.exists() else None
+        """The record of a finished run; None if there is none, or none that verifies, files included."""
+        return self._verified(self.folder(config) / RECORD, with_files=True)
 
     def put(self, config: Config, result: Mapping[str, Any]) -> dict[str, Any]:
         """Write the record of a finished run: config, results, and where and with what it was made."""
+        folder = self.folder(config)
         record = {
             "kind": config.kind,
             "digest": config.digest,
@@ -57,23 +70,92 @@ class RunStore:
             **result,
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "environment": environment(),
+            "files": {path.name: _file_checksum(path) for path in _files(folder)},
         }
-        write_json(self.folder(config) / RECORD, record)
-        return read_record(self.folder(config) / RECORD)
+        write_json(folder / RECORD, {**record, "checksum": _checksum(record)})
+        return read_record(folder / RECORD)
 
     def records(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """The folders and records of all finished runs."""
         for path in sorted(self.root.glob(f"*/{RECORD}")):
-            yield path.parent, read_record(path)
+            if record := self._verified(path, with_files=False):
+                yield path.parent, record
+
+    def frame(self, kind: str, **where: Any) -> DataFrame:
+        """Tidy rows of all runs: `train`, `measure`, `areas`, `seconds` or `roar` (frames.COLUMNS)."""
+        return frames.frame(kind, self.records(), **where)
+
+    def frames(self) -> dict[str, DataFrame]:
+        """All frames, from one reading of the records."""
+        records = list(self.records())
+        return {kind: frames.frame(kind, records) for kind in frames.COLUMNS}
+
+    @contextmanager
+    def claim(self, config: Config) -> Iterator[None]:
+        """Work on a run while no other process does; a lock that ends with its process, however it ends."""
+        folder = self.folder(config)
+        lock = self.root / "locks" / f"{folder.name}.lock"  # not in the folder, which may be deleted
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(lock, timeout=0):
+                yield
+        except Timeout as error:
+            raise Busy(f"another process is working on {folder}; wait for it to end") from error
+
+    def _verified(self, path: Path, *, with_files: bool) -> dict[str, Any] | None:
+        if not path.exists():
+            return None
+        try:
+            record = read_record(path)
+            if with_files:
+                _require_files(path.parent, record)
+        except InputError as error:
+            self._put_aside(path.parent, str(error))
+            return None
+        return record
+
+    def _put_aside(self, folder: Path, why: str) -> None:
+        aside = self.root / "quarantine"
+        aside.mkdir(exist_ok=True)
+        number = sum(1 for _ in aside.glob(f"{folder.name}*"))
+        target = aside / (f"{folder.name}-{number}" if number else folder.name)
+        with suppress(FileNotFoundError):  # another process was faster
+            os.rename(folder, target)
+        warnings.warn(f"{why}; put aside as {target}, the run counts as not done", stacklevel=4)
 
 
 def read_record(path: Path) -> dict[str, Any]:
+    """A record that is as it was written."""
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} is not a readable record: {error}; delete its folder and run again"
-        ) from error
+        raise InputError(f"{path} is not a readable record: {error}") from error
+    if not isinstance(record, dict) or record.get("checksum") != _checksum(record):
+        raise InputError(f"{path} is not the record that was written: its checksum is wrong")
     return record
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    said = {name: value for name, value in plain(record).items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    """What a run left beside its record: not folders, nor what people write about it (README.md)."""
+    found = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
+    return [path for path in found if path.name not in (RECORD, "README.md")]
+
+
+def _file_checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _require_files(folder: Path, record: Mapping[str, Any]) -> None:
+    for name, checksum in record["files"].items():
+        path = folder / name
+        if not path.exists() or _file_checksum(path) != checksum:
+            raise InputError(f"{path} is {'not as it was written' if path.exists() else 'missing'}")
 
 
 def plain(value: Any) -> Any:
@@ -93,8 +175,23 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_parquet(path: Path, frame: DataFrame) -> None:
+    """Write a frame, its `attrs` included, with checksums that `read_parquet` verifies."""
     with atomic(path) as temporary:
-        frame.to_parquet(temporary, index=False)
+        frame.to_parquet(temporary, index=False, write_page_checksum=True)
+
+
+def read_parquet(path: Path) -> DataFrame | None:
+    """A frame as it was written; None if there is none, or none that verifies: that one is deleted."""
+    import pandas as pd
+
+    if not path.exists():
+        return None
+    try:
+        return pd.read_parquet(path, page_checksum_verification=True)
+    except (OSError, ValueError) as error:
+        warnings.warn(f"{path} is not as it was written ({error}); it is made anew", stacklevel=2)
+        path.unlink(missing_ok=True)
+        return None
 
 
 @contextmanager

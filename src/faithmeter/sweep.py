@@ -26,18 +26,26 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
     """
 
     def __init__(
-        self, rows: Sequence[dict[str, Any]], *, mask_id: int, scope: str, seed: int, stream: str
+        self,
+        rows: Sequence[dict[str, Any]],
+        *,
+        mask_id: int,
+        scope: str,
+        seed: int,
+        stream: str,
+        conditions: Sequence[Condition] = CONDITIONS,
     ) -> None:
         self.labels = np.array([row["labels"] for row in rows])
         kinds = [EXPLAINED] if scope == "explained" else [EXPLAINED, CONTEXT]
         numbers: dict[bytes, int] = {}
         inputs: list[dict[str, Any]] = []
-        self.place: dict[Condition, np.ndarray] = {c: np.empty(len(rows), dtype=np.int64) for c in CONDITIONS}
+        self.place: dict[Condition, np.ndarray] = {c: np.empty(len(rows), dtype=np.int64) for c in conditions}
         for index, row in enumerate(rows):
             ids = torch.tensor([row["input_ids"]])
             allowed = torch.isin(torch.tensor([row["kinds"]]), torch.tensor(kinds))
-            for condition, where in _masks(allowed, seed, stream, index).items():
-                masked = ids.masked_fill(where, mask_id)[0].to(torch.int32).numpy()
+            masks = _masks(allowed, seed, stream, index)
+            for condition in conditions:
+                masked = ids.masked_fill(masks[condition], mask_id)[0].to(torch.int32).numpy()
                 key = masked.tobytes() + bytes(row.get("token_type_ids", ()))
                 if key not in numbers:
                     numbers[key] = len(inputs)
@@ -69,7 +77,7 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
 
     def table(self, logits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, Any]]:
         """One tidy row for each condition."""
-        return [{"masking": c, **self.scores(logits, [c], metrics)} for c in CONDITIONS]
+        return [{"masking": c, **self.scores(logits, [c], metrics)} for c in self.place]
 
 
 def _masks(allowed: Tensor, seed: int, stream: str, index: int) -> dict[Condition, Tensor]:

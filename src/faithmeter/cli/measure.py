@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,13 +102,10 @@ def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | Non
     """Measure with a bar for each method."""
     from .. import runs
     from ..methods import METHODS, parse
-    from ..model import load
     from ..store import RunStore
 
     methods = [parse(name) for name in config.methods.split()] or list(METHODS.values())
     quiet()
-    clf = load(checkpoint)
-    measured, config = runs.measured_task(clf, checkpoint, config, data_dir)
     with bars() as progress:
         names = dict.fromkeys(["check", BASELINE, *map(str, methods)])
         lines = {name: progress.add_task(name, total=None, note="") for name in names}
@@ -117,8 +113,7 @@ def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | Non
         def moved(name: str, done: int, total: int) -> None:
             progress.update(lines[name], advance=done, total=total)
 
-        tests = runs.fitted_tests(clf, checkpoint, measured, config, progress=partial(moved, "check"))
-        return runs.measure_run(clf, measured, config, tests, RunStore(root), progress=moved)
+        return runs.measure(checkpoint, config, RunStore(root), data_dir=data_dir, progress=moved)
 
 
 def _measure_text(
@@ -150,13 +145,17 @@ def _measure_text(
 def summary(*results: Measurement) -> Table:
     """The methods, most faithful first; each is compared with random erasure of the same texts."""
     tests = [f"p {test}" for test in results[0].tests]
-    title = f"faithfulness by {results[0].metric}: areas in %, p the smallest below 100 % erased"
+    title = f"faithfulness by {results[0].metric}: areas in %, p of all steps together"
     shown = table(title, "method", "ACU", "RACU", *tests, "texts", "evaluations", "seconds")
     rows = [(result, method) for result in results for method in result.methods if method != BASELINE]
     for result, method in sorted([*rows, (results[0], BASELINE)], key=lambda row: -row[0].acu(row[1])):
         areas = [f"{100 * area:.1f}" for area in (result.acu(method), result.racu(method))]
-        pvalues = [f"{result.smallest_p(method, test):.3f}" for test in result.tests]
-        effort = f"{result.texts}", f"{result.evaluations[method]}", f"{result.seconds[method]:.1f}"
+        pvalues = [f"{result.p(method, test):.3f}" for test in result.tests]
+        effort = (
+            f"{result.texts}",
+            f"{result.evaluations[method]}",
+            f"{sum(result.seconds[method].values()):.1f}",
+        )
         shown.add_row(method, *areas, *pvalues, *effort)
     return shown
 
@@ -184,7 +183,7 @@ def warn(result: Measurement) -> None:
             "as there are too few validation texts. Go by crossfit.[/]"
         )
     for method in result.methods:
-        p = result.smallest_p(method, "crossfit")
+        p = result.p(method, "crossfit")
         if p < ALPHA:
             found = f"{method}: erased texts are out of distribution (p = {p:.3f})"
             console.print(f"[yellow]{found}; do not trust its areas.[/]")
@@ -204,7 +203,7 @@ def parse_requirement(line: str) -> tuple[str, str, str, float]:
 QUANTITIES: dict[str, Callable[[Measurement, str], float]] = {
     "acu": lambda result, method: 100 * result.acu(method),
     "racu": lambda result, method: 100 * result.racu(method),
-    "p": lambda result, method: result.smallest_p(method, "crossfit"),
+    "p": lambda result, method: result.p(method, "crossfit"),
 }
 """What can be required; areas in percent, as in the table."""
 
