@@ -25,6 +25,9 @@ def opt(
     return field(default=default, metadata=metadata)
 
 
+KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
 @dataclass_transform(frozen_default=True)
 class Config:
     """Checks its fields when it is made; its digest is the identity of the run."""
@@ -34,6 +37,9 @@ class Config:
     def __post_init__(self) -> None:
         for option in self.options():
             value, limits = getattr(self, option.name), option.metadata
+            kind = type(option.default)
+            if type(value) is not kind and not (kind is float and type(value) is int):
+                raise InputError(f"{option.name} is {value!r}; expected {KINDS[kind]}")
             if limits["choices"] and value not in limits["choices"]:
                 raise unknown(option.name, str(value), limits["choices"])
             if limits["least"] is not None and not value >= limits["least"]:

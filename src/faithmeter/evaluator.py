@@ -115,18 +115,20 @@ class Evaluator:
         return torch.frombuffer(bytearray(b"".join(values)), dtype=torch.float64).reshape(len(keys), -1)
 
     def map(
-        self, work: Callable[[Batch, Tensor], Result], batch: Batch, rows: Tensor
+        self, work: Callable[[Batch, Tensor], Result], batch: Batch, rows: Tensor, *, alone: bool = False
     ) -> Iterator[tuple[Tensor, Result]]:
         """(items, `work(micro_batch, items)`) until every one of `rows` was worked on once.
 
-        `micro_batch` holds the texts `rows[items]`, hardly padded. Each item counts as an evaluation.
+        `micro_batch` holds the texts `rows[items]`, hardly padded. Each item counts as an evaluation. Texts
+        `alone` on a CPU are not put together: their neighbors cannot change how sums are rounded.
         """
+        budget = 1 if alone and self.device.type == "cpu" else self.budget
         lengths = batch.attention_mask.sum(dim=1)[rows].tolist()
 
         def one(items: Tensor) -> tuple[Tensor, Result]:
             return items, work(_narrowed(batch[rows[items]], max(lengths[i] for i in items.tolist())), items)
 
-        for items, result in _in_streams(one, plan(lengths, self.budget), self.streams):
+        for items, result in _in_streams(one, plan(lengths, budget), self.streams):
             self.evaluations += len(items)
             if self.progress is not None:
                 self.progress(len(items))

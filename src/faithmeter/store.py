@@ -60,6 +60,10 @@ class RunStore:
         """The record of a finished run; None if there is none, or none that verifies, files included."""
         return self._verified(self.folder(config) / RECORD, with_files=True)
 
+    def peek(self, config: Config) -> dict[str, Any] | None:
+        """As `get`, but without reading the run's other files."""
+        return self._verified(self.folder(config) / RECORD, with_files=False)
+
     def put(self, config: Config, result: Mapping[str, Any]) -> dict[str, Any]:
         """Write the record of a finished run: config, results, and where and with what it was made."""
         folder = self.folder(config)

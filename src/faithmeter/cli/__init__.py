@@ -8,7 +8,7 @@ from collections.abc import Callable
 import typer
 
 from ..errors import InputError
-from . import demo, explain, listing, measure, train
+from . import demo, explain, grid, listing, measure, train
 from .screen import console
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "explain": explain.explain,
     "measure": measure.measure,
     "check": measure.check,
+    "grid": grid.grid,
     "list": listing.listing,
 }
 for name, verb in VERBS.items():

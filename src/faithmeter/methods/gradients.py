@@ -44,10 +44,17 @@ def logit_gradient(clf: Evaluator, embeddings: Tensor, batch: Batch, labels: Ten
         return torch.autograd.grad(pick(logits, labels).sum(), embeddings)[0]
 
 
-def collect(clf: Evaluator, work: Callable[[Batch, Tensor], Tensor], batch: Batch, rows: Tensor) -> Tensor:
+def collect(
+    clf: Evaluator,
+    work: Callable[[Batch, Tensor], Tensor],
+    batch: Batch,
+    rows: Tensor,
+    *,
+    alone: bool = False,
+) -> Tensor:
     """[K, T] float64: what `work` gives for the tokens of each of `rows`, 0 beyond a text's end."""
     scores = torch.zeros(len(rows), batch.input_ids.shape[1], dtype=torch.float64)
-    for items, part in clf.map(work, batch, rows):
+    for items, part in clf.map(work, batch, rows, alone=alone):
         scores[items, : part.shape[1]] = part.double().cpu()
     return scores
 
@@ -65,7 +72,8 @@ def _scores(
         scores[where] = reduce(gradient[where], embeddings[where]).double()
         return scores
 
-    return collect(clf, work, batch, torch.arange(len(batch)))
+    # a norm adds up the rounding of a whole gradient, and that depends on a text's neighbors in a batch
+    return collect(clf, work, batch, torch.arange(len(batch)), alone=True)
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
