@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,74 @@ def test_outside_a_checkout_there_is_no_commit(monkeypatch) -> None:
 def test_what_is_undefined_is_null_in_json(tmp_path) -> None:
     store.write_json(tmp_path / "x.json", {"racu": float("nan"), 30: (1, [float("inf")])})
     assert json.loads((tmp_path / "x.json").read_text()) == {"racu": None, "30": [1, [None]]}
+
+
+def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path) -> None:
+    """The record, and every file that lay beside it when it was written."""
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    for broken in ("record.json", "model.safetensors"):
+        folder = runs_folder.folder(config)
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"weights")
+        runs_folder.put(config, {"test": [{"accuracy": 0.75}]})
+        assert runs_folder.get(config) is not None
+        content = (folder / broken).read_bytes()
+        (folder / broken).write_bytes(content.replace(b"0.75", b"0.85").replace(b"weights", b"weighty"))
+        with pytest.warns(UserWarning, match=rf"{broken} is not .*put aside as .*quarantine"):
+            assert runs_folder.get(config) is None
+        assert not folder.exists()
+    assert len(list((tmp_path / "quarantine").iterdir())) == 2, "the second does not replace the first"
+    assert list(runs_folder.records()) == []
+
+
+def test_a_missing_file_and_a_later_model_card(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    folder = runs_folder.folder(config)
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    runs_folder.put(config, {})
+    (folder / "README.md").write_text("written later")
+    assert runs_folder.get(config) is not None
+    (folder / "config.json").unlink()
+    assert runs_folder.peek(config) is not None, "looks at the record only"
+    with pytest.warns(UserWarning, match=r"config\.json is missing"):
+        assert runs_folder.get(config) is None
+
+
+HOLD = """
+import sys, time
+from faithmeter.config import TrainConfig
+from faithmeter.store import RunStore
+with RunStore(sys.argv[1]).claim(TrainConfig()):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_run_that_another_process_works_on_is_left_to_it_until_it_is_killed(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(store.Busy, match="another process is working on"):
+            fm.train(config, runs_folder)
+        with runs_folder.claim(fm.TrainConfig(seed=1)):
+            pass  # another run is free
+        process.kill()
+    with runs_folder.claim(config):
+        pass
+
+
+def test_writers_of_different_runs_do_not_disturb_each_other(tmp_path) -> None:
+    script = """
+import sys
+from faithmeter.config import TrainConfig
+from faithmeter.store import RunStore
+store = RunStore(sys.argv[1])
+for seed in range(int(sys.argv[2]), 40, 2):
+    store.put(TrainConfig(seed=seed), {"value": seed})
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(n)]) for n in (0, 1)]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert sorted(record["value"] for _, record in fm.RunStore(tmp_path).records()) == list(range(40))

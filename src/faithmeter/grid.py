@@ -23,11 +23,18 @@ PLAIN = "none/unmasked"
 PATIENCE = 2.0
 """Seconds until runs that other processes work on are looked at again."""
 TABLES: dict[str, dict[str, type]] = {
-    "": {"tasks": list, "models": list, "seeds": list, "strategies": list},
+    "": {
+        **dict.fromkeys(("tasks", "models", "seeds", "strategies"), list),
+        **dict.fromkeys(("train", "task", "measure", "roar"), dict),
+    },
     "measure": {"strategies": list, "methods": list, "without": dict, "seed": int, "limit": int, "step": int},
     "roar": {"tasks": list, "models": list, "seeds": list, "methods": list, "step": int},
 }
 """What a grid file may say, besides options of `faithmeter train` in [train] and, for a task, [task.NAME]."""
+
+
+NEEDED = {"tasks": '["RTE"]', "models": '["roberta-base"]', "seeds": "[0, 1]", "strategies": '["half/both"]'}
+KINDS = {list: "list", dict: "table", int: "whole number"}
 
 
 @dataclass(frozen=True)
@@ -74,25 +81,15 @@ def read(path: str | Path, *, data_dir: str | Path | None = None) -> list[Run]:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} cannot be read as a grid: {error}") from error
-    top = {name: value for name, value in said.items() if name not in ("train", "task", "measure", "roar")}
-    _require(path, "", top)
-    for table in ("measure", "roar"):
-        _require(path, table, said.get(table, {}))
-    for name in TABLES[""]:
+    for table in TABLES:
+        _require(path, table, said.get(table, {}) if table else said)
+    for name, example in NEEDED.items():
         if not said.get(name):
-            raise InputError(f"{path} names no {name}; expected such as {name} = {EXAMPLES[name]}")
+            raise InputError(f"{path} names no {name}; expected such as {name} = {example}")
     runs: dict[str, Run] = {}
     for run in _expanded(said, data_dir):
         runs.setdefault(f"{run.config.digest}-{run.trained.digest}", run)
     return list(runs.values())
-
-
-EXAMPLES = {
-    "tasks": '["RTE"]',
-    "models": '["roberta-base"]',
-    "seeds": "[0, 1]",
-    "strategies": '["half/both"]',
-}
 
 
 def _expanded(said: Mapping[str, Any], data_dir: str | Path | None) -> Iterator[Run]:
@@ -153,9 +150,7 @@ def _roar(plain: Run, method: str, step: int) -> Iterator[Run]:
         yield run
 
 
-def _require(path: Path, table: str, said: Any) -> None:
-    if not isinstance(said, Mapping):
-        raise InputError(f"{path}: {table} is {said!r}; expected a table [{table}]")
+def _require(path: Path, table: str, said: Mapping[str, Any]) -> None:
     for name, value in said.items():
         if name not in TABLES[table]:
             raise unknown(
@@ -163,7 +158,7 @@ def _require(path: Path, table: str, said: Any) -> None:
             )
         expected = TABLES[table][name]
         if not isinstance(value, expected):
-            raise InputError(f"{path}: {name} is {value!r}; expected a {expected.__name__}")
+            raise InputError(f"{path}: {name} is {value!r}; expected a {KINDS[expected]}")
 
 
 def execute(
