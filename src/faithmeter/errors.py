@@ -17,3 +17,7 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> Input
     close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)
     guess = f"; did you mean {lowered[close[0]]!r}?" if close else f"; expected one of {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}{guess}{' ' + hint if hint else ''}")
+
+
+class DamageWarning(UserWarning):
+    """Something on disk is not as it was written; it was put aside or is made anew."""

@@ -202,8 +202,10 @@ def measure_task(
                 tell(len(batch), name)
         parts.append(part)
     costs = [part.attrs["costs"] for part in parts]
+    frame = pd.concat(parts, ignore_index=True)
+    frame.attrs = {}  # what one chunk cost
     return Measurement(
-        pd.concat(parts, ignore_index=True),
+        frame,
         len(task.labels),
         task.metric,
         {name: sum(cost[name]["evaluations"] for cost in costs) for name in named},

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from . import frames
 from .config import Config
-from .errors import InputError
+from .errors import DamageWarning, InputError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -125,7 +125,9 @@ class RunStore:
         target = aside / (f"{folder.name}-{number}" if number else folder.name)
         with suppress(FileNotFoundError):  # another process was faster
             os.rename(folder, target)
-        warnings.warn(f"{why}; put aside as {target}, the run counts as not done", stacklevel=4)
+        warnings.warn(
+            f"{why}; put aside as {target}, the run counts as not done", DamageWarning, stacklevel=4
+        )
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -193,7 +195,9 @@ def read_parquet(path: Path) -> DataFrame | None:
     try:
         return pd.read_parquet(path, page_checksum_verification=True)
     except (OSError, ValueError) as error:
-        warnings.warn(f"{path} is not as it was written ({error}); it is made anew", stacklevel=2)
+        warnings.warn(
+            f"{path} is not as it was written ({error}); it is made anew", DamageWarning, stacklevel=2
+        )
         path.unlink(missing_ok=True)
         return None
 

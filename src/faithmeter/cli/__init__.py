@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
+from typing import Any
 
 import typer
 
-from ..errors import InputError
+from ..errors import DamageWarning, InputError
 from . import demo, explain, grid, listing, measure, train
 from .screen import console
 
@@ -33,8 +35,20 @@ for name, verb in VERBS.items():
     app.command(name)(verb)
 
 
+def _warn(message: Warning | str, *place: Any, **rest: Any) -> None:
+    """Our own warnings in one line; those of others as Python shows them."""
+    if isinstance(message, DamageWarning):
+        console.print(f"[yellow]warning:[/] {message}", highlight=False, soft_wrap=True)
+    else:
+        _shown_by_python(message, *place, **rest)
+
+
+_shown_by_python = warnings.showwarning
+
+
 def main() -> None:
     """Exit codes: 0 done, 1 not as required or our fault, 2 a mistake in what was given, 130 Ctrl-C."""
+    warnings.showwarning = _warn
     try:
         app()
     except InputError as error:

@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from ..config import MeasureConfig, RoarConfig, TrainConfig
 from ..errors import InputError, unknown
 from .screen import Json, Store, output, print_json, table
 
 if TYPE_CHECKING:
     from ..tasks.overview import Detail
 
+FILTERS = tuple(
+    dict.fromkeys(
+        [
+            "kind",
+            *(
+                option.name
+                for config in (TrainConfig, RoarConfig, MeasureConfig)
+                for option in config.options()
+            ),
+        ]
+    )
+)
 Shown = tuple[Any, list[Any]]
 """Plain values for JSON, and what to print."""
 
@@ -28,22 +41,27 @@ def listing(
         str | None, typer.Argument(help="one task to describe in detail, or a .toml task file")
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
+    where: Annotated[
+        list[str], typer.Option(help="of runs, such as strategy=half; may be repeated, all must hold")
+    ] = [],  # noqa: B006
     store: Store = Path("runs"),
     as_json: Json = False,
 ) -> None:
     """List the tasks, one task in detail, the methods, or the runs in a folder.
 
-    Example: faithmeter list tasks SST2 --data-dir ~/data
+    Example: faithmeter list runs --where kind=train --where strategy=half
     """
     shown: dict[str, Callable[[], Shown]] = {
         "tasks": partial(tasks, data_dir),
         "methods": methods,
-        "runs": partial(runs, store),
+        "runs": partial(runs, store, where),
     }
     if what not in shown:
         raise unknown("list", what, shown)
     if name is not None and what != "tasks":
         raise InputError(f"'list {what}' takes no name, but got {name!r}")
+    if where and what != "runs":
+        raise InputError(f"'list {what}' takes no --where, but got {where[0]!r}; only runs are filtered")
     value, tables = one_task(name, data_dir) if name is not None else shown[what]()
     if as_json:
         print_json(value)
@@ -150,20 +168,38 @@ def methods() -> Shown:
     return values, [shown]
 
 
-def runs(root: Path) -> Shown:
+def runs(root: Path, where: list[str]) -> Shown:
+    from ..frames import trained_config
     from ..store import RunStore
 
-    headings = ("run", "task", "model", "strategy", "seed", "finished")
+    headings = ("run", "task", "model", "fine-tuning", "seed", "what", "finished")
     shown = table(f"runs in {root}", *headings, numbers=False)
     values = []
     for folder, record in RunStore(root).records():
+        config, trained = record["config"], trained_config(record)
+        known = {**trained, **config, "task": trained["task"], "kind": record["kind"]}
+        if not all(_holds(known, condition) for condition in where):
+            continue
         values.append({"folder": str(folder), **record})
-        config = record["config"]
+        what = {"measure": config.get("methods") or "all methods", "roar": f"{config.get('percent')} %"}
         facts = (
             folder.name,
-            config.get("data") or config.get("task"),
-            config.get("model"),
-            config.get("strategy"),
+            trained["task"],
+            Path(trained["model"]).name,
+            f"{trained['strategy']}/{trained['validation']}",
+            f"{trained['seed']}",
+            " ".join(filter(None, [config.get("method"), what.get(record["kind"])])),
         )
-        shown.add_row(*(escape(str(v or "")) for v in facts), str(config.get("seed", "")), record["finished"])
+        shown.add_row(*map(escape, facts), record["finished"])
     return values, [shown]
+
+
+def _holds(known: dict[str, Any], condition: str) -> bool:
+    """Whether a run is as `name=value` says; a model is known by its name as well as by its path."""
+    name, equals, value = condition.partition("=")
+    if not equals:
+        raise InputError(f"--where {condition!r}; expected such as strategy=half")
+    if name not in FILTERS:
+        raise unknown("filter", name, FILTERS)
+    found = str(known.get(name, ""))
+    return value in ((found, Path(found).name) if name == "model" else (found,))

@@ -1,0 +1,86 @@
+"""SIGKILL of a grid at ten random moments: the records end as those of a grid that was left alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import faithmeter as fm
+
+pytestmark = pytest.mark.slow
+GRID = """
+tasks = ["bAbI-1"]
+models = ["embedded"]
+seeds = [0, 1]
+strategies = ["half/both", "none/unmasked"]
+[train]
+epochs = 3
+learning_rate = 1e-3
+limit = 320
+[measure]
+strategies = ["half/both"]
+methods = ["grad-l2", "loo-sign"]
+limit = 150
+[roar]
+methods = ["grad-l2"]
+step = 50
+"""
+KILLS = 10
+OWN = ("seconds", "finished", "environment", "checksum")
+"""What says when, where and how long."""
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "faithmeter", "grid", "grid.toml", "-o", "runs"]
+    return subprocess.Popen(command, cwd=folder, start_new_session=True, stderr=subprocess.DEVNULL)
+
+
+def records(folder: Path) -> dict[str, dict[str, Any]]:
+    return {path.name: record for path, record in fm.RunStore(folder / "runs").records()}
+
+
+def timeless(value: Any) -> Any:
+    """Without durations, wherever they are."""
+    if isinstance(value, dict):
+        return {key: timeless(item) for key, item in value.items() if key not in OWN}
+    return [timeless(item) for item in value] if isinstance(value, list) else value
+
+
+def test_a_grid_killed_ten_times_ends_with_the_same_records(tmp_path: Path) -> None:
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "grid.toml").write_text(GRID)
+    begun = time.perf_counter()
+    assert start(tmp_path / "whole").wait() == 0
+    duration = time.perf_counter() - begun
+    chance = random.Random(0)
+    finished: dict[str, str] = {}
+    kills = 0
+    while kills < KILLS:
+        process = start(tmp_path / "killed")
+        time.sleep(chance.uniform(0.1, 0.5) * duration)
+        if process.poll() is not None:
+            break  # all done before all kills: the bounds above are to be made smaller
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        kills += 1
+        now = {name: record["finished"] for name, record in records(tmp_path / "killed").items()}
+        assert finished.items() <= now.items(), "what had finished was not run again"
+        finished = now
+    assert kills == KILLS
+    assert start(tmp_path / "killed").wait() == 0
+    whole, killed = records(tmp_path / "whole"), records(tmp_path / "killed")
+    assert {name: killed[name]["finished"] for name in finished} == finished
+    assert killed.keys() == whole.keys()
+    assert len(whole) == 2 * (2 + 1 + 4)
+    for name, record in whole.items():
+        assert timeless(killed[name]) == timeless(record), name
+    assert not list((tmp_path / "killed" / "runs").glob("quarantine/*"))
