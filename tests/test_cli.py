@@ -15,6 +15,7 @@ import torch
 import faithmeter as fm
 from faithmeter import cli
 from faithmeter.cli import demo
+from faithmeter.methods import METHODS
 from faithmeter.tasks import babi, stories
 from toy import WORDS, tiny
 
@@ -156,6 +157,28 @@ def test_a_test_fitted_on_another_checkpoint_is_refused(faithmeter, checkpoint: 
     file.write_bytes(good)
     assert outcome.code == 2
     assert "was fitted on checkpoint another" in outcome.err
+
+
+OWN = """
+import torch, faithmeter as fm
+@fm.method("leftmost", recursive=False)
+def leftmost(clf, batch, labels):
+    return -torch.arange(batch.input_ids.shape[1]).expand(batch.input_ids.shape).double()
+"""
+
+
+def test_a_method_of_ones_own_is_known_to_every_verb(faithmeter, checkpoint: Path, folder: Path) -> None:
+    (folder / "own.py").write_text(OWN)
+    own = ("--import", folder / "own.py")
+    try:
+        assert "leftmost" in faithmeter(*own, "list", "methods").out
+        measured = ("measure", checkpoint, "-m", "leftmost", "--limit", 20, "-o", folder / "runs", "--json")
+        assert "leftmost" in json.loads(faithmeter(*own, *measured).out)["methods"]
+    finally:
+        METHODS.pop("leftmost", None)  # the tests share one process
+    outcome = faithmeter("--import", "no_such_module", "list", "methods")
+    assert outcome.code == 2
+    assert "--import no_such_module: ModuleNotFoundError" in outcome.err
 
 
 def test_measure_one_text(faithmeter, checkpoint: Path) -> None:

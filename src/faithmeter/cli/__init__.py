@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +36,28 @@ VERBS: dict[str, Callable[..., None]] = {
 }
 for name, verb in VERBS.items():
     app.command(name)(verb)
+
+
+@app.callback()
+def before(
+    imported: Annotated[
+        list[str], typer.Option("--import", help="a Python file or module that registers methods of your own")
+    ] = [],  # noqa: B006
+) -> None:
+    # what --help shows is the text of `app`
+    for name in imported:
+        _import(name)
+
+
+def _import(name: str) -> None:
+    path = Path(name)
+    try:
+        if path.suffix == ".py":
+            runpy.run_path(str(path), run_name=path.stem)
+        else:
+            import_module(name)
+    except Exception as error:  # of a user's code, which may do anything
+        raise InputError(f"--import {name}: {type(error).__name__}: {error}") from error
 
 
 def _warn(message: Warning | str, *place: Any, **rest: Any) -> None:

@@ -46,7 +46,7 @@ def grid(
         return
     begun = time.perf_counter()
     if workers > 1:
-        _share(file, data_dir, workers, store)
+        _share(workers)
     quiet()
     outcomes: Counter[str] = Counter()
     with bars() as progress:
@@ -100,13 +100,12 @@ def _data_dir(run: Run) -> Path | None:
     return Path(run.trained.data_dir) if run.trained.data_dir else None
 
 
-def _share(file: Path, data_dir: Path | None, workers: int, store: Path) -> None:
-    """Let other processes work on the same store; when they have ended, this one sees to what is left."""
-    command = [sys.executable, "-m", "faithmeter", "grid", str(file), "-o", str(store)]
-    command += [] if data_dir is None else ["--data-dir", str(data_dir)]
+def _share(workers: int) -> None:
+    """Let other processes do the same in the same store; this one then sees to what they left, if anything."""
+    command = [sys.executable, "-m", "faithmeter", *sys.argv[1:], "--workers", "1"]
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     environment = os.environ | {"OMP_NUM_THREADS": threads}
-    processes = [subprocess.Popen(command, env=environment) for _ in range(workers)]
+    processes = [subprocess.Popen(command, env=environment, stdout=sys.stderr) for _ in range(workers)]
     try:
         for process in processes:
             process.wait()

@@ -154,8 +154,9 @@ def described(found: Detail) -> list[Any]:
 
 
 def methods() -> Shown:
-    from ..methods import METHODS
+    from ..methods import METHODS, load_plugins
 
+    load_plugins()
     headings = ("method", "options and defaults", "what it is")
     shown = table("methods; options go in brackets: beam(width=20)", *headings, numbers=False)
     values = []

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cache, wraps
+from importlib.metadata import entry_points
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
@@ -82,6 +83,13 @@ method("loo-abs")(absolute(leave_one_out))
 method("beam", recursive=False)(beam_search)
 
 
+@cache
+def load_plugins() -> None:
+    """Import what installed packages announce as `faithmeter.methods`, so that it registers its methods."""
+    for entry in entry_points(group="faithmeter.methods"):
+        entry.load()
+
+
 def parse(text: str | Method) -> Method:
     """The method that a name such as `beam(width=20)` stands for."""
     if isinstance(text, Method):
@@ -92,6 +100,8 @@ def parse(text: str | Method) -> Method:
             f"method {text!r} cannot be read; expected a name, or one with options: beam(width=20)"
         )
     name, inside = found.groups()
+    if name not in METHODS:
+        load_plugins()
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     known = METHODS[name]
