@@ -29,6 +29,12 @@ def test_measure_one_sentence(checkpoint: Path, monkeypatch, capsys) -> None:
     assert "random (mean of 50)" in capsys.readouterr().out
 
 
+def test_pipeline(checkpoint: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["", str(checkpoint), "Mary went to the garden.", "Where is Mary?"])
+    runpy.run_path(str(ROOT / "examples/pipeline.py"))
+    assert "p-value" in capsys.readouterr().out
+
+
 def test_own_method(checkpoint: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys, "argv", ["", str(checkpoint)])
     runpy.run_path(str(ROOT / "examples/own_method.py"))

@@ -46,7 +46,7 @@ ORDER = [
     "tables",
     "figures",
     "modelcard",
-    "pipeline",
+    "pipelines",
     "report",
     "serve",
     "cli",

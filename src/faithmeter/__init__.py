@@ -4,7 +4,7 @@ The way of the data is the list of modules:
 
     config, store, metrics → tasks → tokens → masks → model → evaluator → collator, sweep, finetuning
     → methods → erasure → curves, pvalues, indist, bootstrap → explanation, steps, onetext
-    → measurement → runs → cli
+    → measurement, roar → runs → grid → tables, figures, modelcard, report, pipelines, serve → cli
 
 Importing this package imports nothing heavy; a name brings its module when it is first used.
 """
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .methods import explain, method
     from .model import Classifier, load
     from .onetext import TextMeasurement, measure_text
+    from .pipelines import Pipeline, pipeline
     from .pvalues import simes
     from .runs import train
     from .store import RunStore
@@ -46,6 +47,7 @@ _HOME = {
     "MaSF": "indist",
     "MaskingCollator": "collator",
     "Measurement": "measurement",
+    "Pipeline": "pipelines",
     "RunStore": "store",
     "Task": "tasks",
     "TextMeasurement": "onetext",
@@ -61,6 +63,7 @@ _HOME = {
     "measure_text": "onetext",
     "method": "methods",
     "own_task": "tasks",
+    "pipeline": "pipelines",
     "racu": "curves",
     "simes": "pvalues",
     "task": "tasks",
@@ -77,6 +80,7 @@ __all__ = [
     "MaSF",
     "MaskingCollator",
     "Measurement",
+    "Pipeline",
     "RunStore",
     "Task",
     "TextMeasurement",
@@ -92,6 +96,7 @@ __all__ = [
     "measure_text",
     "method",
     "own_task",
+    "pipeline",
     "racu",
     "simes",
     "task",

@@ -137,7 +137,10 @@ def _require_same_data(config: TrainConfig, record: dict[str, Any], folder: Path
 def trained_as(checkpoint: str | Path) -> TrainConfig | None:
     """The config that a checkpoint was trained with, if it is one of ours."""
     path = Path(checkpoint) / RECORD
-    return TrainConfig.from_dict(read_record(path)["config"]) if path.exists() else None
+    if not path.exists():
+        return None
+    record = read_record(path)
+    return (RoarConfig if record["kind"] == RoarConfig.kind else TrainConfig).from_dict(record["config"])
 
 
 def training_of(checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None) -> TrainConfig:

@@ -101,7 +101,7 @@ def _data_dir(run: Run) -> Path | None:
 
 
 def _share(workers: int) -> None:
-    """Let other processes do the same in the same store; this one then sees to what they left, if anything."""
+    """Let other processes do the same in the same store; this one then does what they left, if anything."""
     command = [sys.executable, "-m", "faithmeter", *sys.argv[1:], "--workers", "1"]
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     environment = os.environ | {"OMP_NUM_THREADS": threads}
