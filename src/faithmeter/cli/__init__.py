@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import DamageWarning, InputError
-from . import demo, explain, grid, listing, measure, train
+from . import demo, explain, grid, listing, measure, report, serve, train
 from .screen import console
 
 app = typer.Typer(
@@ -32,6 +32,8 @@ VERBS: dict[str, Callable[..., None]] = {
     "measure": measure.measure,
     "check": measure.check,
     "grid": grid.grid,
+    "report": report.report,
+    "serve": serve.serve,
     "list": listing.listing,
 }
 for name, verb in VERBS.items():

@@ -26,10 +26,11 @@ def demo(
     seed: Annotated[int, typer.Option(help="all randomness comes from it")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Masked fine-tuning of the embedded model on generated stories, its check, and the ten methods measured.
+    """Masked fine-tuning of the embedded model on generated stories, its check, ten methods, and a report.
 
     Needs no downloads. Example: faithmeter demo --seed 1
     """
+    from .. import report
     from ..model import load_tokenizer
     from ..store import RunStore
 
@@ -48,10 +49,13 @@ def demo(
     tokenizer = load_tokenizer(folders["half"])
     measured = {"loo-sign": fast, "beam": beam, "random": fast}
     hits = {method: hit_rate(result, method, tokenizer) for method, result in measured.items()}
+    console.print("[bold]4. the report[/]")
+    page = report.write(RunStore(store), store / "report.html").page
     if as_json:
         checked = {name: result.to_dict() for name, result in checks.items()}
         found = [fast.to_dict(), beam.to_dict()]
-        print_json({"train": records, "check": checked, "measure": found, "hits": hits})
+        told = {"train": records, "check": checked, "measure": found, "hits": hits}
+        print_json({**told, "report": str(page), "checkpoint": folders["half"]})
         return
     output.print(train.summary(list(records.values())))
     output.print(measure.pvalue_table(**checks))
@@ -59,9 +63,13 @@ def demo(
     shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
     text = "Mary went to the garden. John moved to the office."
-    output.print(
-        f'try: faithmeter explain {folders["half"]} "{text}" --pair "Where is Mary?"', soft_wrap=True
-    )
+    try_it = {
+        "the report": page,
+        "explain a story": f'faithmeter explain {folders["half"]} "{text}" --pair "Where is Mary?"',
+        "probe it in the browser": f"faithmeter serve {folders['half']}",
+    }
+    for what, how in try_it.items():
+        output.print(f"{what}: {how}", soft_wrap=True, highlight=False)
 
 
 def hit_rate(result: Measurement, method: str, tokenizer: Any) -> float:

@@ -1,0 +1,31 @@
+"""The paper's tables as data, digit by digit, and the class counts of its tasks (datasets.json)."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from ..errors import unknown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NAMES = (
+    "datasets",
+    "performance",
+    "faithfulness",
+    "walltime_fine_tune",
+    "walltime_in_distribution",
+    "walltime_faithfulness",
+    "walltime_importance_measures",
+)
+
+
+def table(name: str) -> DataFrame:
+    """A published table; times stay texts (00:54, hours and minutes), only empty cells are missing."""
+    import pandas as pd
+
+    if name not in NAMES:
+        raise unknown("published table", name, NAMES)
+    with files(__name__).joinpath(f"{name}.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file, keep_default_na=False, na_values=[""])

@@ -1,0 +1,65 @@
+"""Datasets: their sizes, which column is masked, their metric and what guessing the majority class gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .cells import Cell, Column
+from .estimates import Frames, beside, compared, in_order, plain, quoted
+from .table import Table
+
+SPLITS = ("train", "validation", "test")
+INPUTS = ("masked", "auxiliary")
+METRICS = {"accuracy": "Accuracy", "macro_f1": "Macro F1", "micro_f1": "Micro F1", "matthews": "Matthew"}
+SPELLED = {"Diabetese": "Diabetes"}  # in the published table, unlike in the others
+TITLE = "Datasets"
+MAJORITY = "The class-majority baseline is the metric of always choosing the most frequent class."
+
+
+def published() -> Table:
+    columns = (
+        *_columns("dataset", "Size"),
+        Column(("metric",), ("Performance", "metric")),
+        Column(("class_majority_percent",), ("Performance", "class-majority"), form="number", unit="%"),
+    )
+    rows = (
+        (*_cells(row, row["dataset"]), Cell(row["metric"]), Cell(mean=row["class_majority_percent"]))
+        for row in quoted("datasets")
+    )
+    return Table(f"{TITLE}, published", columns, tuple(rows), (), (MAJORITY,))
+
+
+def beside_ours(frames: Frames) -> Table:
+    """The tasks that were trained on, beside what is published; frames know no sizes of our splits."""
+    train = frames["train"]
+    test = train[train["split"] == "test"]
+    known = {SPELLED.get(row["dataset"], row["dataset"]): row for row in quoted("datasets")}
+    rows = []
+    for (task,) in in_order(((task,) for task in test["task"].unique()), known):
+        ours, theirs = test[test["task"] == task], known.get(plain(task), {})
+        baseline = Cell(mean=round(100 * float(ours["majority"].mean()), 6))
+        majority = compared(Cell(mean=theirs.get("class_majority_percent")), baseline)
+        metric = str(ours["metric"].iloc[0])
+        metrics = (Cell(theirs.get("metric")), Cell(METRICS.get(metric, metric)))
+        rows.append((*_cells(theirs, task), *metrics, *majority))
+    columns = (
+        *_columns("task", "Published size"),
+        Column(("metric_published",), ("Metric", "published"), side="published"),
+        Column(("metric_ours",), ("Metric", "ours"), side="ours"),
+        *beside("class_majority_percent", "Class majority", decimals=(0, 0), unit="%", interval=False),
+    )
+    return Table(TITLE, columns, tuple(rows), (), (MAJORITY,))
+
+
+def _columns(name: str, size: str) -> list[Column]:
+    return [
+        Column(("type",), ("Type",), "group"),
+        Column((name,), ("Dataset",), "label"),
+        *(Column((split,), (size, split.capitalize()), form="number", side="published") for split in SPLITS),
+        *(Column((column,), ("Inputs", column), form="code") for column in INPUTS),
+    ]
+
+
+def _cells(row: dict[str, Any], name: str) -> list[Cell]:
+    sizes, inputs = (Cell(mean=row.get(split)) for split in SPLITS), (Cell(row.get(name)) for name in INPUTS)
+    return [Cell(row.get("type")), Cell(name), *sizes, *inputs]

@@ -1,0 +1,132 @@
+"""A table in LaTeX, set as in the paper: booktabs, groups by multirow, bounds as sub- and superscript."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .cells import Cell, Column, headings, method_label, written
+
+if TYPE_CHECKING:
+    from .table import Row, Table
+
+PACKAGES = ("booktabs", "longtable", "multirow", "pdflscape", "textcomp", "xcolor")
+PAGE = 30  # so many rows fit on one, also if it is turned
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "†": r"\textdagger{}",
+    "×": r"$\times$",
+    "−": "$-$",
+} | {character: "\\" + character for character in "&%$#_{}"}
+
+
+def escape(text: str) -> str:
+    return re.sub("|".join(map(re.escape, SPECIAL)), lambda found: SPECIAL[found[0]], text)
+
+
+def render(table: Table, label: str) -> str:
+    """Many columns are set small, and still more on pages of their own, turned."""
+    columns = [table.columns[number] for number in table.shown]
+    size = r"\small" if len(columns) <= 7 else r"\scriptsize\setlength{\tabcolsep}{3pt}"
+    if any(len(column.names) == 3 for column in columns):  # room for bounds above each other
+        size += r"\renewcommand{\arraystretch}{1.2}"
+    make = _short if len(table.rows) + len(table.totals) <= PAGE else _long
+    lines = [*make(table, columns, size, label), ""]
+    if len(columns) > 12:
+        lines = [r"\begin{landscape}", *lines[:-1], r"\end{landscape}", ""]
+    return "\n".join(lines)
+
+
+def _short(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
+    yield from (r"\begin{table}[ht]", r"\centering", _caption(table, label) + r"\vspace{0.1in}", size)
+    yield from (rf"\begin{{tabular}}{{{_align(columns)}}}", r"\toprule", *_head(columns), r"\midrule")
+    yield from (*_body(table, columns), r"\bottomrule", r"\end{tabular}", r"\end{table}")
+
+
+def _long(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
+    """Over several pages, each with its head; between groups a page ends with the rule that divides them."""
+    head = (r"\toprule", *_head(columns), r"\midrule")
+    yield from (
+        "{" + size,
+        r"\setlength{\LTcapwidth}{\linewidth}",
+        rf"\begin{{longtable}}{{{_align(columns)}}}",
+    )
+    yield from (_caption(table, label) + r" \\", *head, r"\endfirsthead", *head, r"\endhead", r"\endfoot")
+    yield from (r"\bottomrule", r"\endlastfoot", *_body(table, columns), r"\end{longtable}", "}")
+
+
+def _caption(table: Table, label: str) -> str:
+    return rf"\caption{{{escape(table.caption)}}}" + (rf"\label{{{label}}}" if label else "")
+
+
+def _align(columns: list[Column]) -> str:
+    return "".join("c" if column.role == "value" else "l" for column in columns)
+
+
+def _head(columns: list[Column]) -> Iterator[str]:
+    for line in headings(columns):
+        cells, rules, at = [], [], 1
+        for text, width in line:
+            cells.append(escape(text) if width == 1 else rf"\multicolumn{{{width}}}{{c}}{{{escape(text)}}}")
+            rules += [rf"\cmidrule(r){{{at}-{at + width - 1}}}"] if width > 1 else []
+            at += width
+        yield " & ".join(cells) + r" \\"
+        if rules:
+            yield " ".join(rules)
+
+
+def _body(table: Table, columns: list[Column]) -> Iterator[str]:
+    for number, (section, rows) in enumerate(table.sections()):
+        if number:
+            yield r"\midrule"
+        if section:  # without a rule below, after which a page could end
+            yield rf"\multicolumn{{{len(columns)}}}{{l}}{{\textbf{{{escape(section)}}}}} \\*"
+        yield from _rows(table, columns, rows)
+    if table.totals:
+        yield "\\midrule\n\\midrule"
+    for row in table.totals:
+        yield " & ".join(_cell(row[at], table.columns[at]) for at in table.shown) + r" \\"
+
+
+def _rows(table: Table, columns: list[Column], rows: list[Row]) -> Iterator[str]:
+    """Groups are kept on one page, with a rule between them, and space between groups within."""
+    groups = [at for at in table.shown if table.columns[at].role == "group"]
+    spans = {at: table.spans(rows, at) for at in groups}
+    for number, row in enumerate(rows):
+        opened = [at for at in groups if number and spans[at][number]]
+        if opened:
+            yield rf"\cmidrule{{1-{len(columns)}}}" if opened[0] == groups[0] else r"\addlinespace"
+        cells = []
+        for at in table.shown:
+            height = spans[at][number] if at in spans else 1
+            text = _cell(row[at], table.columns[at]) if height else ""
+            cells.append(rf"\multirow[c]{{{height}}}{{*}}{{{text}}}" if height > 1 else text)
+        last = not groups or number + 1 == len(rows) or spans[groups[0]][number + 1] > 0
+        yield " & ".join(cells) + (r" \\" if last else r" \\*")
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    text = "--" if cell.missing else _value(cell, column)
+    return rf"\textcolor{{gray}}{{{text}}}" if cell.grey else text
+
+
+def _value(cell: Cell, column: Column) -> str:
+    value = written(cell, column)
+    if column.form == "method":
+        known, rest = method_label(value.main, latex=True)
+        return known + escape(rest)
+    text = escape(value.main)
+    if column.form == "code":
+        return rf"\texttt{{{text}}}"
+    if cell.text is not None:
+        return text
+    if column.form == "time":
+        return text.replace("-", "$-$")
+    mark = r"^{\dagger}" if cell.apart else ""
+    return f"${text}_{{{value.minus}}}^{{{value.plus}}}$" if value.plus else f"${text}{mark}$"
