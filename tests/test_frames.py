@@ -17,7 +17,8 @@ def trained(value: float, seed: int = 0, **options: object) -> tuple[TrainConfig
     history = [{"epoch": n, "selection": n / 10, "validation": lines, "train_loss": 1.0} for n in (1, 2)]
     majority = {split: {"accuracy": 0.5, "macro_f1": 0.3} for split in ("validation", "test")}
     result = {"epochs": history, "best_epoch": 2, "test": lines, "majority": majority, "metric": "accuracy"}
-    extra = {"threshold": 0.6, "seconds": {"train": 2.0, "test": 1.0}}
+    sizes = {"rows": {"train": 300, "validation": 40, "test": 20}}
+    extra = {"threshold": 0.6, "seconds": {"train": 2.0, "test": 1.0}, **sizes}
     return TrainConfig(seed=seed, **options), {**result, **extra}  # type: ignore[arg-type]
 
 
@@ -59,6 +60,8 @@ def test_a_training_gives_a_row_for_each_split_epoch_and_masking(store: fm.RunSt
     assert list(rows["masking"])[:3] == ["0", "100", "uniform"]
     assert list(rows[rows["split"] == "test"]["epoch"]) == [2, 2, 2]
     assert rows["best"].sum() == 6
+    assert set(rows[rows["split"] == "validation"]["rows"]) == {40}
+    assert set(rows["train_rows"]) == {300}
     assert set(rows["value"]) == {0.9}
     assert rows["converged"].all()
     assert not store.frame("train", seed=1)["converged"].any(), "not above the threshold"

@@ -68,7 +68,7 @@ def imported(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == depth:
             found |= {node.module.split(".")[0]} if node.module else {alias.name for alias in node.names}
-    return found
+    return found - {"__version__"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -40,6 +40,7 @@ def made(kind: str, rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     }
     masked = {"strategy": "half", "validation": "both", "scope": "explained", "texts": 100, "evaluations": 1}
     epoch = {"epochs": 3, "split": "test", "epoch": 1, "best": True, "masking": "0", "majority": 0.15}
+    epoch |= {"rows": 50, "train_rows": 200}
     common = {**run, **masked, **epoch, "metric": "accuracy", "threshold": 0.5, "converged": True, "step": 10}
     filled = [{**common, **row} for row in rows]
     return pd.DataFrame(filled, columns=list(COLUMNS[kind]))
@@ -270,8 +271,8 @@ def test_datasets_shows_where_the_published_metric_is_another() -> None:
     assert float(snli["class_majority_percent_difference"]) == pytest.approx(0.28)
     assert [diabetes["train"], diabetes["class_majority_percent_published"]] == ["8066", "45"]
     [own] = rows_of(TABLES["datasets"](frames(train=[{"task": "mine"}]), "ours"))
-    assert own == {"type": "", "task": "mine", "masked": "", "auxiliary": "", "metric": "Accuracy",
-                   "class_majority_percent": "15.0"}  # fmt: skip
+    assert own == {"type": "", "task": "mine", "train": "200", "validation": "", "test": "50", "masked": "",
+                   "auxiliary": "", "metric": "Accuracy", "class_majority_percent": "15.0"}  # fmt: skip
 
 
 def seconds(**spent: dict[str, float]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ SETTINGS = "settings"
 SEEDED = ("digest", "folder", *TRAINING, SETTINGS)
 COLUMNS = {
     "train": (
-        *(*SEEDED, "epochs", "split", "epoch", "best", "masking"),
+        *(*SEEDED, "epochs", "split", "epoch", "best", "masking", "rows", "train_rows"),
         *("metric", "value", "loss", "majority", "threshold", "converged"),
     ),
     "measure": (
@@ -108,13 +108,14 @@ def _train(record: Record, run: Row) -> Iterator[Row]:
     common = {
         **run,
         "epochs": len(record["epochs"]),
+        "train_rows": record["rows"]["train"],
         "metric": metric,
         "threshold": record["threshold"],
         "converged": unmasked > record["threshold"],
     }
     tables = [("validation", epoch["epoch"], epoch["validation"]) for epoch in record["epochs"]]
     for split, epoch, lines in [*tables, ("test", best, record["test"])]:
-        place = {"split": split, "epoch": epoch, "best": epoch == best}
+        place = {"split": split, "epoch": epoch, "best": epoch == best, "rows": record["rows"][split]}
         for line in lines:
             found = {"masking": str(line["masking"]), "value": line[metric], "loss": line["loss"]}
             yield {**common, **place, **found, "majority": record["majority"][split][metric]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pandas import DataFrame
+
 from .cells import Cell, Column
 from .estimates import Frames, beside, compared, in_order, plain, quoted
 from .table import Table
@@ -30,7 +32,7 @@ def published() -> Table:
 
 
 def beside_ours(frames: Frames) -> Table:
-    """The tasks that were trained on, beside what is published; frames know no sizes of our splits."""
+    """The tasks that were trained on, beside what is published."""
     train = frames["train"]
     test = train[train["split"] == "test"]
     known = {SPELLED.get(row["dataset"], row["dataset"]): row for row in quoted("datasets")}
@@ -41,14 +43,24 @@ def beside_ours(frames: Frames) -> Table:
         majority = compared(Cell(mean=theirs.get("class_majority_percent")), baseline)
         metric = str(ours["metric"].iloc[0])
         metrics = (Cell(theirs.get("metric")), Cell(METRICS.get(metric, metric)))
-        rows.append((*_cells(theirs, task), *metrics, *majority))
+        rows.append((*_cells(theirs, task), *_sizes(train[train["task"] == task]), *metrics, *majority))
     columns = (
         *_columns("task", "Published size"),
+        *(
+            Column((f"{split}_ours",), ("Our size", split.capitalize()), form="number", side="ours")
+            for split in SPLITS
+        ),
         Column(("metric_published",), ("Metric", "published"), side="published"),
         Column(("metric_ours",), ("Metric", "ours"), side="ours"),
         *beside("class_majority_percent", "Class majority", decimals=(0, 0), unit="%", interval=False),
     )
     return Table(TITLE, columns, tuple(rows), (), (MAJORITY,))
+
+
+def _sizes(train: DataFrame) -> list[Cell]:
+    """How many rows of train, validation and test the runs used, at most."""
+    largest = {"train": train["train_rows"].max(), **train.groupby("split")["rows"].max()}
+    return [Cell(mean=int(largest[split])) if split in largest else Cell() for split in SPLITS]
 
 
 def _columns(name: str, size: str) -> list[Column]:
