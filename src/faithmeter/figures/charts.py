@@ -1,0 +1,176 @@
+"""Numbers → charts: a panel for each task, wrapped; in it a cell for each column (and row) of a facet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+from pandas import DataFrame
+
+from .styles import Style, config
+from .summaries import ALL
+
+HEIGHT = 84
+PLUS = "M-1,0H1M0,-1V1"  # thinner than Vega's cross
+LEGEND = alt.Legend(columns=4, symbolOpacity=1)
+PERCENT = alt.X(
+    "percent:Q",
+    title="masked tokens (%)",
+    scale=alt.Scale(domain=[0, 100]),
+    axis=alt.Axis(
+        values=[0, 25, 50, 75, 100],
+        labelExpr="datum.value % 50 ? '' : datum.label",
+        labelOverlap=False,
+        grid=False,
+    ),
+)
+EPOCH = alt.X(
+    "epoch:Q",
+    title="epoch",
+    scale=alt.Scale(zero=False, nice=False),
+    axis=alt.Axis(format="d", tickMinStep=1, tickCount=3, grid=False),
+)
+Draw = Callable[[str], list[Any]]  # the title of the y axis → layers
+
+
+def parts(**frames: DataFrame) -> DataFrame:
+    """One table of all that is shown; its column `part` tells which layer draws a row."""
+    return pd.concat([frame.assign(part=name) for name, frame in frames.items()], ignore_index=True)
+
+
+def panels(
+    rows: DataFrame,
+    draw: Draw,
+    *,
+    column: str,
+    order: Sequence[str] = (),
+    model_rows: bool = False,
+    width: int = 90,
+    cells: int = 6,
+) -> alt.ConcatChart:
+    """A panel for each task, All first, with up to `cells` cells in a line; a few take more room."""
+    facet: dict[str, Any] = {"column": alt.Column(f"{column}:N", title=None, sort=list(order) or "ascending")}
+    if model_rows:
+        facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right"))
+    tasks = sorted(rows["task"].unique(), key=lambda task: (task != ALL, task.casefold()))
+    across = max(1, cells // rows[column].nunique())
+    stretch = min(2, max(1, across / len(tasks)))
+    size = {"width": width * stretch, "height": HEIGHT * stretch**0.5}
+    charts = []
+    for task in tasks:
+        mine = rows[rows["task"] == task]
+        data = alt.InlineData(values=_records(mine))
+        layers = alt.LayerChart(layer=draw(mine["unit"].iloc[0]), data=data, **size)
+        charts.append(layers.facet(**facet, title=task))
+    lined_up = alt.concat(*charts, columns=across)
+    shared = lined_up.resolve_scale(color="shared", shape="shared", strokeDash="shared")
+    made: alt.ConcatChart = shared.configure(**config() | {"background": "white", "aria": False})
+    return made
+
+
+def dots(looks: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
+    """Draws means with their intervals, beside them the seeds as "+", and a dashed level.
+
+    The column `slot` tells where at x a row stands: "seed" or "mean", after the `field` in a dodged figure.
+    """
+    slots = [f"{look} {part}" for look in looks for part in ("seed", "mean")]
+    place = alt.XOffset("slot:N", sort=["seed", "mean", *slots])
+    base = alt.Chart().encode(x, place, _color(looks, field, legend))
+    seeds, mean = (base.transform_filter(alt.datum.part == part) for part in ("seed", "mean"))
+    scale = alt.Scale(zero=False, nice=False, padding=6)
+    name = _name_tip(field, legend)
+    tips = [name, alt.Tooltip("seed:Q"), alt.Tooltip("value:Q", format=".3~r")]
+
+    def draw(unit: str) -> list[Any]:
+        plus = seeds.mark_point(shape=PLUS, size=10, strokeWidth=1, opacity=0.8)
+        point = mean.mark_point(size=30, filled=True, opacity=1).encode(_shape(looks, field, legend))
+        return [
+            _level(unit, scale),
+            plus.encode(_y("value", unit, scale), tooltip=tips),
+            mean.mark_rule(strokeWidth=1.6).encode(_y("lower", unit, scale), y2="upper:Q"),
+            point.encode(_y("mean", unit, scale), tooltip=[name, *_interval_tips()]),
+        ]
+
+    return draw
+
+
+def curves(
+    looks: Mapping[str, Style], field: str, legend: str, *, x: alt.X, marked: str, y: alt.Scale | None = None
+) -> Draw:
+    """Draws lines through means, with ribbons of their intervals and shapes where `marked`.
+
+    A given scale `y` comes with a dashed level.
+    """
+    color, dash, shape = (
+        _color(looks, field, legend),
+        _dash(looks, field, legend),
+        _shape(looks, field, legend),
+    )
+    base = alt.Chart().encode(x, color).transform_filter(alt.datum.part == "mean")
+    scale = y or alt.Scale(zero=False, nice=False, padding=4)
+    tips = [_name_tip(field, legend), alt.Tooltip(x["shorthand"], title=x["title"]), *_interval_tips()]
+    seen = alt.condition(marked, alt.value(1), alt.value(0))  # every point answers to the mouse
+
+    def draw(unit: str) -> list[Any]:
+        point = base.mark_point(size=18, filled=True).encode(shape, opacity=seen)
+        return [
+            base.mark_area(opacity=0.2).encode(_y("lower", unit, scale), y2="upper:Q"),
+            *([_level(unit, scale)] if y else []),
+            base.mark_line(strokeWidth=1.3).encode(_y("mean", unit, scale), dash),
+            point.encode(_y("mean", unit, scale), tooltip=tips),
+        ]
+
+    return draw
+
+
+def _records(rows: DataFrame) -> list[dict[str, Any]]:
+    """Without what is missing or the same for all, and with six digits: half the size in a report."""
+    return [
+        {
+            str(key): float(f"{value:.6g}") if isinstance(value, float) else value
+            for key, value in row.items()
+            if not pd.isna(value)
+        }
+        for row in rows.drop(columns=["task", "unit"]).to_dict("records")
+    ]
+
+
+def _level(unit: str, scale: alt.Scale) -> Any:
+    level = alt.Chart().transform_filter(alt.datum.part == "level")
+    return level.mark_rule(style="baseline", strokeDash=[3, 3], strokeWidth=1).encode(
+        _y("level", unit, scale), tooltip=[alt.Tooltip("level:Q", title="baseline", format=".3~r")]
+    )
+
+
+def _y(field: str, unit: str, scale: alt.Scale) -> alt.Y:
+    return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=4))
+
+
+def _scale(looks: Mapping[str, Style], values: list[Any]) -> alt.Scale:
+    return alt.Scale(domain=list(looks), range=values)
+
+
+def _color(looks: Mapping[str, Style], field: str, legend: str) -> alt.Color:
+    colors = _scale(looks, [look.color for look in looks.values()])
+    return alt.Color(f"{field}:N", title=legend, scale=colors, legend=LEGEND)
+
+
+def _shape(looks: Mapping[str, Style], field: str, legend: str) -> alt.Shape:
+    shapes = _scale(looks, [look.shape for look in looks.values()])
+    return alt.Shape(f"{field}:N", title=legend, scale=shapes, legend=LEGEND)
+
+
+def _dash(looks: Mapping[str, Style], field: str, legend: str) -> alt.StrokeDash:
+    dashes = _scale(looks, [list(look.dash) for look in looks.values()])
+    return alt.StrokeDash(f"{field}:N", title=legend, scale=dashes, legend=LEGEND)
+
+
+def _name_tip(field: str, legend: str) -> alt.Tooltip:
+    return alt.Tooltip(f"{field}:N", title=legend or "method")
+
+
+def _interval_tips() -> list[Any]:
+    numbers = [alt.Tooltip(f"{name}:Q", format=".3~r") for name in ("mean", "lower", "upper")]
+    return [*numbers, alt.Tooltip("n:Q", title="seeds")]
