@@ -65,14 +65,17 @@ def power_at_equal_size(
     return float(np.interp(size, rejected, power))
 
 
-def simulate(shape: tuple[int, int], n: int, fits: int, rows: int, correlated: float) -> Iterator[str]:
+def simulate(
+    shape: tuple[int, int], n: int, fits: int, rows: int, correlated: float, shifts: list[str]
+) -> Iterator[str]:
     """The lines of one block of the table: one per calibration."""
     loadings = np.random.default_rng(99).standard_normal((FACTORS, *shape), dtype=np.float32) / FACTORS**0.5
-    p: dict[tuple[str, str], list[NDArray[np.float64]]] = {(c, s): [] for c in CALIBRATIONS for s in SHIFTS}
+    p: dict[tuple[str, str], list[NDArray[np.float64]]] = {(c, s): [] for c in CALIBRATIONS for s in shifts}
     for seed in range(fits):
         rng = np.random.default_rng(seed)
         fit = draw(rng, n, loadings, correlated)
-        tests = {name: shift(draw(rng, rows, loadings, correlated)) for name, shift in SHIFTS.items()}
+        drawn = {name: rows * (4 if name == "fresh" else 1) for name in shifts}
+        tests = {name: SHIFTS[name](draw(rng, count, loadings, correlated)) for name, count in drawn.items()}
         for calibration in CALIBRATIONS:
             masf = MaSF(calibration=calibration).fit(fit)
             for name, test in tests.items():
@@ -80,13 +83,13 @@ def simulate(shape: tuple[int, int], n: int, fits: int, rows: int, correlated: f
     for calibration in CALIBRATIONS:
         fresh = np.stack(p[calibration, "fresh"])
         shares = (fresh < 0.05).mean(axis=1)
-        lot = (shares.mean() * (1 - shares.mean()) / rows) ** 0.5  # the least a fit's share must vary
+        lot = (shares.mean() * (1 - shares.mean()) / fresh.shape[1]) ** 0.5  # the least a fit's share varies
         error = max(shares.std(ddof=1), lot) / fits**0.5
         cells = [
-            f"{shares.mean():.3f} ± {error:.3f}",
-            f"{np.max(p[calibration, 'all + 20']) * (n + 1):.0f}/(N+1)",
+            f"{100 * shares.mean():.2f} ± {100 * error:.2f} %",
+            f"{np.max(p[calibration, 'all + 20']) * (n + 1):.1f}/(N+1)",
         ]
-        for name in list(SHIFTS)[2:]:
+        for name in shifts[2:]:
             shifted = np.stack(p[calibration, name])
             cells.append(
                 f"{(shifted < 0.05).mean():.2f} ({power_at_equal_size(fresh.ravel(), shifted.ravel()):.2f})"
@@ -103,24 +106,19 @@ def main() -> None:
         "--correlated", type=float, nargs="+", default=[0, 0.5], help="shared part of the variance"
     )
     parser.add_argument(
-        "--total", type=int, default=20000, help="fits are repeated until this many rows were fitted"
+        "--total", type=int, default=60000, help="fits are repeated until this many rows were fitted"
     )
-    parser.add_argument("--rows", type=int, default=200, help="rows scored per fit and shift")
+    parser.add_argument("--rows", type=int, default=200, help="rows scored per fit and shift; fresh: 4 times")
+    parser.add_argument("--size", action="store_true", help="only fresh rows and hopeless outliers")
     arguments = parser.parse_args()
-    head = [
-        "L × H",
-        "correlated",
-        "N",
-        "calibration",
-        "fresh p < 0.05",
-        "largest p of all + 20",
-        *list(SHIFTS)[2:],
-    ]
+    shifts = list(SHIFTS)[: 2 if arguments.size else None]
+    head = ["L × H", "correlated", "N", "calibration", "fresh p < 0.05", "largest p of all + 20", *shifts[2:]]
     print("| " + " | ".join(head) + " |", "|---" * len(head) + "|", sep="\n")
     for correlated in arguments.correlated:
         for n in arguments.fitted:
             fits = max(2, arguments.total // n)
-            for line in simulate((arguments.layers, arguments.dims), n, fits, arguments.rows, correlated):
+            shape = (arguments.layers, arguments.dims)
+            for line in simulate(shape, n, fits, arguments.rows, correlated, shifts):
                 print(line, flush=True)
 
 

@@ -1,12 +1,13 @@
 """In-distribution p-values of texts from a model's hidden states (MaSF: max, Simes, Fisher).
 
-As published, or cross-fitted so that fresh rows get nearly uniform p-values; docs/masf.md derives both.
+As published, or cross-fitted so that fresh rows get uniform p-values; docs/masf.md derives both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,27 +18,27 @@ from .errors import InputError, unknown
 from .pvalues import fisher, ranks, simes_counts
 from .store import atomic
 
-CALIBRATIONS = ("published", "crossfit")
+Array = NDArray[np.float64]
 MIN_ROWS = 20
+MIN_LEARNED = 10
 BLOCK = 4096  # rows ranked at a time, which bounds the memory
-CENTRAL = 0.05  # crossfit: the part of a layer's p-value spent on rows too central, not too far out
-FORMAT = "faithmeter-masf-1"
+FORMAT = "faithmeter-masf-2"
 
 
 class MaSF:
     """Tests whether hidden states, maximized over tokens, come from where the fitted ones came from.
 
     `published` scores the fitted rows against themselves: its p-values are not uniform, can be 0, and with
-    few rows none is small (`smallest_p` tells). `crossfit` scores a fitted row against the others only, a new
-    row against as many: nearly uniform on rows from the same distribution.
+    few rows none is small (`smallest_p` tells). `crossfit` learns from one part of the fitted rows what rows
+    look like and ranks a new row among the other part: uniform on rows from the same distribution.
 
-    After `fit`: `columns_` [L, H, n] sorted hidden states, `simes_` [L, n] sorted Simes values of the layers,
-    `statistics_` [N] sorted Fisher statistics.
+    After `fit`: `columns_` [L, H, n] sorted hidden states and `layers_` [n, K, L] summaries of the n rows
+    learned from, `statistics_` sorted statistics of the rows that new ones are ranked among.
     """
 
     columns_: NDArray[Any]
-    simes_: NDArray[np.float64]
-    statistics_: NDArray[np.float64]
+    layers_: Array
+    statistics_: Array
 
     def __init__(self, *, calibration: str = "published") -> None:
         self.calibration = calibration
@@ -45,21 +46,20 @@ class MaSF:
     def fit(self, features: ArrayLike) -> Self:
         """Learn from features [N, L, H] of validation texts masked as in training; at least 20 of them."""
         if self.calibration not in CALIBRATIONS:
-            raise unknown("calibration", self.calibration, CALIBRATIONS)
+            raise unknown("calibration", self.calibration, tuple(CALIBRATIONS))
         rows = _features(features)
         if len(rows) < MIN_ROWS:
             raise InputError(
                 f"{len(rows)} rows to fit; expected at least {MIN_ROWS}: use a larger validation set"
             )
-        columns = _sorted(rows)
-        simes = self._simes(columns, rows, new=0)
-        self.statistics_ = np.sort(self._statistics(_sorted(simes), simes, new=0))
-        if self.calibration == "crossfit":  # a new row meets N - 1 rows, as every fitted row did
-            columns, simes = _sorted(rows[:-1]), simes[:-1]
-        self.columns_, self.simes_ = columns, _sorted(simes)
+        learned, held_out = self._rule.split(rows)
+        self.columns_ = _sorted(learned)
+        self.layers_ = self._layers(learned, new=0)
+        calibration = self.layers_ if held_out is rows else self._layers(held_out, new=1)
+        self.statistics_ = np.sort(self._rule.statistic(self.layers_, calibration))
         return self
 
-    def pvalues(self, features: ArrayLike) -> NDArray[np.float64]:
+    def pvalues(self, features: ArrayLike) -> Array:
         """The p-value [M] of each row of features [M, L, H] under "it is in distribution"."""
         self._require_fitted()
         rows = _features(features)
@@ -68,9 +68,8 @@ class MaSF:
                 f"features with layers × dimensions {rows.shape[1:]}; fitted on {self.columns_.shape[:2]}: "
                 "fit and score with the same model"
             )
-        new = int(self.calibration == "crossfit")
-        simes = self._simes(self.columns_, rows.astype(self.columns_.dtype, copy=False), new=new)
-        return self._final(self._statistics(self.simes_, simes, new=new))
+        rows = rows.astype(self.columns_.dtype, copy=False)
+        return self._ranked(self._layers(rows, new=self._rule.plus))
 
     def smallest_p(self) -> float:
         """The p-value of a hopeless outlier, beyond every fitted row in every dimension.
@@ -78,16 +77,17 @@ class MaSF:
         A level below it cannot be rejected at, whatever the data.
         """
         self._require_fitted()
-        new = int(self.calibration == "crossfit")
-        farthest = np.full((1, len(self.simes_)), float(new))  # Simes of counts that are all 0, or all 1
-        return float(self._final(self._statistics(self.simes_, farthest, new=new))[0])
+        layers, dimensions, n = self.columns_.shape
+        plus = self._rule.plus
+        beyond = self._rule.layer(np.full((1, dimensions), plus, np.int32), n + plus)  # [1, K]
+        return float(self._ranked(np.repeat(beyond[:, :, None], layers, axis=2))[0])
 
     def save(self, path: str | Path, *, fingerprint: str) -> None:
         """Write the fitted test; `fingerprint` names the checkpoint it belongs to."""
         self._require_fitted()
         path = Path(path)
         metadata = {"format": FORMAT, "calibration": self.calibration, "fingerprint": fingerprint}
-        arrays = {"columns": self.columns_, "simes": self.simes_, "statistics": self.statistics_}
+        arrays = {"columns": self.columns_, "layers": self.layers_, "statistics": self.statistics_}
         with atomic(path) as temporary:
             save_file(arrays, temporary, metadata=metadata)
 
@@ -107,44 +107,116 @@ class MaSF:
                     raise InputError(f"{path} was fitted on checkpoint {found}, not {fingerprint}: {again}")
                 test = cls(calibration=metadata["calibration"])
                 test.columns_ = file.get_tensor("columns")
-                test.simes_ = file.get_tensor("simes")
+                test.layers_ = file.get_tensor("layers")
                 test.statistics_ = file.get_tensor("statistics")
         except (SafetensorError, OSError) as error:
             raise InputError(f"{path} is no saved MaSF test ({error}): {again}") from error
         return test
 
-    def _simes(self, columns: NDArray[Any], rows: NDArray[Any], *, new: int) -> NDArray[np.float64]:
-        """Levels 1 and 2: ranks in every dimension, Simes over those of a layer; [M, L], in counts."""
-        result = np.empty(rows.shape[:2])
-        for start in range(0, len(rows), BLOCK):
+    def _layers(self, rows: NDArray[Any], *, new: int) -> Array:
+        """What is kept of each layer of each row, [M, K, L]: K summaries of its ranks among the columns.
+
+        Rows that are not in the columns are counted in, with `new` = 1.
+        """
+        n, rule = self.columns_.shape[2], self._rule
+        blocks = []
+        for start in range(0, max(len(rows), 1), BLOCK):
             block = rows[start : start + BLOCK]
-            for layer, sorted_states in enumerate(columns):
-                smaller, upto = ranks(sorted_states, np.ascontiguousarray(block[:, layer].T))
-                larger = sorted_states.shape[1] - smaller  # or equal
-                extremity = np.minimum(smaller if self.calibration == "published" else upto, larger) + new
-                result[start : start + BLOCK, layer] = simes_counts(np.ascontiguousarray(extremity.T))
-        return result
+            layers = []
+            for layer, columns in enumerate(self.columns_):
+                smaller, upto = ranks(columns, np.ascontiguousarray(block[:, layer].T))
+                extremity = np.minimum(upto if rule.plus else smaller, n - smaller) + new
+                layers.append(rule.layer(np.ascontiguousarray(extremity.T), n + new))
+            blocks.append(np.stack(layers, axis=2))
+        return np.concatenate(blocks)
 
-    def _statistics(self, fitted: NDArray[Any], simes: NDArray[Any], *, new: int) -> NDArray[np.float64]:
-        """Level 3: ranks of the Simes values [M, L] among those fitted [L, n], Fisher over layers; [M]."""
-        n = fitted.shape[1]
-        smaller, upto = ranks(fitted, simes.T)
-        if self.calibration == "published":
-            p = np.minimum(smaller, n - smaller) / n
-        else:
-            p = np.minimum((upto + new) / (1 - CENTRAL), (n - smaller + new) / CENTRAL) / (n + new)
-        statistics: NDArray[np.float64] = fisher(p, axis=0)
-        return statistics
-
-    def _final(self, statistics: NDArray[np.float64]) -> NDArray[np.float64]:
-        n, new = len(self.statistics_), int(self.calibration == "crossfit")
+    def _ranked(self, layers: Array) -> Array:
+        n, plus = len(self.statistics_), self._rule.plus
+        statistics = self._rule.statistic(self.layers_, layers)
         as_large = n - self.statistics_.searchsorted(statistics, "left")
-        p: NDArray[np.float64] = (as_large + new) / (n + new)
+        p: Array = (as_large + plus) / (n + plus)
         return p
+
+    @property
+    def _rule(self) -> _Rule:
+        return CALIBRATIONS[self.calibration]
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "statistics_"):
             raise InputError("this MaSF is not fitted; call fit(features) on validation texts first")
+
+
+class _Rule(NamedTuple):
+    """What tells one calibration from the other."""
+
+    plus: int  # 1: a new row is counted among those it is ranked in, so that no p is 0
+    split: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]  # rows to learn from, to rank among
+    layer: Callable[[NDArray[np.int32], int], Array]  # ranks [M, H] of n → [M, K]
+    statistic: Callable[[Array, Array], Array]  # learned [n, K, L], rows [M, K, L] → [M]
+
+
+def _halves(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """At least half of the rows to rank among, by a fixed lot: rows in order may alternate in their masking.
+
+    Of 20 k rows to rank among, k / (20 k + 1) of the p-values are below 0.05: nearest to it from below.
+    """
+    n = len(rows)
+    held_out = min(20 * -(-n // 40), n - MIN_LEARNED)
+    lot = np.random.default_rng(0).permutation(n)
+    return rows[np.sort(lot[held_out:])], rows[np.sort(lot[:held_out])]
+
+
+def _simes_and_mean(counts: NDArray[np.int32], n: int) -> Array:
+    """Log Simes, which a few far dimensions make small, and the mean log, which it takes many to change."""
+    return np.stack([np.log(simes_counts(counts) / n), np.log(counts / n).mean(axis=1)], axis=1)
+
+
+def _fisher(learned: Array, rows: Array) -> Array:
+    """Fisher over the layers' two-sided ranks among those learned."""
+    n = len(learned)
+    smaller, _ = ranks(np.sort(learned[:, 0].T), np.ascontiguousarray(rows[:, 0].T))
+    statistics: Array = fisher(np.minimum(smaller, n - smaller) / n, axis=0)
+    return statistics
+
+
+def _farthest(learned: Array, rows: Array) -> Array:
+    """Soft maximum of three standardized scores: far out, far out for its mean, and unusual altogether."""
+    n, _, layers = learned.shape
+    center, scale = learned.mean(axis=0), _spread(learned)
+    known, new = (learned - center) / scale, (rows - center) / scale
+    flat = known.reshape(n, -1)
+    correlation = flat.T @ flat / n
+    ridge = 2 * layers / n  # the fewer rows, the less is made of the correlations
+    precision = np.linalg.inv(correlation + ridge * np.eye(2 * layers))
+    shared = (known[:, 0] * known[:, 1]).mean(axis=0)  # [L]: correlation of Simes and mean
+    own = np.sqrt(np.maximum(1 - shared**2, 0.01))
+
+    def scores(z: Array, *, inside: bool) -> Array:
+        flat = z.reshape(len(z), 2 * layers)
+        square = (flat @ precision * flat).sum(axis=1)
+        if inside:  # the distance if this row had been left out of the correlations
+            square = square / (1 - square / n)
+        given_mean = (z[:, 0] - shared * z[:, 1]) / own
+        return np.stack([-z[:, 0].sum(axis=1), -given_mean.sum(axis=1), np.sqrt(square)])
+
+    usual = scores(known, inside=True).T
+    standardized = (scores(new, inside=False).T - usual.mean(axis=0)) / _spread(usual)
+    statistics: Array = np.logaddexp.reduce(standardized, axis=1).round(9)  # equal rows tie in any batch
+    return statistics
+
+
+def _spread(rows: Array) -> Array:
+    """Standard deviations over rows; 1 for what does not vary but for rounding."""
+    spread = rows.std(axis=0)
+    return np.where(spread > 1e-9, spread, 1.0)
+
+
+CALIBRATIONS = {
+    "published": _Rule(
+        0, lambda rows: (rows, rows), lambda counts, n: simes_counts(counts)[:, None], _fisher
+    ),
+    "crossfit": _Rule(1, _halves, _simes_and_mean, _farthest),
+}
 
 
 def _features(features: ArrayLike) -> NDArray[Any]:

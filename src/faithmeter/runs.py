@@ -234,11 +234,12 @@ def fitted_tests(
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, MaSF]:
     """The in-distribution tests of a checkpoint: from the files beside it, or fitted now and put there."""
-    from .indist import CALIBRATIONS, MaSF
+    from .indist import CALIBRATIONS, FORMAT, MaSF
     from .measurement import fit_tests
 
     settings = replace(config, checkpoint="", methods="", limit=0, step=10).digest  # what the fit depends on
-    files = {name: Path(checkpoint) / f"masf-{name}-{settings}.safetensors" for name in CALIBRATIONS}
+    version = FORMAT.rpartition("-")[2]
+    files = {n: Path(checkpoint) / f"masf-{n}-{settings}-{version}.safetensors" for n in CALIBRATIONS}
     if all(file.exists() for file in files.values()):
         return {name: MaSF.load(file, fingerprint=clf.fingerprint) for name, file in files.items()}
     masking: dict[str, Any] = {"strategy": config.strategy, "scope": config.scope, "seed": config.seed}
