@@ -37,7 +37,8 @@ def demo(
     console.print(
         "[bold]1. masked fine-tuning[/] on bAbI-1 (where is an actor, after 2 to 10 statements?), and plain"
     )
-    configs = {name: replace(RECIPE, seed=seed, strategy=name) for name in ("half", "none")}
+    recipe = replace(RECIPE, seed=seed)
+    configs = {"half": recipe, "none": replace(recipe, strategy="none", validation="unmasked")}
     records = {name: train.run(config, store, resume=True) for name, config in configs.items()}
     folders = {name: str(RunStore(store).folder(config)) for name, config in configs.items()}
     console.print("[bold]2. the check[/]: are masked stories normal to the model?")

@@ -145,7 +145,7 @@ def _level(unit: str, scale: alt.Scale) -> Any:
 
 
 def _y(field: str, unit: str, scale: alt.Scale) -> alt.Y:
-    return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=4))
+    return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=4, format="~g"))
 
 
 def _scale(looks: Mapping[str, Style], values: list[Any]) -> alt.Scale:

@@ -1,0 +1,70 @@
+"""`faithmeter report`: a store → one page to send around, with tables and figures as files beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InputError
+from .screen import Json, bars, console, output, print_json
+
+if TYPE_CHECKING:
+    from ..store import RunStore
+
+MARKS = {"good": "[green]✓[/]", "caution": "[yellow]![/]", "bad": "[red]✕[/]"}
+
+
+def report(
+    store: Annotated[Path, typer.Argument(help="the folder of the runs")] = Path("runs"),
+    page: Annotated[Path, typer.Option("--output", "-o", help="the page to write")] = Path("report.html"),
+    page_only: Annotated[
+        bool, typer.Option("--page-only", help="no tables and figures beside the page")
+    ] = False,
+    examples: Annotated[int, typer.Option(min=0, help="how many texts to show at most")] = 500,
+    model_card: Annotated[
+        Path | None, typer.Option(help="instead, put what was measured into the README.md of this checkpoint")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write what the runs of a store say: a verdict, figures, tables, and texts to look into.
+
+    Example: faithmeter report runs -o report.html
+    """
+    from ..store import RunStore
+
+    if model_card is not None:
+        _write_card(model_card, RunStore(store), as_json)
+        return
+    if page.is_dir():
+        raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
+    from .. import report as writing
+
+    files = None if page_only else page.with_name(f"{page.stem}_files")
+    with bars() as progress:
+        lines = {what: progress.add_task(what, total=None, note="") for what in ("figures", "tables", "page")}
+
+        def moved(what: str, done: int, total: int) -> None:
+            progress.update(lines[what], completed=done, total=total)
+
+        written = writing.write(RunStore(store), page, examples=examples, files=files, progress=moved)
+    if as_json:
+        print_json(written.to_dict())
+        return
+    for sentence in written.verdict.sentences:
+        output.print(f"{MARKS[sentence.mood]} [bold]{sentence.question}[/]")
+        output.print(sentence.text, markup=False, highlight=False)
+    console.print(f"page: {page}", soft_wrap=True)
+    if files is not None:
+        console.print(f"tables and figures: {files}", soft_wrap=True)
+
+
+def _write_card(checkpoint: Path, store: RunStore, as_json: bool) -> None:
+    from .. import modelcard
+
+    path = modelcard.write(checkpoint, store)
+    if as_json:
+        print_json({"model_card": str(path)})
+    else:
+        console.print(f"model card: {path}", soft_wrap=True)

@@ -1,0 +1,224 @@
+"""The report in a real browser: what can be moved, read and copied; hostile texts; accessibility."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faithmeter import figures, report
+from faithmeter.store import RunStore
+from fixtures_report import PLACES, measure, train
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium; apt-get install chromium")
+
+HOSTILE = "<script>alert(1)</script> </script> <img src=x onerror=alert(2)> & \u202eabc"
+TEXTS = [
+    {"text": "Mary went to the garden. John moved to the office.", "context": "Where is Mary?", "label": 2},
+    {"text": HOSTILE, "context": "<i>&amp;</i>", "label": 5},
+    {"text": "ذهبت مريم إلى الحديقة", "label": 2},
+    {"text": "👩‍🚀 flew 🚀🚀 home 😀", "label": 1},
+    {"text": "a" + "very" * 100 + "longword", "label": 0},
+    {"text": "word " * 10_000, "label": 3, "read": 500},
+    {"text": "", "label": 4},
+    *({"text": f"Sandra walked to room {n}.", "label": n % 6} for n in range(8, 201)),
+]
+STRENGTHS = {"loo-sign": 0.3, "grad-l2": 0.1, "random": 0.0}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    store = RunStore(folder / "runs")
+    trained = train(store, epochs=2)
+    train(store, epochs=2, strategy="none", validation="unmasked", value=0.98)
+    measure(store, trained, TEXTS, STRENGTHS, labels=[*PLACES[:5], "<u>office"], p={"grad-l2": 0.2})
+    chosen = ("performance-unmasked", "epochs", "faithfulness")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("faithmeter.figures.FIGURES", {name: figures.FIGURES[name] for name in chosen})
+        return report.write(store, folder / "report.html").page
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser: Any, path: Path) -> Iterator[Any]:
+    """The page, opened from disk; whatever goes wrong in it fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    found = context.new_page()
+    wrong: list[str] = []
+    found.on("console", lambda message: message.type == "error" and wrong.append(message.text))
+    found.on("pageerror", lambda error: wrong.append(str(error)))
+    found.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    found.on("request", lambda asked: asked.url.startswith("file:") or wrong.append(asked.url))
+    found.goto(path.as_uri())
+    found.locator("#chart-faithfulness svg").wait_for()
+    yield found
+    context.close()
+    assert wrong == []
+
+
+def erase(page: Any, step: int) -> None:
+    page.locator("#erased").focus()
+    page.keyboard.press("Home")
+    for _ in range(step):
+        page.keyboard.press("ArrowRight")
+
+
+def test_the_slider_erases_and_shows_what_becomes_of_it(page: Any) -> None:
+    expect = playwright.expect
+    expect(page.locator("#text-title")).to_have_text("Text 1, labeled garden")
+    expect(page.locator("#heat")).to_have_text(TEXTS[0]["text"])
+    assert page.locator("#heat .masked").count() == 0
+    erase(page, 3)
+    expect(page.locator("#percent")).to_have_text("30 %")
+    expect(page.locator("#chance")).to_have_text("0.710")  # 0.98 - 0.3 * 0.9
+    expect(page.locator("#prediction")).to_have_text("garden")
+    expect(page.locator("#pvalue")).to_have_text("0.600")
+    assert page.locator("#heat .masked").count() == 12 * 30 // 100
+    assert page.locator("#spoken").inner_text().count("[mask]") == 3
+    erase(page, 10)
+    expect(page.locator("#chance")).to_have_text("0.080")
+    expect(page.locator("#prediction")).to_have_text("hallway")
+    expect(page.locator("#right")).to_have_text("✕ not the label")
+    expect(page.locator("#pvalue")).to_have_text("0.030: do not trust this step")
+    assert page.locator("#heat .masked").count() == 12
+    page.get_by_label("grad-l2").check()
+    expect(page.locator("#chance")).to_have_text("0.280")
+    expect(page.locator("#pvalue")).to_have_text("0.010: do not trust this step")
+
+
+def test_methods_have_heat_maps_of_their_own(page: Any) -> None:
+    def titles() -> list[str]:
+        return page.locator("#heat .token").evaluate_all("tokens => tokens.map(token => token.title)")
+
+    first, spelled = titles(), page.locator("#strongest").inner_text()
+    page.get_by_label("grad-l2").check()
+    assert titles() != first
+    assert page.locator("#strongest").inner_text() != spelled
+    strongest = max(titles(), key=lambda title: abs(float(title.replace("−", "-"))))
+    assert strongest in page.locator("#strongest").inner_text()
+    signs = page.locator("#heat .token.against").evaluate_all("all => all.map(one => one.title[0])")
+    assert set(signs) <= {"−"}
+
+
+def test_texts_can_be_found_and_walked_through(page: Any) -> None:
+    expect = playwright.expect
+    assert page.locator("#texts li").count() == 60  # the others are made when they are needed
+    expect(page.locator("#previous")).to_be_disabled()
+    page.locator("#next").click()
+    expect(page.locator("#text-title")).to_have_text("Text 2, labeled <u>office")
+    page.locator("#texts").focus()
+    page.keyboard.press("End")
+    expect(page.locator("#text-title")).to_have_text("Text 200, labeled garden")
+    expect(page.locator("#texts li[aria-selected=true]")).to_be_in_viewport()
+    page.locator("#filter").fill("ROOM 77")
+    expect(page.locator("#count")).to_have_text("1 of 200 texts")
+    expect(page.locator("#text-title")).to_have_text("Text 77, labeled <u>office")
+    page.locator("#filter").fill("no such text")
+    expect(page.locator("#count")).to_have_text("0 of 200 texts")
+    page.locator("#filter").fill("kitchen")
+    assert page.locator("#texts li").count() == sum(text["label"] == 4 for text in TEXTS)
+
+
+def test_a_long_list_is_made_while_it_is_scrolled(page: Any) -> None:
+    page.locator("#texts").evaluate("list => { list.scrollTop = list.scrollHeight }")
+    page.wait_for_function("document.querySelectorAll('#texts li').length > 60")
+
+
+def test_any_text_shows_as_it_is(page: Any) -> None:
+    special = {5: TEXTS[5]["text"][:699] + "… and 49301 characters more", 6: "(empty text)"}
+    for number in range(1, 7):
+        page.locator(f"#text-{number}").click()
+        shown = page.locator("#heat").evaluate("heat => heat.textContent")
+        assert shown == special.get(number, TEXTS[number]["text"])
+        erase(page, 10)
+        assert page.locator("#heat .masked").count() == page.locator("#heat .token").count()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_right_to_left_text_runs_right_to_left(page: Any) -> None:
+    page.locator("#text-2").click()
+    places = page.locator("#heat .token").evaluate_all("all => all.map(one => one.getBoundingClientRect().x)")
+    assert places == sorted(places, reverse=True)
+
+
+def test_curves_can_be_switched_off_by_keyboard(page: Any) -> None:
+    lines = page.locator("#chart-faithfulness .mark-line path")
+    before = lines.count()
+    page.get_by_role("checkbox", name="leave-one-out").focus()
+    page.keyboard.press("Space")
+    page.wait_for_function(
+        f"document.querySelectorAll('#chart-faithfulness .mark-line path').length < {before}"
+    )
+    page.locator("#switch-all").click()
+    page.wait_for_function(
+        f"document.querySelectorAll('#chart-faithfulness .mark-line path').length == {before}"
+    )
+
+
+def test_folded_charts_are_drawn_when_opened(page: Any) -> None:
+    assert page.locator("#chart-epochs svg").count() == 0
+    page.get_by_text("Performance on unmasked validation texts by epoch").first.click()
+    page.locator("#chart-epochs svg").wait_for()
+
+
+def test_light_and_dark(page: Any) -> None:
+    def paper() -> str:
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    assert paper() == "rgb(251, 250, 247)"
+    page.locator("#theme").click()
+    assert paper() == "rgb(20, 23, 27)"
+    assert page.locator("#theme").get_attribute("aria-pressed") == "true"
+    page.locator("#chart-faithfulness[data-drawn=dark]").wait_for()
+    page.emulate_media(media="print")
+    assert paper() == "rgb(255, 255, 255)"
+    assert (
+        page.locator("#chart-faithfulness text").first.evaluate("t => getComputedStyle(t).fill")
+        == "rgb(34, 34, 34)"
+    )
+    assert not page.locator("nav").is_visible()
+
+
+def test_commands_can_be_copied(page: Any) -> None:
+    page.locator("#copy").click()
+    playwright.expect(page.locator("#copied")).to_have_text("Copied.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator("#commands").inner_text()
+    assert copied.startswith("faithmeter train --task bAbI-1")
+
+
+def test_a_phone_needs_no_sideways_scrolling(page: Any) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.wait_for_timeout(400)  # charts are drawn again after the last change of size
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    chart = page.locator("#chart-faithfulness svg").bounding_box()
+    assert chart["width"] <= 360
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Any, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page.emulate_media(color_scheme=scheme)
+    page.locator(f"#chart-faithfulness[data-drawn={scheme}]").wait_for()
+    erase(page, 3)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    page.locator("#chart-epochs svg").wait_for()
+    found = axe.Axe().run(page).response["violations"]
+    serious = [
+        (one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
