@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from io import StringIO
+
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 import faithmeter as fm
 from faithmeter.methods import parse
+from faithmeter.onetext import Erasure, TextMeasurement, doubts
 from toy import tiny
 
 TEXT, PAIR = "the film was not good but very fun", "who wrote it"
@@ -61,6 +66,94 @@ def test_pvalues_come_with_tests() -> None:
     result = fm.measure_text(clf, TEXT, orders=5, tests=tests)
     assert len(result.methods["loo-sign"].pvalues["crossfit"]) == 11
     assert all(0 < p <= 1 for p in result.methods["loo-sign"].pvalues["crossfit"])
+
+
+def test_chance_is_the_share_of_random_orders_that_do_as_well() -> None:
+    clf, orders = tiny(), 30
+    result = fm.measure_text(clf, TEXT, label=1, methods=["random(seed=0)", "beam"], orders=orders)
+    batch = clf.encode([TEXT])
+    curves = []
+    for order in range(orders):
+        steps = fm.erase(clf, replace(batch, index=torch.tensor([order])), [1], "random(seed=0)")
+        with torch.inference_mode():
+            curves.append([float(clf.logits(step).softmax(dim=1)[0, 1]) for _, step in steps])
+    areas = np.array([fm.acu(curve, np.mean(curves, axis=0)) for curve in curves])
+    for name in result.methods:  # the first random order is one of the baseline's own
+        area = areas[0] if name.startswith("random") else result.methods[name].acu
+        expected = (1 + (areas >= area - 1e-6).sum()) / (1 + orders)
+        assert result.methods[name].chance == pytest.approx(expected)
+
+
+def test_areas_are_over_the_percents_as_they_are_and_not_evenly_spaced() -> None:
+    percents = (0, 30, 60, 90, 100)
+    result = fm.measure_text(tiny(), TEXT, orders=20, percents=percents)
+    erasure = result.methods["loo-sign"]
+    expected = np.trapezoid(np.subtract(result.mean, erasure.probability), np.divide(percents, 100))
+    assert erasure.acu == pytest.approx(expected)
+
+
+def test_progress_tells_of_every_method() -> None:
+    told: list[tuple[str, int, int]] = []
+    methods = ["grad-l2", "beam(width=2)"]
+    fm.measure_text(tiny(), TEXT, orders=5, methods=methods, progress=lambda *said: told.append(said))
+    assert told == [("random", 1, 3), ("grad-l2", 2, 3), ("beam(width=2)", 3, 3)]
+
+
+def measured(**methods: Erasure) -> TextMeasurement:
+    flat = [1.0, 1.0, 1.0, 1.0]
+    return TextMeasurement("a", None, "yes", (0, 40, 70, 100), 99, flat, flat, flat, methods)
+
+
+def erasure(*, acu: float = 0.2, chance: float = 0.01, pvalues: tuple[float, ...] | None = None) -> Erasure:
+    """`pvalues` at 0, 40, 70 and 100 %."""
+    by_test = {} if pvalues is None else {"published": [0.001] * 4, "crossfit": list(pvalues)}
+    together = {test: float(fm.simes(values[:-1])) for test, values in by_test.items()}
+    return Erasure([1.0, 0.5, 0.2, 0.1], by_test, together, acu, 1.0, chance)
+
+
+@pytest.mark.parametrize(
+    ("one", "kinds", "words"),
+    [
+        (erasure(pvalues=(0.3, 0.4, 0.5, 0.001)), [], ""),  # 100 % is the same text for all methods
+        (erasure(pvalues=(0.3, 0.04, 0.04, 0.9)), [], ""),  # Simes: 0.04 · 3 / 2 = 0.06
+        (erasure(pvalues=(0.3, 0.03, 0.03, 0.9)), ["outside"], "from 40 % on (p = 0.045)"),
+        (erasure(pvalues=(0.3, 0.01, 0.3, 0.9)), ["outside"], "at 40 % (p = 0.03)"),
+        (erasure(pvalues=(0.01, 0.3, 0.01, 0.9)), ["outside"], "at 0, 70 % (p = 0.015)"),
+        (erasure(chance=0.05, pvalues=(0.3, 0.4, 0.5, 0.6)), [], ""),
+        (erasure(chance=0.21, pvalues=(0.3, 0.4, 0.5, 0.6)), ["unfaithful"], "21% of random orders hurt as"),
+        (
+            erasure(acu=-0.1, chance=0.6, pvalues=(1, 1, 1, 1)),
+            ["unfaithful"],
+            "no more than erasing at random",
+        ),
+        (
+            erasure(acu=0, chance=1, pvalues=(0.001,) * 4),
+            ["unfaithful", "outside"],
+            "from 0 % on (p = 0.001)",
+        ),
+        (erasure(), ["unchecked"], "name its task"),
+    ],
+)
+def test_doubts(one: Erasure, kinds: list[str], words: str) -> None:
+    found = doubts(measured(**{"loo-sign": one}))
+    assert [doubt.kind for doubt in found] == kinds
+    assert words in " ".join(doubt.text for doubt in found)
+    assert {doubt.method for doubt in found} <= {"loo-sign", None}
+
+
+def test_doubts_are_printed_and_in_the_json() -> None:
+    result = measured(**{"loo-sign": erasure(acu=-0.1, chance=0.6, pvalues=(1, 1, 1, 1))})
+    assert [doubt["kind"] for doubt in result.to_dict()["doubts"]] == ["unfaithful"]
+    console = Console(record=True, width=200, file=StringIO())
+    console.print(result)
+    assert "loo-sign is not faithful for this text" in console.export_text()
+
+
+def test_the_label_alone_decides_nothing_where_every_order_is_the_same() -> None:
+    """A text of one word has one order: no method can be told from chance."""
+    result = fm.measure_text(tiny(), "film", orders=20, methods=["loo-sign", "grad-l2"])
+    assert [erasure.chance for erasure in result.methods.values()] == [1, 1]
+    assert [doubt.kind for doubt in doubts(result)] == ["unfaithful", "unfaithful", "unchecked"]
 
 
 @pytest.mark.parametrize(

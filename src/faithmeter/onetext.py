@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from .curves import acu, racu
+from .curves import Curve, acu, racu
 from .evaluator import Evaluator
 from .explanation import class_number
 from .masks import PERCENTS
 from .methods import Method, parse
+from .pvalues import simes
 from .steps import BASELINE, Tests, erased
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from rich.console import RenderableType
+
+LEVEL = 0.05
+"""What is as rare as this by chance alone is taken seriously."""
+ROUNDING = 1e-6
+"""Areas nearer than this are equal: the same order, evaluated in another micro-batch."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +34,19 @@ class Erasure:
 
     probability: list[float]  # of the label
     pvalues: Mapping[str, list[float]]  # in-distribution, by test
+    p: Mapping[str, float]  # Simes over the steps below 100 %, by test
     acu: float  # against the mean of the random orders
     racu: float
+    chance: float  # the share of random orders that do as well, the method's own order counted as one
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why a measurement must not be trusted, in plain words; without a method it is about all of them."""
+
+    kind: str  # unfaithful, outside, unchecked
+    method: str | None
+    text: str
 
 
 @dataclass(frozen=True)
@@ -45,10 +64,12 @@ class TextMeasurement:
     methods: Mapping[str, Erasure]
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "doubts": [asdict(doubt) for doubt in doubts(self)]}
 
     def __rich__(self) -> RenderableType:
+        from rich.console import Group
         from rich.table import Table
+        from rich.text import Text
 
         title = f"probability of {self.label} in %, by percent of the text erased"
         table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
@@ -63,7 +84,7 @@ class TextMeasurement:
         orders = {f"random (mean of {self.orders})": self.mean, "  5 %": self.lower, "  95 %": self.upper}
         for name, values in orders.items():
             table.add_row(name, *(f"{100 * value:.0f}" for value in values), style="dim")
-        return table
+        return Group(table, *(Text(doubt.text, "yellow") for doubt in doubts(self)))
 
 
 def measure_text(
@@ -77,9 +98,13 @@ def measure_text(
     seed: int = 0,
     percents: Sequence[int] = PERCENTS,
     tests: Tests | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
 ) -> TextMeasurement:
-    """Is the explanation of this text true? Without a label, that of the predicted class is measured."""
-    evaluator = Evaluator.of(clf)
+    """Is the explanation of this text true? Without a label, that of the predicted class is measured.
+
+    `progress` is called with a method that is done, how many are, and how many there are with `random`.
+    """
+    evaluator, parsed = Evaluator.of(clf), [parse(method) for method in methods]
     batch = evaluator.encode([text], None if pair is None else [pair])
     predicted = int(evaluator.logits(batch).argmax())
     number = predicted if label is None else class_number(evaluator.labels, label)
@@ -87,13 +112,14 @@ def measure_text(
     random = parse(f"{BASELINE}(seed={seed})")
     frame = erased(evaluator, copies, torch.full((orders,), number), random, percents, {})
     shares = frame["probability"].to_numpy().reshape(len(percents), orders)
-    mean = shares.mean(axis=1)
+    if progress is not None:
+        progress(BASELINE, 1, 1 + len(parsed))
     found = {}
-    for method in map(parse, methods):
+    for done, method in enumerate(parsed, start=2):
         rows = erased(evaluator, batch, torch.tensor([number]), method, percents, tests or {})
-        values = rows["probability"].tolist()
-        pvalues = {test: rows[f"p_{test}"].tolist() for test in tests or {}}
-        found[str(method)] = Erasure(values, pvalues, acu(values, mean.tolist()), racu(values, mean.tolist()))
+        found[str(method)] = _erasure(rows, shares, percents, tests or {})
+        if progress is not None:
+            progress(str(method), done, 1 + len(parsed))
     lower, upper = np.quantile(shares, [0.05, 0.95], axis=1)
     return TextMeasurement(
         text=text,
@@ -101,8 +127,72 @@ def measure_text(
         label=evaluator.labels[number],
         percents=tuple(percents),
         orders=orders,
-        mean=mean.tolist(),
+        mean=shares.mean(axis=1).tolist(),
         lower=lower.tolist(),
         upper=upper.tolist(),
         methods=found,
     )
+
+
+def doubts(measured: TextMeasurement) -> list[Doubt]:
+    """What must not be trusted in a measurement, and why. The rules, all at the level of 5 %:
+
+    - unfaithful: more of the random orders than that do as well as the method (`Erasure.chance`);
+    - outside: the erased text is out of distribution (`Erasure.p`), by the cross-fitted test where there is
+      one, as its p-values are valid for a single text;
+    - unchecked: there is no p-value at all.
+    """
+    found = [doubt for name, erasure in measured.methods.items() for doubt in _unfaithful(name, erasure)]
+    for name, erasure in measured.methods.items():
+        found += _outside(name, erasure, measured.percents)
+    if not any(erasure.pvalues for erasure in measured.methods.values()):
+        text = "nothing tells whether erased texts are normal to this model, so no area proves anything"
+        found.append(Doubt("unchecked", None, f"{text}: name its task, and the check is made"))
+    return found
+
+
+def _unfaithful(name: str, erasure: Erasure) -> Iterator[Doubt]:
+    if erasure.chance <= LEVEL:
+        return
+    if erasure.acu <= ROUNDING:
+        why = "erasing what it calls important hurts no more than erasing at random"
+        yield Doubt("unfaithful", name, f"{name} is not faithful for this text: {why}")
+    else:
+        why = f"{erasure.chance:.0%} of random orders hurt as much"
+        yield Doubt("unfaithful", name, f"{name} cannot be told from chance on this text: {why}")
+
+
+def _outside(name: str, erasure: Erasure, percents: Sequence[int]) -> Iterator[Doubt]:
+    if not erasure.p:
+        return
+    test = "crossfit" if "crossfit" in erasure.p else next(iter(erasure.p))
+    if erasure.p[test] >= LEVEL:
+        return
+    steps = {percent: p for percent, p in zip(percents, erasure.pvalues[test], strict=True) if percent < 100}
+    low = [percent for percent, p in steps.items() if p < LEVEL]
+    to_the_end = low == [percent for percent in steps if percent >= low[0]]
+    where = f"from {low[0]} % on" if to_the_end else f"at {', '.join(map(str, low))} %"
+    what = f"erased by {name}, the text is out of distribution {where} (p = {erasure.p[test]:.2g})"
+    yield Doubt("outside", name, f"{what}: do not trust its curve")
+
+
+def _erasure(rows: DataFrame, shares: NDArray[np.float64], percents: Sequence[int], tests: Tests) -> Erasure:
+    """A method beside the random orders, of which `shares` [S, orders] has the label's probability."""
+    falling = rows["probability"].tolist()
+    curve, mean = _curve(percents, falling), _curve(percents, shares.mean(axis=1))
+    area = acu(curve, mean)
+    pvalues = {test: rows[f"p_{test}"].tolist() for test in tests}
+    below = [step for step, percent in enumerate(percents) if percent < 100]
+    as_good = sum(acu(_curve(percents, order), mean) >= area - ROUNDING for order in shares.T)
+    return Erasure(
+        probability=falling,
+        pvalues=pvalues,
+        p={test: float(simes([values[step] for step in below])) for test, values in pvalues.items()},
+        acu=area,
+        racu=racu(curve, mean),
+        chance=(1 + as_good) / (1 + shares.shape[1]),
+    )
+
+
+def _curve(percents: Sequence[int], values: Sequence[float] | NDArray[np.float64]) -> Curve:
+    return Curve(tuple(percents), tuple(values), "probability", 1)

@@ -1,0 +1,202 @@
+"""The application: requests → the library's functions, on lanes; the page beside it as static files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from ..errors import InputError
+from ..evaluator import Evaluator
+from ..explanation import explain_text
+from ..methods import METHODS
+from ..onetext import measure_text
+from ..probe import probe_text
+from ..steps import BASELINE
+from . import schemas
+from .answers import STREAM, Result, answer
+from .borders import Border, SafeHeaders
+from .desk import Desk, Served
+from .lanes import Busy, Job, Stopped
+from .limits import Limits, explain_cost, measure_cost
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+RETRY_SECONDS = 2
+STATIC = Path(__file__).parent / "static"
+ABOUT = {
+    "grad-l1": "size of the gradient, L1",
+    "grad-l2": "size of the gradient, L2",
+    "inp-grad-sign": "input × gradient, signed",
+    "inp-grad-abs": "input × gradient, size",
+    "int-grad-sign": "integrated gradients, signed",
+    "int-grad-abs": "integrated gradients, size",
+    "loo-sign": "leave one out, signed",
+    "loo-abs": "leave one out, size",
+    "beam": "search for the most harmful order",
+}
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    code: {"model": schemas.Problem, "description": why}
+    for code, why in {
+        400: "No JSON, or asked by a name that is not this server's",
+        403: "Asked by the page of another site",
+        413: "Too large a request",
+        422: "Not understood, or more than is allowed",
+        503: "Too many are waiting; try again after `Retry-After` seconds",
+    }.items()
+}
+LINES = '{"stage": "random", "done": 1, "stages": 2, "evaluations": 679}\n{"result": {…}}\n'
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {STREAM: {"schema": {"type": "string"}, "example": LINES}}}
+}
+DESCRIPTION = f"""
+Probe a text classifier whose explanations can be measured. `explain` and `measure` answer with JSON or, asked
+with `Accept: {STREAM}`, with one line of JSON after the other: progress, and in the last line `result` or
+`error`. Closing the connection stops the work.
+"""
+
+
+def create_app(served: Served, *, limits: Limits | None = None, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
+    """The page and its API, for requests to these `hosts` only. `app.state.desk.close()` ends its threads."""
+    limits = limits or Limits()
+    desk = Desk(served, limits)
+    app = FastAPI(
+        title="faithmeter",
+        version=version("faithmeter"),
+        description=DESCRIPTION,
+        docs_url=None,  # they would load scripts from elsewhere; docs.html is our own
+        redoc_url=None,
+        middleware=[
+            Middleware(SafeHeaders),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
+            Middleware(Border, limit=limits.body),
+        ],
+        exception_handlers={
+            InputError: _wrong,
+            RequestValidationError: _invalid,
+            Busy: _busy,
+            Stopped: _busy,
+        },
+    )
+    app.state.desk = desk
+    _add_model(app, desk)
+    _add_probe(app, desk)
+    _add_explain(app, desk)
+    _add_measure(app, desk)
+    app.mount("/", StaticFiles(directory=STATIC, html=True))
+    return app
+
+
+def _add_model(app: FastAPI, desk: Desk) -> None:
+    task, tests = desk.served.task, desk.served.tests
+    methods = [
+        schemas.MethodInfo(name=name, about=ABOUT.get(name, "")) for name in METHODS if name != BASELINE
+    ]
+    described = schemas.ModelResponse(
+        name=desk.served.name,
+        version=app.version,
+        labels=list(desk.served.clf.labels),
+        task=task.name if task else None,
+        explained=task.explained if task else None,
+        context=task.context if task else None,
+        tests=list(tests or {}),
+        methods=methods,
+        examples=list(desk.served.examples),
+        max_words=desk.limits.words,
+        max_evaluations=desk.limits.evaluations,
+    )
+
+    @app.get("/api/model", summary="What is served")
+    async def model() -> schemas.ModelResponse:
+        return described
+
+
+def _add_probe(app: FastAPI, desk: Desk) -> None:
+    @app.post(
+        "/api/probe",
+        response_model=schemas.ProbeResponse,
+        responses=REFUSALS,
+        summary="The text with some tokens masked: prediction, p-values, and where words and tokens stand",
+    )
+    async def probe(asked: schemas.ProbeRequest, request: Request) -> Response:
+        desk.tokens(asked)
+
+        def work(evaluator: Evaluator, _: Job[Result]) -> Result:
+            return probe_text(
+                evaluator, asked.text, pair=asked.pair, masked=asked.masked, tests=desk.served.tests
+            ).to_dict()
+
+        return await answer(request, desk.quick, Job(work))
+
+
+def _add_explain(app: FastAPI, desk: Desk) -> None:
+    @app.post(
+        "/api/explain",
+        response_model=schemas.ExplainResponse,
+        responses={**REFUSALS, **STREAMED},
+        summary="How much each word and token speaks for a class, by several methods",
+    )
+    async def explain(asked: schemas.ExplainRequest, request: Request) -> Response:
+        methods = desk.methods(asked)
+        lane = desk.lane(explain_cost(methods, desk.tokens(asked)))
+
+        def work(evaluator: Evaluator, _: Job[Result]) -> Result:
+            return explain_text(
+                evaluator, asked.text, pair=asked.pair, methods=methods, label=asked.label
+            ).to_dict()
+
+        return await answer(request, lane, Job(work))
+
+
+def _add_measure(app: FastAPI, desk: Desk) -> None:
+    @app.post(
+        "/api/measure",
+        response_model=schemas.MeasureResponse,
+        responses={**REFUSALS, **STREAMED},
+        summary="Is the explanation true? The text erased by each method, beside random orders",
+    )
+    async def measure(asked: schemas.MeasureRequest, request: Request) -> Response:
+        methods = desk.methods(asked)
+        percents = [*range(0, 100, asked.step), 100]
+        cost = measure_cost(methods, desk.tokens(asked), orders=asked.orders, steps=len(percents))
+        desk.lane(cost)
+
+        def work(evaluator: Evaluator, job: Job[Result]) -> Result:
+            return measure_text(
+                evaluator,
+                asked.text,
+                pair=asked.pair,
+                label=asked.label,
+                methods=methods,
+                orders=asked.orders,
+                seed=asked.seed,
+                percents=percents,
+                tests=desk.served.tests,
+                progress=job.note,
+            ).to_dict()
+
+        return await answer(request, desk.long, Job(work))
+
+
+async def _wrong(_: Request, error: Exception) -> Response:
+    return JSONResponse({"detail": str(error)}, 422)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    """What was sent is not repeated: it may be long, or nothing that JSON can say."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if part != "body")
+    return JSONResponse({"detail": f"{place}: {first['msg']}" if place else first["msg"]}, 422)
+
+
+async def _busy(_: Request, error: Exception) -> Response:
+    said = f"{error}; try again in {RETRY_SECONDS} seconds"
+    return JSONResponse({"detail": said}, 503, {"Retry-After": str(RETRY_SECONDS)})

@@ -1,0 +1,59 @@
+// The OpenAPI description as a page; nothing is loaded from elsewhere.
+
+import { byId, make } from "./dom.js";
+
+const description = await (await fetch("openapi.json")).json();
+
+function schemaOf(holder) {
+  const schema = holder?.content?.["application/json"]?.schema;
+  return description.components.schemas[schema?.$ref?.split("/").at(-1)] ?? schema;
+}
+
+function typeOf(schema) {
+  if (schema.$ref) return schema.$ref.split("/").at(-1);
+  if (schema.anyOf) return schema.anyOf.map(typeOf).join(" or ");
+  if (schema.type === "array") return `list of ${typeOf(schema.items)}`;
+  if (schema.additionalProperties) return `object of ${typeOf(schema.additionalProperties)}`;
+  return schema.type ?? "any";
+}
+
+// `code` as code
+const prose = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
+
+function fields(title, schema) {
+  if (!schema?.properties) return [];
+  const rows = Object.entries(schema.properties).map(([name, field]) =>
+    make("tr", {}, make("th", { scope: "row" }, make("code", {}, name)), make("td", {}, typeOf(field)), make("td", { class: "soft" }, ...prose(field.description ?? ""))),
+  );
+  return [make("h3", {}, title), make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, make("table", {}, make("tbody", {}, ...rows)))];
+}
+
+function example(path, schema) {
+  if (!schema?.examples) return [];
+  const body = JSON.stringify(schema.examples[0]);
+  return [make("pre", { tabindex: "0" }, `curl ${location.origin}${path} -H 'Content-Type: application/json' \\\n  -d '${body}'`)];
+}
+
+function operation(path, verb, { summary, requestBody, responses }) {
+  const wanted = schemaOf(requestBody);
+  const refused = Object.entries(responses).filter(([code]) => code !== "200").map(([code, { description: why }]) => `${code}: ${why}`);
+  return make(
+    "section",
+    {},
+    make("h2", {}, make("span", { class: "verb" }, verb.toUpperCase()), make("code", {}, path)),
+    make("p", {}, summary),
+    ...example(path, wanted),
+    ...fields("Takes", wanted),
+    ...fields("Gives", schemaOf(responses["200"])),
+    ...(refused.length ? [make("p", { class: "soft" }, ...prose(refused.join(" · ")))] : []),
+  );
+}
+
+const SHAPES = ["Piece", "Unit", "Erasure", "Doubt", "Example", "MethodInfo", "Problem"];
+const shapes = SHAPES.map((name) => [name, description.components.schemas[name]]);
+
+byId("docs").append(
+  make("section", {}, make("p", {}, ...prose(description.info.description))),
+  ...Object.entries(description.paths).flatMap(([path, verbs]) => Object.entries(verbs).map(([verb, what]) => operation(path, verb, what))),
+  make("section", {}, make("h2", {}, "Shapes"), ...shapes.flatMap(([name, schema]) => fields(name, schema))),
+);

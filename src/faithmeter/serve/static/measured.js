@@ -1,0 +1,106 @@
+// A measured text: what to doubt, the curve beside random orders, and a table of the methods.
+
+import { draw, make, percent, pvalue } from "./dom.js";
+
+const HEIGHT = 260;
+const MARGIN = { top: 12, right: 12, bottom: 42, left: 46 };
+
+// `choose` is called with the method whose heat-map and curve are to be shown.
+export function measurement(result, shown, width, choose) {
+  return [
+    doubts(result),
+    make(
+      "figure",
+      {},
+      chart(result, shown, width),
+      make(
+        "figcaption",
+        { class: "soft" },
+        make("span", { class: "key method" }, shown),
+        make("span", { class: "key others" }, "other methods"),
+        make("span", { class: "key random" }, `mean of ${result.orders} random orders, and where 90 % of them are`),
+      ),
+    ),
+    table(result, shown, choose),
+    numbers(result),
+  ];
+}
+
+function doubts(result) {
+  if (!result.doubts.length)
+    return make("p", { class: "callout good" }, "Nothing speaks against these explanations: each method beats chance, and the erased text stays in distribution.");
+  const items = result.doubts.map((doubt) => make("li", {}, doubt.text));
+  return make("div", { class: "callout" }, make("strong", {}, "Do not trust everything here"), make("ul", {}, ...items));
+}
+
+function chart(result, shown, width) {
+  const inside = { width: width - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
+  const x = (at) => MARGIN.left + (inside.width * at) / 100;
+  const y = (share) => MARGIN.top + inside.height * (1 - share);
+  const line = (values) => values.map((value, step) => `${x(result.percents[step])},${y(value)}`).join(" ");
+  const band = `${line(result.upper)} ${result.percents.map((_, i, all) => all.length - 1 - i).map((i) => `${x(result.percents[i])},${y(result.lower[i])}`).join(" ")}`;
+  const ordered = Object.keys(result.methods).filter((name) => name !== shown);
+  const label = describe(result, shown);
+  return draw(
+    "svg",
+    { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label, class: "chart" },
+    ...[0, 0.25, 0.5, 0.75, 1].flatMap((share) => [
+      draw("line", { class: "grid", x1: x(0), x2: x(100), y1: y(share), y2: y(share) }),
+      draw("text", { x: x(0) - 8, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`),
+    ]),
+    ...[0, 20, 40, 60, 80, 100].map((at) => draw("text", { x: x(at), y: y(0) + 18, "text-anchor": "middle" }, String(at))),
+    draw("text", { x: x(50), y: HEIGHT - 5, "text-anchor": "middle" }, `% erased · probability of ${result.label}`),
+    draw("polygon", { class: "band", points: band }),
+    draw("polyline", { class: "mean", points: line(result.mean) }),
+    ...ordered.map((name) => draw("polyline", { class: "other", points: line(result.methods[name].probability) }, draw("title", {}, name))),
+    draw("polyline", { class: "shown", points: line(result.methods[shown].probability) }),
+    ...result.methods[shown].probability.map((value, step) =>
+      draw("circle", { class: "dot", cx: x(result.percents[step]), cy: y(value), r: 3.5 }, draw("title", {}, `${result.percents[step]} % erased: ${percent(value, 1)}`)),
+    ),
+  );
+}
+
+function describe(result, shown) {
+  const { probability, acu } = result.methods[shown];
+  const middle = Math.floor(probability.length / 2);
+  return `Probability of ${result.label} as the text is erased by ${shown}: ${percent(probability[0])} at first, ${percent(probability[middle])} at ${result.percents[middle]} % erased, against ${percent(result.mean[middle])} at random. Area ${percent(acu, 1)}. All numbers are in the table below.`;
+}
+
+function table(result, shown, choose) {
+  const rows = Object.entries(result.methods)
+    .sort(([, a], [, b]) => b.acu - a.acu)
+    .map(([name, erasure]) => {
+      const pick = make("button", { type: "button", class: "pick", "aria-pressed": String(name === shown), onclick: () => choose(name) }, name);
+      const against = new Set(result.doubts.filter((doubt) => doubt.method === name).map((doubt) => doubt.kind));
+      const p = erasure.p.crossfit ?? Object.values(erasure.p)[0];
+      const unfaithful = erasure.acu > 0 ? "could be chance" : "not faithful";
+      const verdict = against.has("outside") ? "out of distribution" : against.has("unfaithful") ? unfaithful : "faithful";
+      return make(
+        "tr",
+        { class: name === shown ? "chosen" : "" },
+        make("th", { scope: "row" }, pick),
+        make("td", { class: against.size ? "bad" : "good" }, verdict),
+        make("td", { class: "number" }, percent(erasure.acu, 1)),
+        make("td", { class: "number" }, erasure.racu === null ? "–" : percent(erasure.racu)),
+        make("td", { class: "number" }, percent(erasure.chance)),
+        make("td", { class: "number" }, p === undefined ? "–" : pvalue(p)),
+      );
+    });
+  const headings = ["Method", "On this text", "ACU", "RACU", "Random as good", "p"];
+  const head = make("tr", {}, ...headings.map((text, i) => make("th", { scope: "col", class: i > 1 ? "number" : "" }, text)));
+  const caption = make("caption", { class: "hidden" }, "The methods, most faithful first");
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The methods" }, make("table", { class: "results" }, caption, make("thead", {}, head), make("tbody", {}, ...rows)));
+}
+
+function numbers(result) {
+  const curves = { ...Object.fromEntries(Object.entries(result.methods).map(([name, { probability }]) => [name, probability])), "random, mean": result.mean, "random, 5 %": result.lower, "random, 95 %": result.upper };
+  const head = make("tr", {}, make("th", { scope: "col" }, "% erased"), ...result.percents.map((at) => make("th", { scope: "col", class: "number" }, String(at))));
+  const rows = Object.entries(curves).map(([name, values]) => make("tr", {}, make("th", { scope: "row" }, name), ...values.map((value) => make("td", { class: "number" }, (100 * value).toFixed(0)))));
+  const caption = make("caption", { class: "soft" }, `Probability of ${result.label}, in %`);
+  return make(
+    "details",
+    {},
+    make("summary", {}, "The numbers of the chart"),
+    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The numbers of the chart" }, make("table", { class: "results" }, caption, make("thead", {}, head), make("tbody", {}, ...rows))),
+  );
+}

@@ -1,0 +1,126 @@
+// The text as switches, its heat-map, and what the model says of it.
+
+import { byId, equalsP, make, percent } from "./dom.js";
+
+const FAINT = 0.1; // shares of the strongest score below this stay uncolored
+const TOP = 3;
+const PUNCTUATION = /^\p{P}+$/u;
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
+
+// Words as they stand in the text, or tokens in a row. `press` is called with a unit's tokens.
+export function showText(probe, unit, press) {
+  const points = Array.from(probe.text); // places are counted in code points
+  const parts = [];
+  let before = 0;
+  for (const piece of probe[unit]) {
+    const between = unit === "words" ? points.slice(before, piece.start).join("") : parts.length ? " " : "";
+    if (between === "" && PUNCTUATION.test(piece.text) && parts.length) parts.push(together(parts.pop(), button(piece, press)));
+    else parts.push(between, button(piece, press));
+    before = Math.max(before, piece.end);
+  }
+  if (unit === "words") parts.push(points.slice(before).join(""));
+  byId("reading").dir = getComputedStyle(byId("text")).direction; // as the browser found it for the field
+  byId("reading").replaceChildren(...(RIGHT_TO_LEFT.test(probe.text) ? parts.flatMap(directed) : parts));
+}
+
+function button(piece, press) {
+  const attributes = { type: "button", class: "word", "aria-pressed": "false", onclick: () => press(piece.tokens) };
+  return make("button", attributes, make("bdi", {}, piece.text));
+}
+
+// Buttons have no direction of their own: marks around them keep the words of a mixed text in order.
+function directed(part) {
+  if (typeof part === "string" || !/\p{L}/u.test(part.textContent)) return [part];
+  const mark = RIGHT_TO_LEFT.test(part.textContent) ? "\u200f" : "\u200e";
+  return [mark, part, mark];
+}
+
+// No line begins with a full stop.
+const together = (word, mark) => make("span", { class: "together" }, word, mark);
+
+export function showMasks(probe, unit, masked) {
+  const buttons = byId("reading").querySelectorAll(".word");
+  probe[unit].forEach((piece, number) => {
+    const gone = piece.tokens.filter((token) => masked.has(token)).length;
+    const pressed = gone === 0 ? "false" : gone === piece.tokens.length ? "true" : "mixed";
+    buttons[number].setAttribute("aria-pressed", pressed);
+  });
+  byId("count").textContent = masked.size
+    ? `${masked.size} of ${probe.tokens.length} tokens masked`
+    : probe.truncated
+      ? "longer than the model can read: the end was left out"
+      : "";
+}
+
+export function showHeat(explanation, unit, method) {
+  const buttons = byId("reading").querySelectorAll(".word");
+  const units = explanation ? explanation[unit] : [];
+  const score = (piece) => piece.scores[method] ?? 0;
+  const strongest = Math.max(...units.map((piece) => Math.abs(score(piece))), 0) || 1;
+  buttons.forEach((button, number) => {
+    const share = units[number] ? score(units[number]) / strongest : 0;
+    const sign = Math.abs(share) < FAINT ? "" : share > 0 ? "for" : "against";
+    button.classList.toggle("for", sign === "for");
+    button.classList.toggle("against", sign === "against");
+    button.style.setProperty("--share", Math.abs(share).toFixed(3));
+    if (sign) button.title = `${signed(score(units[number]))} ${sign} ${explanation.label}`;
+    else button.removeAttribute("title");
+  });
+  for (const name of document.querySelectorAll(".class-name")) name.textContent = explanation?.label ?? "";
+  const top = [...units].sort((a, b) => Math.abs(score(b)) - Math.abs(score(a))).slice(0, TOP);
+  byId("top-words").textContent = top.length
+    ? `strongest: ${top.map((piece) => `${piece.text} ${signed(score(piece))}`).join(", ")}`
+    : "";
+}
+
+export function showVerdict(probe, whole) {
+  const share = probe.probabilities[probe.prediction];
+  const parts = [make("strong", {}, probe.prediction), ` ${percent(share, 1)}`];
+  if (probe.masked.length)
+    parts.push(make("span", { class: "soft was" }, `unmasked: ${whole.prediction} ${percent(whole.probabilities[whole.prediction], 1)}`));
+  byId("prediction").replaceChildren(...parts);
+  byId("classes").replaceChildren(classes(probe, whole));
+  showNormal(probe);
+  byId("strip-prediction").textContent = `${probe.prediction} ${percent(share, 1)}`;
+  byId("strip-p").textContent = byId("p")?.textContent ?? "";
+}
+
+function classes(probe, whole) {
+  const rows = Object.entries(probe.probabilities).map(([name, share]) => {
+    const bar = make("span", { class: "fill" });
+    bar.style.setProperty("--share", share);
+    const was = make("span", { class: "was-tick" });
+    was.style.setProperty("--share", whole.probabilities[name]);
+    const track = make("span", { class: "track", "aria-hidden": "true" }, bar, ...(probe.masked.length ? [was] : []));
+    const attributes = name === probe.prediction ? { class: "chosen" } : {};
+    return make(
+      "tr",
+      attributes,
+      make("th", { scope: "row" }, name),
+      make("td", { class: "bar-cell" }, track),
+      make("td", { class: "number" }, percent(share, 1)),
+    );
+  });
+  const caption = make("caption", { class: "hidden" }, "Probability of each class");
+  return make("table", { class: "classes" }, caption, make("tbody", {}, ...rows));
+}
+
+function showNormal(probe) {
+  const element = byId("normal");
+  const p = probe.pvalues.crossfit ?? Object.values(probe.pvalues)[0];
+  const doubt = probe.doubts[0];
+  element.className = doubt ? (doubt.kind === "outside" ? "callout" : "soft") : "";
+  if (p === undefined) return element.replaceChildren(doubt.text);
+  const others = Object.entries(probe.pvalues).filter(([name]) => name !== "crossfit");
+  const rest = others.map(([name, value]) => `test as ${name}: ${equalsP(value)}`).join(", ");
+  element.replaceChildren(
+    make("span", { class: "p", id: "p" }, equalsP(p)),
+    doubt ? `No: ${doubt.text}.` : "Yes, as far as the test can tell.",
+    ...(rest ? [make("span", { class: "rest" }, rest)] : []),
+  );
+}
+
+function signed(score) {
+  const size = Math.abs(score);
+  return `${score < 0 ? "−" : "+"}${size >= 100 ? size.toFixed(0) : size.toPrecision(2)}`;
+}

@@ -1,0 +1,261 @@
+"""The live page in a real Chromium: typing, masking, switching, measuring, and no harm from any text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+import faithmeter as fm
+from serving import PAIR, TEXT, running, served
+from toy import WORDS
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="needs playwright: pip install 'faithmeter[dev]'"
+)
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the program chromium, which is not installed")
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "שלום עולם, הסרט טוב",
+    "good 😀👩‍👩‍👧 fun",
+]
+NARROW = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with running(served()) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, address: str) -> Iterator[Any]:
+    """A page whose example is explained; afterwards nothing may have gone wrong or gone elsewhere."""
+    wrong: list[str] = []
+    contexts = []
+
+    def open_page(**options: Any) -> Any:
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.on(
+            "console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
+        page.on("request", lambda asked: None if asked.url.startswith(address) else wrong.append(asked.url))
+        page.goto(address)
+        page.wait_for_selector(".word.for")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+@pytest.fixture
+def page(open_page: Any) -> Any:
+    return open_page()
+
+
+def ask(address: str, what: str, **body: Any) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.post(f"{address}/api/{what}", json=body).json()
+    return found
+
+
+def expect_verdict(page: Any, probe: dict[str, Any]) -> None:
+    """The page shows the prediction and p-value that the API gives."""
+    share, p = probe["probabilities"][probe["prediction"]], probe["pvalues"]["crossfit"]
+    expect = playwright.expect
+    expect(page.locator("#prediction")).to_contain_text(f"{probe['prediction']} {100 * share:.1f} %")
+    expect(page.locator("#p")).to_have_text(f"p = {p:.{3 if p < 0.1 else 2}f}" if p >= 0.001 else "p < 0.001")
+
+
+def test_a_typed_text_is_classified(page: Any, address: str) -> None:
+    page.locator("#text").fill("the plot was dull")
+    page.locator("#pair").fill("who")
+    playwright.expect(page.locator(".word")).to_have_text(["the", "plot", "was", "dull"])
+    expect_verdict(page, ask(address, "probe", text="the plot was dull", pair="who"))
+
+
+def test_a_click_masks_a_word_and_a_second_one_brings_it_back(page: Any, address: str) -> None:
+    word = page.get_by_role("button", name="good", exact=True)
+    word.click()
+    playwright.expect(word).to_have_attribute("aria-pressed", "true")
+    expect_verdict(page, ask(address, "probe", text=TEXT, pair=PAIR, masked=[4]))
+    playwright.expect(page.locator("#count")).to_have_text("1 of 8 tokens masked")
+    word.click()
+    expect_verdict(page, ask(address, "probe", text=TEXT, pair=PAIR))
+    playwright.expect(word).to_have_attribute("aria-pressed", "false")
+
+
+def test_words_are_masked_by_keyboard(page: Any, address: str) -> None:
+    page.locator(".word").nth(1).focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect_verdict(page, ask(address, "probe", text=TEXT, pair=PAIR, masked=[1, 2]))
+    page.locator("#unmask").press("Enter")
+    expect_verdict(page, ask(address, "probe", text=TEXT, pair=PAIR))
+
+
+def test_the_strongest_word_is_masked_first(page: Any, address: str) -> None:
+    found = ask(address, "explain", text=TEXT, pair=PAIR, methods=["loo-sign"])
+    best = max(range(8), key=lambda number: found["words"][number]["scores"]["loo-sign"])
+    page.locator("#strongest").click()
+    expect_verdict(page, ask(address, "probe", text=TEXT, pair=PAIR, masked=[best]))
+
+
+def test_methods_are_switched_and_chosen(page: Any, address: str) -> None:
+    methods = ["loo-sign", "grad-l2", "beam"]
+    found = ask(address, "explain", text=TEXT, pair=PAIR, methods=methods)
+    page.locator(".chooser summary").click()
+    page.locator("#methods input[value=beam]").check()
+    page.locator("#methods input[value=int-grad-sign]").uncheck()
+    playwright.expect(page.locator("#shown-methods label")).to_have_text(["grad-l2", "loo-sign", "beam"])
+    for method in methods:
+        page.locator("#shown-methods label", has_text=method).click()
+        scores = [word["scores"][method] for word in found["words"]]
+        strongest = max(range(8), key=lambda number: abs(scores[number]))
+        side = "for" if scores[strongest] > 0 else "against"
+        playwright.expect(page.locator("#top-words")).to_contain_text(
+            f"strongest: {TEXT.split()[strongest]} "
+        )
+        playwright.expect(page.locator(".word").nth(strongest)).to_have_class(f"word {side}")
+        assert (
+            page.locator(".word").nth(strongest).get_attribute("title").endswith(f" {side} {found['label']}")
+        )
+
+
+def test_tokens_instead_of_words(page: Any) -> None:
+    page.locator(".word").nth(2).click()
+    page.locator("#units label", has_text="Tokens").click()
+    playwright.expect(page.locator(".word")).to_have_count(8)
+    playwright.expect(page.locator(".word").nth(2)).to_have_attribute("aria-pressed", "true")
+    playwright.expect(page.locator(".word.for").first).to_be_visible()
+
+
+def test_the_text_is_measured(page: Any, address: str) -> None:
+    methods = ["grad-l2", "int-grad-sign", "loo-sign"]
+    label = ask(address, "probe", text=TEXT, pair=PAIR)["prediction"]
+    found = ask(address, "measure", text=TEXT, pair=PAIR, methods=methods, label=label)
+    page.locator("#measure").click()
+    results = page.locator("table.results").first
+    for name, erasure in found["methods"].items():
+        row = results.locator("tbody tr", has_text=name)
+        playwright.expect(row).to_contain_text(f"{100 * erasure['acu']:.1f} %".replace("-0.0", "0.0"))
+    assert page.locator(".measure .callout li").all_text_contents() == [d["text"] for d in found["doubts"]]
+    chart = page.get_by_role("img", name=f"Probability of {label}")
+    playwright.expect(chart.locator("circle")).to_have_count(11)
+    results.get_by_role("button", name="grad-l2").click()
+    playwright.expect(page.get_by_role("img", name="erased by grad-l2")).to_be_visible()
+    playwright.expect(page.locator("#shown-methods input[value=grad-l2]")).to_be_checked()
+    page.locator("#text").fill("another text")  # a measurement belongs to its text
+    playwright.expect(page.locator("table.results")).to_have_count(0)
+
+
+def test_long_work_shows_progress_and_is_cancelled(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def endless(evaluator: fm.Evaluator, text: str, *, progress: Any, **_: Any) -> Any:
+        batch = evaluator.encode([text])
+        progress("random", 1, 4)
+        try:
+            while True:
+                evaluator.forget()
+                evaluator.logits(batch)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr("faithmeter.serve.app.measure_text", endless)
+    page.locator("#measure").click()
+    playwright.expect(page.locator("#stage")).to_contain_text("random done, 1 of 4")
+    page.locator(".word").first.click()  # meanwhile words can be masked
+    playwright.expect(page.locator("#count")).to_have_text("1 of 8 tokens masked")
+    page.get_by_role("button", name="Cancel").click()
+    playwright.expect(page.locator("#measure")).to_be_visible()
+    playwright.expect(page.locator("#working")).to_be_hidden()
+    assert ended.wait(timeout=10)
+
+
+def test_any_text_is_shown_as_it_is(page: Any) -> None:
+    for text in HOSTILE:
+        page.locator("#text").fill(text)
+        marks = re.compile("[\u200e\u200f]*".join(map(re.escape, ["", *text, ""])))
+        playwright.expect(page.locator("#reading")).to_have_text(marks)
+        page.locator(".word").first.click()
+        playwright.expect(page.locator(".word").first).to_have_attribute("aria-pressed", "true")
+        assert page.locator("#reading script, #reading img").count() == 0
+
+
+def test_words_of_a_mixed_text_stand_in_their_order(page: Any) -> None:
+    """The middle of each word, from left to right: Hebrew words run the other way, in either surrounding."""
+    for text, order in (("שלום עולם the film", [2, 3, 1, 0]), ("the film שלום עולם", [0, 1, 3, 2])):
+        page.locator("#text").fill(text)
+        playwright.expect(page.locator(".word")).to_have_text(text.split())
+        left = [box["x"] for box in (word.bounding_box() for word in page.locator(".word").all())]
+        assert sorted(range(4), key=left.__getitem__) == order
+
+
+def test_too_long_and_empty_texts_are_told(page: Any) -> None:
+    page.locator("#text").fill("good " * 10_000)
+    playwright.expect(page.get_by_role("alert")).to_contain_text(
+        "10000 words; this server takes at most 1000"
+    )
+    playwright.expect(page.locator(".word")).to_have_count(0)
+    page.locator("#text").fill("  ")
+    playwright.expect(page.locator("#problem")).to_be_hidden()
+    playwright.expect(page.locator("#reading")).to_contain_text("Your text will stand here")
+    page.locator("#pair").fill("")
+    page.locator("#text").fill(" ".join(WORDS * 50))  # many, but not too many
+    playwright.expect(page.locator(".word")).to_have_count(510)
+    playwright.expect(page.locator("#count")).to_contain_text("the end was left out")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_violation(open_page: Any, address: str, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = open_page(color_scheme=scheme)
+    page.locator(".word").nth(2).click()
+    page.locator(".chooser summary").click()
+    page.locator("#measure").click()
+    page.wait_for_selector("table.results")
+    found = axe.run(page).response["violations"]
+    page.goto(f"{address}/docs.html")
+    page.get_by_role("heading", name="/api/measure").wait_for()
+    found += axe.run(page).response["violations"]
+    assert [
+        (one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")
+    ] == []
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(open_page: Any) -> None:
+    page = open_page(viewport=NARROW)
+    page.locator("#measure").click()
+    page.wait_for_selector("table.results")
+    assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+    page.locator(".word").last.click()
+    page.locator("#measure").scroll_into_view_if_needed()
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    playwright.expect(page.locator("#strip")).to_contain_text("p = ")
+
+
+def test_the_first_paint_is_fast(page: Any) -> None:
+    painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert painted < 1000
