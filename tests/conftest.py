@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
+from typing import Any
 
 HOME = tempfile.TemporaryDirectory(prefix="faithmeter-tests-")
 os.environ |= {"HF_HOME": HOME.name, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "200"}
 
 import datasets  # noqa: E402
+import pytest  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
@@ -16,3 +20,17 @@ torch.set_num_threads(1)  # tiny models are faster so, the more when the machine
 datasets.disable_progress_bars()
 transformers.logging.disable_progress_bar()
 transformers.logging.set_verbosity_error()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A real Chromium without a window."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs the program chromium, which is not installed: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()

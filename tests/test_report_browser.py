@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ from faithmeter import figures, report
 from faithmeter.store import RunStore
 from fixtures_report import PLACES, measure, train
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium; apt-get install chromium")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: make setup")
 
 HOSTILE = "<script>alert(1)</script> </script> <img src=x onerror=alert(2)> & \u202eabc"
 TEXTS = [
@@ -42,14 +39,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("faithmeter.figures.FIGURES", {name: figures.FIGURES[name] for name in chosen})
         return report.write(store, folder / "report.html").page
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

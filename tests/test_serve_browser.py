@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -15,11 +14,7 @@ import faithmeter as fm
 from serving import PAIR, TEXT, running, served
 from toy import WORDS
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="needs playwright: pip install 'faithmeter[dev]'"
-)
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the program chromium, which is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: make setup")
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -34,14 +29,6 @@ NARROW = {"width": 360, "height": 740}
 def address() -> Iterator[str]:
     with running(served()) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from ..errors import InputError
 from ..evaluator import Evaluator
 from ..masks import random_scores, row_generators
 from ..tokens import Batch
@@ -11,4 +12,6 @@ from ..tokens import Batch
 
 def random_order(clf: Evaluator, batch: Batch, labels: Tensor, *, seed: int = 0) -> Tensor:
     """U(0, 1) by the seed and the text's row number: the same in every batch and on every masked copy."""
+    if seed < 0:
+        raise InputError(f"random(seed={seed}); expected a seed of at least 0")
     return random_scores(batch.explained, row_generators(seed, "method", batch.index))

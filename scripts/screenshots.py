@@ -1,0 +1,58 @@
+"""The pictures in docs/: the report and the live page of a checkpoint, in Chromium.
+
+python scripts/screenshots.py runs/report.html CHECKPOINT
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import ViewportSize, sync_playwright
+
+DOCS = Path(__file__).parents[1] / "docs"
+SIZE = ViewportSize(width=1180, height=860)
+
+
+def take_report(page: Any, report: Path) -> None:
+    """The first example with a tenth of it erased."""
+    page.goto(report.resolve().as_uri())
+    page.locator("#chart-faithfulness svg").wait_for()
+    page.locator("#erased").focus()
+    page.keyboard.press("ArrowRight")
+    page.locator("#examples").scroll_into_view_if_needed()
+    page.evaluate("document.querySelector('#examples').scrollIntoView()")
+    page.screenshot(path=DOCS / "report.png")
+
+
+def take_live_page(page: Any, checkpoint: str) -> None:
+    """An example of the task with its strongest word masked, measured."""
+    command = [sys.executable, "-m", "faithmeter", "serve", checkpoint, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        said = next(line for line in server.stderr if "http://" in line)
+        page.goto(re.findall(r"http://\S+", said)[0])
+        page.wait_for_selector(".word.for")
+        page.get_by_role("button", name="Mask the strongest").click()
+        page.get_by_role("button", name="Measure").click()
+        page.wait_for_selector("table")
+        page.wait_for_timeout(1000)  # until what fades in is there
+        page.screenshot(path=DOCS / "serve.png", full_page=True)
+        server.terminate()
+
+
+def main() -> None:
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport=SIZE, color_scheme="light")
+        take_report(page, Path(sys.argv[1]))
+        take_live_page(page, sys.argv[2])
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
