@@ -124,7 +124,7 @@ def test_texts_can_be_found_and_walked_through(page: Any) -> None:
 
 def test_a_long_list_is_made_while_it_is_scrolled(page: Any) -> None:
     page.locator("#texts").evaluate("list => { list.scrollTop = list.scrollHeight }")
-    page.wait_for_function("document.querySelectorAll('#texts li').length > 60")
+    playwright.expect(page.locator("#texts li").nth(60)).to_be_attached()
 
 
 def test_any_text_shows_as_it_is(page: Any) -> None:
