@@ -149,13 +149,10 @@ def test_curves_can_be_switched_off_by_keyboard(page: Any) -> None:
     before = lines.count()
     page.get_by_role("checkbox", name="leave-one-out").focus()
     page.keyboard.press("Space")
-    page.wait_for_function(
-        f"document.querySelectorAll('#chart-faithfulness .mark-line path').length < {before}"
-    )
+    playwright.expect(lines).not_to_have_count(before)
+    assert 0 < lines.count() < before
     page.locator("#switch-all").click()
-    page.wait_for_function(
-        f"document.querySelectorAll('#chart-faithfulness .mark-line path').length == {before}"
-    )
+    playwright.expect(lines).to_have_count(before)
 
 
 def test_folded_charts_are_drawn_when_opened(page: Any) -> None:
