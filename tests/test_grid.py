@@ -37,7 +37,7 @@ step = 50
 @pytest.fixture
 def small(tmp_path: Path) -> list[grid.Run]:
     (tmp_path / "small.toml").write_text(SMALL)
-    return grid.read(tmp_path / "small.toml")
+    return grid.read(tmp_path / "small.toml").runs
 
 
 def test_runs_come_after_what_they_need_and_none_comes_twice(small: list[grid.Run]) -> None:
@@ -72,7 +72,7 @@ def test_each_step_of_roar_needs_the_one_before(small: list[grid.Run]) -> None:
 
 
 def test_the_paper_has_all_its_runs() -> None:
-    paper = grid.read(GRIDS / "paper.toml")
+    paper = grid.read(GRIDS / "paper.toml").runs
     kinds = [run.config.kind for run in paper]
     assert kinds.count("train") == 16 * 2 * 5 * 9
     assert kinds.count("measure") == 16 * 2 * 5 * 2
@@ -83,11 +83,11 @@ def test_the_paper_has_all_its_runs() -> None:
 
 @pytest.mark.parametrize("name", ["smoke", "real-small"])
 def test_the_other_grids_can_be_read(name: str) -> None:
-    assert grid.read(GRIDS / f"{name}.toml")
+    assert grid.read(GRIDS / f"{name}.toml").runs
 
 
 def test_published_times_are_added_up(tmp_path) -> None:
-    paper = grid.read(GRIDS / "paper.toml")
+    paper = grid.read(GRIDS / "paper.toml").runs
     estimates = grid.seconds(paper, fm.RunStore(tmp_path))
     assert all(found is not None and found[1] == "published" for found in estimates.values())
     of = {run.name: found[0] for run, found in estimates.items() if found}
@@ -191,7 +191,7 @@ def test_what_was_put_aside_is_done_again(small, tmp_path) -> None:
 def test_a_small_grid_for_real(tmp_path) -> None:
     """Training, measurement and both kinds of ROAR steps on the embedded model, and nothing twice."""
     (tmp_path / "small.toml").write_text(SMALL.replace("[0, 1]", "[1]"))
-    small, store = grid.read(tmp_path / "small.toml"), fm.RunStore(tmp_path / "runs")
+    small, store = grid.read(tmp_path / "small.toml").runs, fm.RunStore(tmp_path / "runs")
     with bars() as progress:
         failed = grid.execute(small, store, lambda run: work(run, store, progress), lambda *_: None)
         assert failed == [], [json.loads(f.read_text()) for f in grid.failures(small, store).values()]

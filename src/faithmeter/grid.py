@@ -26,6 +26,7 @@ TABLES: dict[str, dict[str, type]] = {
     "": {
         **dict.fromkeys(("tasks", "models", "seeds", "strategies"), list),
         **dict.fromkeys(("train", "task", "measure", "roar"), dict),
+        "workers": int,
     },
     "measure": {"strategies": list, "methods": list, "without": dict, "seed": int, "limit": int, "step": int},
     "roar": {"tasks": list, "models": list, "seeds": list, "methods": list, "step": int},
@@ -74,8 +75,16 @@ class Run:
         return config is not None and store.peek(config) is not None
 
 
-def read(path: str | Path, *, data_dir: str | Path | None = None) -> list[Run]:
-    """The runs that a grid file asks for, each after what it needs."""
+@dataclass(frozen=True)
+class Grid:
+    """What a file asks for: runs, each after what it needs, and how many processes should share them."""
+
+    runs: list[Run]
+    workers: int = 1
+
+
+def read(path: str | Path, *, data_dir: str | Path | None = None) -> Grid:
+    """The grid of a TOML file."""
     path = Path(path)
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -89,7 +98,7 @@ def read(path: str | Path, *, data_dir: str | Path | None = None) -> list[Run]:
     runs: dict[str, Run] = {}
     for run in _expanded(said, data_dir):
         runs.setdefault(f"{run.config.digest}-{run.trained.digest}", run)
-    return list(runs.values())
+    return Grid(list(runs.values()), said.get("workers", 1))
 
 
 def _expanded(said: Mapping[str, Any], data_dir: str | Path | None) -> Iterator[Run]:

@@ -28,7 +28,10 @@ def grid(
     file: Annotated[Path, typer.Argument(help="a grid, such as grids/smoke.toml")],
     data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only list the runs and what they cost")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="processes that share the runs and the cores")] = 1,
+    workers: Annotated[
+        int,
+        typer.Option(min=0, help="processes that share the runs and the cores; 0: as the file says, or 1"),
+    ] = 0,
     store: Store = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -40,7 +43,8 @@ def grid(
     from ..grid import execute, failures, read
     from ..store import RunStore
 
-    runs, place = read(file, data_dir=data_dir), RunStore(store)
+    found, place = read(file, data_dir=data_dir), RunStore(store)
+    runs, workers = found.runs, workers or found.workers
     if dry_run:
         _show_plan(runs, place, as_json)
         return
