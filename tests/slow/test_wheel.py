@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -34,4 +35,15 @@ def test_the_wheel_works_in_a_clean_environment(tmp_path) -> None:
     wheel = next((tmp_path / "dist").glob("*.whl"))
     run(tmp_path / "clean/bin/pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
     assert run(tmp_path / "clean/bin/python", "-c", SMOKE).split() == ["12", "6"]
-    assert "Begin with: faithmeter demo" in run(tmp_path / "clean/bin/faithmeter", "--help")
+    verb = tmp_path / "clean/bin/faithmeter"
+    assert "Begin with: faithmeter demo" in run(verb, "--help")
+    checkpoint = next((tmp_path / "runs").glob("train-*"))
+    run(verb, "measure", checkpoint, "-m", "loo-sign", "--limit", 20)
+    run(verb, "report")
+    assert (tmp_path / "report_files/tables/faithfulness.tex").exists()
+    assert (tmp_path / "report_files/figures/faithfulness.pdf").exists()
+    assert "Faithfulness report" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    run(verb, "report", "--model-card", checkpoint)
+    assert "## Faithfulness" in (checkpoint / "README.md").read_text(encoding="utf-8")
+    with ZipFile(wheel) as files:
+        assert "faithmeter/serve/static/index.html" in files.namelist()
