@@ -108,10 +108,10 @@ def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | Non
     quiet()
     with bars() as progress:
         names = dict.fromkeys(["check", BASELINE, *map(str, methods)])
-        lines = {name: progress.add_task(name, total=None, note="") for name in names}
+        lines = {name: progress.add_task(name, total=None, note="", visible=False) for name in names}
 
         def moved(name: str, done: int, total: int) -> None:
-            progress.update(lines[name], advance=done, total=total)
+            progress.update(lines[name], advance=done, total=total, visible=True)
 
         return runs.measure(checkpoint, config, RunStore(root), data_dir=data_dir, progress=moved)
 

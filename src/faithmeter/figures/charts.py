@@ -145,7 +145,7 @@ def _level(unit: str, scale: alt.Scale) -> Any:
 
 
 def _y(field: str, unit: str, scale: alt.Scale) -> alt.Y:
-    return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=4, format="~g"))
+    return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=4, format=".4~r"))
 
 
 def _scale(looks: Mapping[str, Style], values: list[Any]) -> alt.Scale:
