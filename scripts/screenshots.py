@@ -15,17 +15,19 @@ from typing import Any
 from playwright.sync_api import ViewportSize, sync_playwright
 
 DOCS = Path(__file__).parents[1] / "docs"
-SIZE = ViewportSize(width=1180, height=860)
+SIZE = ViewportSize(width=1280, height=960)
 
 
 def take_report(page: Any, report: Path) -> None:
     """The first example with a tenth of it erased."""
     page.goto(report.resolve().as_uri())
     page.locator("#chart-faithfulness svg").wait_for()
+    page.get_by_role("radio", name="inp-grad-sign").check()
     page.locator("#erased").focus()
     page.keyboard.press("ArrowRight")
-    page.locator("#examples").scroll_into_view_if_needed()
-    page.evaluate("document.querySelector('#examples').scrollIntoView()")
+    page.locator("#erased").blur()
+    page.evaluate("document.querySelector('#examples').scrollIntoView({behavior: 'instant'})")
+    page.wait_for_timeout(500)
     page.screenshot(path=DOCS / "report.png")
 
 
@@ -39,9 +41,11 @@ def take_live_page(page: Any, checkpoint: str) -> None:
         page.wait_for_selector(".word.for")
         page.get_by_role("button", name="Mask the strongest").click()
         page.get_by_role("button", name="Measure").click()
-        page.wait_for_selector("table")
+        page.get_by_text("faithful", exact=False).nth(3).wait_for()
         page.wait_for_timeout(1000)  # until what fades in is there
-        page.screenshot(path=DOCS / "serve.png", full_page=True)
+        height = page.evaluate("document.documentElement.scrollHeight")
+        page.set_viewport_size({"width": SIZE["width"], "height": height})
+        page.screenshot(path=DOCS / "serve.png")
         server.terminate()
 
 
