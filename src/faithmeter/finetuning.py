@@ -76,7 +76,8 @@ def finetune(
     with timed(seconds, "save"):
         if trainer.is_world_process_zero():
             trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
+            # a fresh one: that above keeps how it was called last, or not, if its tokens were in the cache
+            load_tokenizer(config.model).save_pretrained(folder)
     history = _history(trainer.state.log_history)
     return {
         "epochs": history,
