@@ -30,7 +30,7 @@ EPOCH = alt.X(
     "epoch:Q",
     title="epoch",
     scale=alt.Scale(zero=False, nice=False),
-    axis=alt.Axis(format="d", tickMinStep=1, tickCount=3, grid=False),
+    axis=alt.Axis(format="d", tickCount=3, labelExpr="datum.value % 1 ? '' : datum.label", grid=False),
 )
 Draw = Callable[[str], list[Any]]  # the title of the y axis → layers
 
