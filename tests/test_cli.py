@@ -263,13 +263,15 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
         "none published",
         "loo-sign",
         "beam",
-        "try: faith",
+        "the report: ",
+        "faithmeter serve ",
     ):
         assert seen in outcome.out
     found = json.loads(faithmeter("demo", "-o", tmp_path, "--json").out)
     assert set(found["train"]) == set(found["check"]) == {"half", "none"}
     assert [run["texts"] for run in found["measure"]] == [8, 2]
     assert all(0 <= share <= 1 for share in found["hits"].values())
+    assert "loo-sign" in Path(found["report"]).read_text(encoding="utf-8")
 
 
 def test_other_texts_under_the_same_name_are_not_taken_for_measured_ones(
