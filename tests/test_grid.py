@@ -190,7 +190,7 @@ def test_what_was_put_aside_is_done_again(small, tmp_path) -> None:
 
 def test_a_small_grid_for_real(tmp_path) -> None:
     """Training, measurement and both kinds of ROAR steps on the embedded model, and nothing twice."""
-    (tmp_path / "small.toml").write_text(SMALL.replace("[0, 1]", "[1]"))
+    (tmp_path / "small.toml").write_text(SMALL.replace("[0, 1]", "[1]").replace("limit = 64", "limit = 32"))
     small, store = grid.read(tmp_path / "small.toml").runs, fm.RunStore(tmp_path / "runs")
     with bars() as progress:
         failed = grid.execute(small, store, lambda run: work(run, store, progress), lambda *_: None)
