@@ -22,9 +22,9 @@ transformers.logging.disable_progress_bar()
 transformers.logging.set_verbosity_error()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A real Chromium without a window."""
+    """A real Chromium without a window; not for longer, as its driver keeps an event loop running."""
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("needs the program chromium, which is not installed: apt-get install chromium")

@@ -65,7 +65,13 @@ def fuzz(app: Any, path: str, verb: str, mode: str, *, examples: int) -> None:
     description.app = app
     cases = description[path][verb].as_strategy(schemathesis.GenerationMode(mode))
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+        derandomize=True,
+    )
     @given(case=cases)
     def holds(case: Any) -> None:
         # what fits may still be refused: a schema cannot say what a model's labels or a text's tokens are

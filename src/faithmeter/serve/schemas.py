@@ -17,7 +17,7 @@ TokenNumber = Annotated[int, Field(ge=0, le=10**6)]
 class Asked(BaseModel):
     """A text for the model to read."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)  # true is no number
 
     text: str = Field(min_length=1, description="the explained text: the one that is masked and scored")
     pair: str | None = Field(None, description="the context, where the model reads two texts")
