@@ -39,7 +39,14 @@ def made_up() -> dict[str, pd.DataFrame]:
         run = {"digest": f"t{number}", "task": task, "model": model, "seed": seed, "scope": "explained"}
         good = {"converged": number != 4, "metric": "macro_f1"}
         plain = run | {"strategy": "none", "validation": "unmasked"}
-        score = {"value": rng.uniform(0.7, 0.9), "majority": 0.34, "threshold": 0.5, "epochs": 10}
+        score = {
+            "value": rng.uniform(0.7, 0.9),
+            "majority": 0.34,
+            "threshold": 0.5,
+            "epochs": 10,
+            "rows": 50,
+            "train_rows": 200,
+        }
         rows["train"].append(plain | good | score | {"split": "test", "masking": "0"})
         rows["seconds"] += [
             plain | {"kind": "train", "method": "", "phase": phase, "seconds": rng.uniform(1, 3000)}
