@@ -25,6 +25,8 @@ def opt(
     return field(default=default, metadata=metadata)
 
 
+EMBEDDED = "embedded"
+"""The name of the tiny model that ships with the package."""
 KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -94,7 +96,7 @@ class TrainConfig(Config):
         "bAbI-1", "name of a task (`faithmeter list tasks` shows them), or a task file ending in .toml"
     )
     model: str = opt(
-        "embedded", "a folder with a saved encoder, a hub name such as roberta-base, or 'embedded'"
+        EMBEDDED, f"a folder with a saved encoder, a hub name such as roberta-base, or '{EMBEDDED}'"
     )
     seed: int = opt(0, "all randomness of the run comes from it", least=0)
     strategy: str = opt(

@@ -13,11 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .config import EMBEDDED
 from .errors import InputError
 from .tokens import Batch, encode
-
-EMBEDDED = "embedded"
-"""The name of the tiny model that ships with the package."""
 
 
 class Classifier:
@@ -239,4 +237,4 @@ def find_max_length(model: Any, tokenizer: Any = None) -> int:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    return str(error).strip().splitlines()[0].rstrip(".")

@@ -41,7 +41,7 @@ def test_the_wheel_works_in_a_clean_environment(tmp_path) -> None:
     run(verb, "measure", checkpoint, "-m", "loo-sign", "--limit", 20)
     run(verb, "report")
     assert (tmp_path / "report_files/tables/faithfulness.tex").exists()
-    assert (tmp_path / "report_files/figures/faithfulness.pdf").exists()
+    assert (tmp_path / "report_files/figures/epochs.pdf").exists()
     assert "Faithfulness report" in (tmp_path / "report.html").read_text(encoding="utf-8")
     run(verb, "report", "--model-card", checkpoint)
     assert "## Faithfulness" in (checkpoint / "README.md").read_text(encoding="utf-8")

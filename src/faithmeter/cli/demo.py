@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config import MeasureConfig, TrainConfig
+from ..config import EMBEDDED, MeasureConfig, TrainConfig
 from . import measure, train
 from .screen import Json, Store, console, output, print_json
 
 if TYPE_CHECKING:
     from ..measurement import Measurement
 
-RECIPE = TrainConfig(task="bAbI-1", model="embedded", epochs=2, learning_rate=1e-3)
+RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
 """A model this small needs a higher learning rate than the paper's, and then fewer epochs."""
 FAST = "grad-l1 grad-l2 inp-grad-sign inp-grad-abs int-grad-sign int-grad-abs loo-sign loo-abs"
 TEXTS, BEAM_TEXTS = 200, 50

@@ -8,11 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
+from ..config import EMBEDDED
 from ..errors import InputError
 from .screen import Json, bars, console, output, print_json, quiet
 
+
+def _named(checkpoint: str) -> str:
+    """Say where the seconds go: without a network the hub is asked for most of a minute."""
+    if checkpoint != EMBEDDED and not Path(checkpoint).exists():
+        console.print(
+            f"no folder {checkpoint} here; trying it as a name on the Hugging Face hub", highlight=False
+        )
+    return checkpoint
+
+
 Checkpoint = Annotated[
-    str, typer.Argument(help="a folder of `faithmeter train`, or any saved or hub classifier")
+    str,
+    typer.Argument(help="a folder of `faithmeter train`, or any saved or hub classifier", callback=_named),
 ]
 Methods = Annotated[
     list[str],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
-from .screen import Json, bars, console, output, print_json
+from .screen import Json, bars, console, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..store import RunStore
@@ -43,10 +43,12 @@ def report(
 
     files = None if page_only else page.with_name(f"{page.stem}_files")
     with bars() as progress:
-        lines = {what: progress.add_task(what, total=None, note="") for what in ("figures", "tables", "page")}
+        lines = {
+            what: progress.add_task(what, note="", visible=False) for what in ("figures", "tables", "page")
+        }
 
         def moved(what: str, done: int, total: int) -> None:
-            progress.update(lines[what], completed=done, total=total)
+            progress.update(lines[what], completed=done, total=total, visible=True)
 
         written = writing.write(RunStore(store), page, examples=examples, files=files, progress=moved)
     if as_json:
@@ -63,6 +65,7 @@ def report(
 def _write_card(checkpoint: Path, store: RunStore, as_json: bool) -> None:
     from .. import modelcard
 
+    quiet()
     path = modelcard.write(checkpoint, store)
     if as_json:
         print_json({"model_card": str(path)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +40,7 @@ def quiet() -> None:
     import datasets
     import transformers
 
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # its retries
     datasets.disable_progress_bars()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
+from ..config import EMBEDDED
 from ..errors import InputError
-from ..model import EMBEDDED
 from ..onetext import LEVEL
 from ..tasks import TASKS
 from .facts import HUB_METRICS, PAPER, SOURCE, Facts, commands, defined, digests, doubts
