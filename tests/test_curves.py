@@ -50,6 +50,12 @@ def test_racu_against_a_flat_baseline_is_undefined() -> None:
     assert math.isnan(racu([0.3, 0.2, 0.1], [0.3, 0.1 + 0.2, 0.3]))
 
 
+def test_racu_against_a_baseline_that_ends_above_its_mean_is_undefined() -> None:
+    """Both areas are negative here: their ratio would praise a method that is worse than random."""
+    assert acu([0.5, 0.5, 0.5], [0.5, 0.4, 0.5]) < 0
+    assert math.isnan(racu([0.5, 0.5, 0.5], [0.5, 0.4, 0.5]))
+
+
 @given(rows)
 def test_acu_of_a_curve_with_itself_is_zero(values: list[float]) -> None:
     assert acu(values, values) == 0

@@ -25,17 +25,23 @@ class Curve:
     n: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "percents", tuple(int(percent) for percent in self.percents))
         object.__setattr__(self, "values", tuple(float(value) for value in self.values))
+        object.__setattr__(self, "percents", whole_percents(self.percents))
         steps = self.percents
-        rising = all(a < b for a, b in pairwise(steps))
-        if len(steps) < 2 or steps[0] != 0 or steps[-1] != 100 or not rising:
-            raise InputError(f"curve over percents {steps}; expected rising whole percents from 0 to 100")
         if len(self.values) != len(steps):
             raise InputError(f"curve with {len(self.values)} values at {len(steps)} percents; give one each")
         _require_finite(self.values)
         if self.n < 1:
             raise InputError(f"curve over {self.n} texts; expected at least one")
+
+
+def whole_percents(percents: Sequence[float]) -> tuple[int, ...]:
+    """Percents that a curve can be over, as whole numbers."""
+    steps = tuple(percents)
+    rising = all(a < b for a, b in pairwise(steps))
+    if len(steps) < 2 or steps[0] != 0 or steps[-1] != 100 or not rising or any(step % 1 for step in steps):
+        raise InputError(f"percents are {steps}; expected rising whole numbers from 0 to 100")
+    return tuple(int(step) for step in steps)
 
 
 def acu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> float:
@@ -51,11 +57,11 @@ def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> f
     """ACU divided by the area from the baseline down to its own fully erased level.
 
     1 is reached by falling to that level at once; signed scores may fall below it and exceed 1. Where the
-    baseline loses nothing there is nothing to divide by, and the result is nan.
+    baseline on the whole loses nothing there is nothing to divide by, and the result is nan.
     """
     ratios, values, random = _together(curve, baseline)
     possible = float(np.trapezoid(random - random[-1], ratios))
-    return math.nan if abs(possible) < FLAT else float(np.trapezoid(random - values, ratios)) / possible
+    return math.nan if possible < FLAT else float(np.trapezoid(random - values, ratios)) / possible
 
 
 def _together(
