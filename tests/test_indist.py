@@ -322,6 +322,9 @@ def test_a_file_that_is_no_test(tmp_path: Path) -> None:
     path.write_bytes(whole.replace(indist.FORMAT.encode(), b"faithmeter-masf-0"))
     with pytest.raises(InputError, match="masf-0"):
         MaSF.load(path, fingerprint="abc")
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(InputError, match="is not as it was written: delete it"):
+        MaSF.load(path, fingerprint="abc")
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

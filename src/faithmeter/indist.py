@@ -5,7 +5,8 @@ As published, or cross-fitted so that fresh rows get uniform p-values; docs/masf
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 MIN_ROWS = 20
 MIN_LEARNED = 10
 BLOCK = 4096  # rows ranked at a time, which bounds the memory
-FORMAT = "faithmeter-masf-2"
+FORMAT = "faithmeter-masf-3"
 
 
 class MaSF:
@@ -86,15 +87,16 @@ class MaSF:
         """Write the fitted test; `fingerprint` names the checkpoint it belongs to."""
         self._require_fitted()
         path = Path(path)
-        metadata = {"format": FORMAT, "calibration": self.calibration, "fingerprint": fingerprint}
         arrays = {"columns": self.columns_, "layers": self.layers_, "statistics": self.statistics_}
+        metadata = {"format": FORMAT, "calibration": self.calibration, "fingerprint": fingerprint}
+        metadata["checksum"] = _checksum(arrays)
         with atomic(path) as temporary:
             save_file(arrays, temporary, metadata=metadata)
 
     @classmethod
     def load(cls, path: str | Path, *, fingerprint: str) -> Self:
         """Read a saved test; an error unless it was fitted on the checkpoint of this `fingerprint`."""
-        again = "fit the test again"
+        again = "delete it, and the test is fitted again"
         try:
             with safe_open(path, framework="numpy") as file:
                 metadata = file.metadata() or {}
@@ -105,12 +107,13 @@ class MaSF:
                 if metadata["fingerprint"] != fingerprint:
                     found = metadata["fingerprint"]
                     raise InputError(f"{path} was fitted on checkpoint {found}, not {fingerprint}: {again}")
-                test = cls(calibration=metadata["calibration"])
-                test.columns_ = file.get_tensor("columns")
-                test.layers_ = file.get_tensor("layers")
-                test.statistics_ = file.get_tensor("statistics")
+                arrays = {name: file.get_tensor(name) for name in ("columns", "layers", "statistics")}
         except (SafetensorError, OSError) as error:
             raise InputError(f"{path} is no saved MaSF test ({error}): {again}") from error
+        if metadata["checksum"] != _checksum(arrays):
+            raise InputError(f"{path} is not as it was written: {again}")
+        test = cls(calibration=metadata["calibration"])
+        test.columns_, test.layers_, test.statistics_ = arrays.values()
         return test
 
     def _layers(self, rows: NDArray[Any], *, new: int) -> Array:
@@ -217,6 +220,13 @@ CALIBRATIONS = {
     ),
     "crossfit": _Rule(1, _halves, _simes_and_mean, _farthest),
 }
+
+
+def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
+    said = hashlib.sha256()
+    for array in arrays.values():
+        said.update(np.ascontiguousarray(array).data)
+    return said.hexdigest()
 
 
 def _features(features: ArrayLike) -> NDArray[Any]:
