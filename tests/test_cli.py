@@ -141,11 +141,40 @@ def test_requirements_decide_the_exit_code(faithmeter, checkpoint: Path, folder:
 
 
 def test_check_prints_pvalues_by_share_masked(faithmeter, checkpoint: Path, folder: Path) -> None:
-    outcome = faithmeter("check", checkpoint, "-o", folder / "runs", "--require", "check:p>=0")
+    outcome = faithmeter("check", checkpoint, "-o", folder / "runs")
     assert outcome.code == 0
     assert "crossfit" in outcome.out
     assert "published" in outcome.out
-    assert "met: check:p >= 0" in outcome.err
+
+
+def test_a_check_that_cannot_reject_says_so_and_meets_nothing(faithmeter, checkpoint, folder: Path) -> None:
+    """There are 22 validation texts, so the least crossfit p is 1 / 13."""
+    for form in ((), ("--json",)):
+        outcome = faithmeter("check", checkpoint, "-o", folder / "runs", "--require", "check:p>=0.05", *form)
+        assert outcome.code == 1
+        for test in ("published", "crossfit"):
+            assert f"The {test} test could not have rejected" in outcome.err
+        assert "a hopeless outlier gets p = 0.077" in outcome.err
+        assert "not met: check:p >= 0.05, is undefined" in outcome.err
+
+
+def test_requirements_hold_for_one_text(faithmeter, checkpoint: Path) -> None:
+    common = ("measure", checkpoint, "--text", "good film", "-m", "loo-sign", "--require")
+    assert faithmeter(*common, "loo-sign:acu>=-100").code == 0
+    assert faithmeter(*common, "loo-sign:acu>=1e2").code == 1
+    assert faithmeter(*common, "grad-l2:acu>=0").code == 2
+
+
+def test_what_is_shown_is_no_markup(faithmeter, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for arguments in (
+        ("report", "[/x]"),
+        ("explain", "[/bold]", "a"),
+        ("measure", "m", "--require", "x[/y]"),
+    ):
+        outcome = faithmeter(*arguments)
+        assert outcome.code == 2
+        assert arguments[-1] in outcome.err or "[/bold]" in outcome.err
 
 
 def test_a_test_fitted_on_another_checkpoint_is_refused(faithmeter, checkpoint: Path, folder: Path) -> None:
@@ -215,6 +244,10 @@ def test_lists(faithmeter, checkpoint: Path, folder: Path) -> None:
         (("explain", "embedded"), "expected either a text or --file"),
         (("explain", "embedded", "a", "-m", "lo-sign"), "unknown method 'lo-sign'; did you mean 'loo-sign'?"),
         (("measure", "embedded", "--require", "racu>3"), "requirement 'racu>3' cannot be read"),
+        (("measure", "embedded", "--require", "beam:acu>1.2.3"), "requirement 'beam:acu>1.2.3' cannot be"),
+        (("measure", "embedded", "--require", "beam:acu>inf"), "requirement 'beam:acu>inf' cannot be"),
+        (("measure", "embedded", "--require", "bean:acu>1"), "in a requirement 'bean'; did you mean 'beam'?"),
+        (("measure", "embedded", "--pair", "a"), "--pair 'a' goes with --text"),
         (("list", "taks"), "unknown list 'taks'; did you mean 'tasks'?"),
         (("list", "runs", "x"), "'list runs' takes no name"),
         (("train", "--learning-rat", "1"), "No such option"),

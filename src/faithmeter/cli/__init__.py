@@ -14,7 +14,7 @@ import typer
 
 from ..errors import DamageWarning, InputError
 from . import demo, explain, grid, listing, measure, report, serve, train
-from .screen import console
+from .screen import console, marked
 
 app = typer.Typer(
     name="faithmeter",
@@ -57,6 +57,7 @@ def _import(name: str) -> None:
         if path.suffix == ".py":
             runpy.run_path(str(path), run_name=path.stem)
         else:
+            sys.path.append(str(Path.cwd()))  # last, so that no file there hides a library
             import_module(name)
     except Exception as error:  # of a user's code, which may do anything
         raise InputError(f"--import {name}: {type(error).__name__}: {error}") from error
@@ -65,7 +66,7 @@ def _import(name: str) -> None:
 def _warn(message: Warning | str, *place: Any, **rest: Any) -> None:
     """Our own warnings in one line; those of others as Python shows them."""
     if isinstance(message, DamageWarning):
-        console.print(f"[yellow]warning:[/] {message}", highlight=False, soft_wrap=True)
+        console.print(marked("warning: ", "yellow", str(message)), soft_wrap=True)
     else:
         _shown_by_python(message, *place, **rest)
 
@@ -79,7 +80,7 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        console.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        console.print(marked("error: ", "bold red", str(error)), soft_wrap=True)
         sys.exit(2)
     except SystemExit as stop:
         if stop.code == 130:

@@ -10,7 +10,7 @@ import typer
 
 from ..config import EMBEDDED, MeasureConfig, TrainConfig
 from . import measure, train
-from .screen import Json, Store, console, output, print_json
+from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
     from ..measurement import Measurement
@@ -34,23 +34,22 @@ def demo(
     from ..model import load_tokenizer
     from ..store import RunStore
 
-    console.print(
-        "[bold]1. masked fine-tuning[/] on bAbI-1 (where is an actor, after 2 to 10 statements?), and plain"
-    )
+    where = " on bAbI-1 (where is an actor, after 2 to 10 statements?), and plain"
+    console.print(marked("1. masked fine-tuning", "bold", where))
     recipe = replace(RECIPE, seed=seed)
     configs = {"half": recipe, "none": replace(recipe, strategy="none", validation="unmasked")}
     records = {name: train.run(config, store, resume=True) for name, config in configs.items()}
     folders = {name: str(RunStore(store).folder(config)) for name, config in configs.items()}
-    console.print("[bold]2. the check[/]: are masked stories normal to the model?")
+    console.print(marked("2. the check", "bold", ": are masked stories normal to the model?"))
     only = MeasureConfig(seed=seed, methods="random", limit=TEXTS)
     checks = {name: measure.run(folder, only, store, None) for name, folder in folders.items()}
-    console.print("[bold]3. the measurement[/]: which explanation is true?")
+    console.print(marked("3. the measurement", "bold", ": which explanation is true?"))
     fast = measure.run(folders["half"], replace(only, methods=FAST), store, None)
     beam = measure.run(folders["half"], replace(only, methods="beam", limit=BEAM_TEXTS), store, None)
     tokenizer = load_tokenizer(folders["half"])
     measured = {"loo-sign": fast, "beam": beam, "random": fast}
     hits = {method: hit_rate(result, method, tokenizer) for method, result in measured.items()}
-    console.print("[bold]4. the report[/]")
+    console.print("4. the report", style="bold")
     page = report.write(RunStore(store), store / "report.html").page
     if as_json:
         checked = {name: result.to_dict() for name, result in checks.items()}
@@ -70,7 +69,7 @@ def demo(
         "probe it in the browser": f"faithmeter serve {folders['half']}",
     }
     for what, how in try_it.items():
-        output.print(f"{what}: {how}", soft_wrap=True, highlight=False)
+        output.print(f"{what}: {how}", soft_wrap=True)
 
 
 def hit_rate(result: Measurement, method: str, tokenizer: Any) -> float:

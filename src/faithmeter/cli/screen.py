@@ -18,6 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from ..store import plain
 
@@ -27,12 +28,18 @@ if TYPE_CHECKING:
 Store = Annotated[Path, typer.Option("--output", "-o", help="folder for the runs")]
 Json = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
 
-console = Console(stderr=True)
-output = Console()
+# what is shown may hold brackets of its own: nothing in a text is markup
+console = Console(stderr=True, markup=False, highlight=False)
+output = Console(markup=False, highlight=False)
 
 
 def print_json(value: Any) -> None:
     print(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+
+
+def marked(mark: str, style: str, text: str) -> Text:
+    """A line that begins with a word in color."""
+    return Text.assemble((mark, style), text)
 
 
 def quiet() -> None:
@@ -55,8 +62,8 @@ def table(title: str, *headings: str, numbers: bool = True) -> Table:
 
 
 def bars() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    rest = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}"))
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    rest = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False))
     return Progress(*columns, *rest, console=console)
 
 
