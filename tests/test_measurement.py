@@ -116,10 +116,10 @@ def test_pvalues_are_those_of_the_masked_texts_alone(clf, reviews, tests, result
     assert result.p("grad-l2", "crossfit") == fm.simes(steps) >= min(steps)
 
 
-def test_chunks_and_order_of_methods_change_no_number(clf, reviews: fm.Task, result, monkeypatch) -> None:
+def test_chunks_and_order_of_methods_change_no_number(clf, reviews, tests, result, monkeypatch) -> None:
     monkeypatch.setattr(measurement, "CHUNK", 7)
-    other = fm.measure(clf, reviews, ["grad-l2", "loo-sign"], seed=3)
-    columns = ["row", "percent", "masked", "prediction", "probability"]
+    other = fm.measure(clf, reviews, ["grad-l2", "loo-sign"], seed=3, tests=tests)
+    columns = ["row", "percent", "masked", "prediction", "probability", "p_crossfit"]
     for method in ("random", "grad-l2", "loo-sign"):
         one, two = (
             frame[frame["method"] == method].sort_values(["row", "percent"])[columns].reset_index(drop=True)
@@ -156,6 +156,46 @@ def test_a_broken_chunk_is_measured_again(clf, reviews, tmp_path, monkeypatch) -
     with pytest.warns(UserWarning, match="not as it was written"):
         again = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
     pd.testing.assert_frame_equal(again.frame, whole.frame)
+
+
+def test_chunks_of_another_measurement_are_not_taken(clf, reviews, tests, tmp_path) -> None:
+    fm.measure(clf, reviews, ["loo-sign"], limit=20, keep=tmp_path)
+    changes: list[dict[str, object]] = [{"seed": 1}, {"percents": (0, 50, 100)}, {"tests": tests}]
+    for options in changes:
+        with pytest.raises(fm.InputError, match="is of another measurement"):
+            fm.measure(clf, reviews, ["loo-sign"], limit=20, keep=tmp_path, **options)
+    for other, methods in ((tiny(dtype=torch.float32), ["loo-sign"]), (clf, ["grad-l2"])):
+        with pytest.raises(fm.InputError, match="is of another measurement"):
+            fm.measure(other, reviews, methods, limit=20, keep=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda clf, task, _: fm.measure(clf, task, ["random"], limit=-5), "limit is -5"),
+        (lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(10, 50)), "rising whole numbers"),
+        (lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(0, 12.5, 100)), "whole numbers"),
+        (lambda clf, task, _: fm.fit_tests(clf, task, strategy="hal"), "unknown strategy 'hal'"),
+        (lambda clf, task, _: fm.fit_tests(clf, task, scope="al"), "unknown scope 'al'"),
+        (lambda *given: given[2].acu("lo"), "unknown measured method 'lo'"),
+        (lambda *given: given[2].curve("loo-sign", "f1"), "unknown metric 'f1'"),
+        (lambda *given: given[2].p("loo-sign", "cross"), "unknown test 'cross'"),
+    ],
+)
+def test_mistakes_are_told(clf, reviews, result: Measurement, call, message: str) -> None:
+    with pytest.raises(fm.InputError, match=message):
+        call(clf, reviews, result)
+
+
+def test_some_of_the_texts_and_other_metrics(clf, reviews: fm.Task, result: Measurement) -> None:
+    few = fm.measure(clf, reviews, ["loo-sign"], seed=3, limit=12)
+    assert result.among(range(12)).acu("loo-sign") == pytest.approx(few.acu("loo-sign"))
+    assert few.majority == few.frame.drop_duplicates("row")["label"].value_counts(normalize=True).max()
+    both = fm.measure(clf, replace(reviews, metrics=("accuracy", "macro_f1")), ["loo-sign"], limit=12)
+    others = both.to_dict()["methods"]["loo-sign"]["others"]
+    assert list(others) == ["macro_f1"]
+    assert others["macro_f1"]["acu"] == both.acu("loo-sign", "macro_f1") != both.acu("loo-sign")
+    assert others["macro_f1"]["curve"]["values"] == both.curve("loo-sign", "macro_f1").values
 
 
 WEIGHTS = torch.linspace(-2, 3, 30).tolist()

@@ -33,6 +33,8 @@ def bootstrap_interval(
     sample = np.asarray(values, np.float64)
     if sample.ndim != 1 or len(sample) == 0 or np.isinf(sample).any():
         raise InputError(f"values {values!r}; expected one row of at least one finite number")
+    if not 0 < confidence < 1 or resamples < 1:
+        raise InputError(f"confidence {confidence} of {resamples} resamples; expected such as 0.95 of 9999")
     n = len(sample)
     if np.isnan(sample).any():
         return Interval(math.nan, math.nan, math.nan, n)

@@ -19,6 +19,12 @@ STRATEGIES = {"half": slice(1, None, 2), "all": slice(None), "none": slice(0)}
 SCOPES = ("explained", "all")
 
 
+def require_masking(strategy: str, scope: str) -> None:
+    for kind, name, known in (("strategy", strategy, STRATEGIES), ("scope", scope, SCOPES)):
+        if name not in known:
+            raise unknown(kind, name, known)
+
+
 class MaskingCollator:
     """Drop-in `data_collator` of a Hugging Face `Trainer` that fine-tunes with masking.
 
@@ -32,10 +38,7 @@ class MaskingCollator:
     def __init__(
         self, tokenizer: Any, *, strategy: str = "half", scope: str = "explained", seed: int = 0
     ) -> None:
-        if strategy not in STRATEGIES:
-            raise unknown("strategy", strategy, STRATEGIES)
-        if scope not in SCOPES:
-            raise unknown("scope", scope, SCOPES)
+        require_masking(strategy, scope)
         self.mask_id = find_mask_id(tokenizer)
         self.pad_id: int = tokenizer.pad_token_id
         # the mask and unknown tokens stand for words, so they are content

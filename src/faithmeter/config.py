@@ -27,6 +27,10 @@ def opt(
 
 EMBEDDED = "embedded"
 """The name of the tiny model that ships with the package."""
+BASELINE = "random"
+"""The method that every other is compared with."""
+LEVEL = 0.05
+"""What is as rare as this by chance alone is taken seriously."""
 KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -153,6 +157,7 @@ class RoarConfig(TrainConfig):
     kind: ClassVar[str] = "roar"
 
     method: str = opt("grad-l2", "the method that erases; `random` is the baseline")
+    code: str = opt("", "digest of the method where it is not built in: it may change under its name")
     percent: int = opt(10, "percent of each text that is erased", least=1, below=101)
     step: int = opt(10, "percents erased at a time", least=1, below=101)
 
@@ -182,13 +187,18 @@ class MeasureConfig(Config):
     methods: str = opt("", "names of methods with their options, separated by blanks; default: all ten")
     seed: int = opt(0, "random orders are drawn from it", least=0)
     limit: int = opt(0, "measure only the first texts of the test split; 0 measures all", least=0)
-    step: int = opt(10, "percents erased at a time", least=1)
+    step: int = opt(10, "percents erased at a time", least=1, below=101)
     strategy: str = opt("", "how the texts that the check is fitted on are masked; default: as in training")
     scope: str = opt("", "which of their columns; default: as in training")
+    code: str = opt("", "digests of methods that are not built in, which may change under their name")
 
     @property
     def title(self) -> str:
         return self.task
+
+    @property
+    def percents(self) -> tuple[int, ...]:
+        return (*range(0, 100, self.step), 100)
 
     @property
     def chunks(self) -> str:

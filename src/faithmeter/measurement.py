@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,20 +12,21 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 from torch import Tensor
 
-from .collator import STRATEGIES
-from .curves import Curve, acu, racu
-from .errors import InputError
+from .collator import STRATEGIES, require_masking
+from .config import BASELINE
+from .curves import Curve, acu, racu, whole_percents
+from .errors import InputError, unknown
 from .evaluator import Evaluator
 from .explanation import token_spans
 from .indist import CALIBRATIONS, MaSF
 from .masks import PERCENTS, row_generators, uniform_mask
 from .methods import METHODS, Method, parse
-from .metrics import score
+from .metrics import majority, score
 from .onetext import TextMeasurement, measure_text
 from .pvalues import DatasetPValue, dataset_pvalue, simes
-from .steps import BASELINE, Tests, erased, states
+from .steps import Tests, erased, floors_of, states
 from .store import read_parquet, write_parquet
-from .tasks import Task
+from .tasks import TASKS, Task
 from .tokens import Batch
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ class Measurement:
     frame: DataFrame  # method, and the columns of `steps.erased`
     classes: int
     metric: str
+    others: tuple[str, ...]  # metrics of the task besides
     evaluations: Mapping[str, int]  # of the model, by method
     seconds: Mapping[str, Mapping[str, float]]  # by method and phase: explain, evaluate, check
     floors: Mapping[str, float]  # the smallest p-value that each test could give
@@ -62,6 +65,7 @@ class Measurement:
             frame,
             len(record["labels"]),
             record["metric"],
+            tuple(next(iter(methods.values()))["others"]),
             {name: method["evaluations"] for name, method in methods.items()},
             {name: method["seconds"] for name, method in methods.items()},
             record["floors"],
@@ -74,6 +78,16 @@ class Measurement:
     @property
     def texts(self) -> int:
         return int(self.frame["row"].nunique())
+
+    @property
+    def majority(self) -> float:
+        """The metric of always predicting the most frequent class of these texts."""
+        labels = self.frame.drop_duplicates("row")["label"]
+        return majority([self.metric], labels, labels, self.classes)[self.metric]
+
+    def among(self, rows: Iterable[int]) -> Measurement:
+        """The same, of some of the texts."""
+        return replace(self, frame=self.frame[self.frame["row"].isin(set(rows))])
 
     def curve(self, method: str, metric: str | None = None) -> Curve:
         """Performance by share of tokens erased."""
@@ -96,6 +110,8 @@ class Measurement:
 
     def pvalues(self, method: str, test: str) -> dict[int, DatasetPValue]:
         """For each percent, whether the texts erased by a method are in distribution: one p-value of all."""
+        if test not in self.tests:
+            raise unknown("test", test, self.tests or ["what measure(tests=fit_tests(…)) was given"])
         return {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
 
     def p(self, method: str, test: str) -> float:
@@ -103,6 +119,8 @@ class Measurement:
         return float(simes([step.p for step in self.pvalues(method, test).values()]))
 
     def _steps(self, method: str) -> Iterator[tuple[int, DataFrame]]:
+        if method not in self.methods:
+            raise unknown("measured method", method, self.methods)
         rows = self.frame[self.frame["method"] == method]
         for percent in sorted(rows["percent"].unique()):
             yield int(percent), rows[rows["percent"] == percent]
@@ -112,12 +130,21 @@ class Measurement:
         return {
             "metric": self.metric,
             "texts": self.texts,
+            "majority": self.majority,
             "floors": dict(self.floors),
             "methods": {
                 method: {
                     "curve": vars(self.curve(method)),
                     "acu": self.acu(method),
                     "racu": self.racu(method),
+                    "others": {
+                        metric: {
+                            "curve": vars(self.curve(method, metric)),
+                            "acu": self.acu(method, metric),
+                            "racu": self.racu(method, metric),
+                        }
+                        for metric in self.others
+                    },
                     "p": {test: self.p(method, test) for test in self.tests},
                     "pvalues": {
                         test: {
@@ -146,6 +173,8 @@ def measure(
 ) -> Measurement | TextMeasurement:
     """A task measured (`measure_task`) or, given a text, that text alone (`measure_text`)."""
     if isinstance(task, str):
+        if task in TASKS:
+            raise InputError(f"{task!r} would be measured as a text; for the task give fm.task({task!r})")
         return measure_text(clf, task, methods=methods, **options)
     return measure_task(clf, task, methods, **options)
 
@@ -170,6 +199,9 @@ def measure_task(
     """
     import pandas as pd
 
+    if limit < 0:
+        raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
+    percents = whole_percents(percents)
     named = {str(method): seeded(method, seed) for method in (parse(BASELINE), *map(parse, methods))}
     split = task.load()["test"]
     count = min(limit or len(split), len(split))
@@ -184,6 +216,9 @@ def measure_task(
     for batch, labels in chunks(clf, split, count):
         file = None if keep is None else keep / f"{int(batch.index[0])}-{int(batch.index[-1])}.parquet"
         part = None if file is None else _read(file)
+        stamp = "" if file is None else _stamp(clf, batch, labels, named, percents, tests or {})
+        if part is not None and part.attrs.get("stamp") != stamp:
+            raise InputError(f"{file} is of another measurement; keep each in a folder of its own")
         if part is None:
             evaluator.forget()  # methods share its memory; chunks do not, so that each stands alone
             part = _chunk(
@@ -196,6 +231,7 @@ def measure_task(
                 done=partial(tell, len(batch)),
             )
             if file is not None:
+                part.attrs["stamp"] = stamp
                 write_parquet(file, part)
         else:
             for name in named:
@@ -208,12 +244,13 @@ def measure_task(
         frame,
         len(task.labels),
         task.metric,
+        tuple(metric for metric in task.metrics if metric != task.metric),
         {name: sum(cost[name]["evaluations"] for cost in costs) for name in named},
         {
             name: {phase: sum(cost[name]["seconds"][phase] for cost in costs) for phase in PHASES}
             for name in named
         },
-        {name: test.smallest_p() for name, test in (tests or {}).items()},
+        floors_of(tests),
     )
 
 
@@ -227,6 +264,7 @@ def fit_tests(
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, MaSF]:
     """MaSF, as published and cross-fitted, on the validation split masked as in training."""
+    require_masking(strategy, scope)
     features = []
     split = task.load()["validation"]
     for batch, _ in chunks(clf, split, len(split)):
@@ -260,6 +298,24 @@ def _chunk(
     frame.insert(0, "method", frame.pop("method"))
     frame.attrs = {"costs": costs}
     return frame
+
+
+def _stamp(
+    clf: Any,
+    batch: Batch,
+    labels: Tensor,
+    methods: Mapping[str, Method],
+    percents: Sequence[int],
+    tests: Tests,
+) -> str:
+    """Digest of what decides a chunk's numbers."""
+    model = clf.fingerprint if hasattr(clf, "fingerprint") else ""
+    named = [f"{method} {method.code}" for method in methods.values()]
+    settings = [model, *named, *map(str, percents), *tests]
+    said = hashlib.sha256(" ".join(settings).encode())
+    for values in (batch.input_ids.numpy(), labels.numpy(), *(test.statistics_ for test in tests.values())):
+        said.update(values.tobytes())
+    return said.hexdigest()[:16]
 
 
 def training_mask(batch: Batch, *, strategy: str, scope: str, seed: int) -> Tensor:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .errors import unknown
+
 Metric = Callable[[np.ndarray, np.ndarray, int], float]
 
 
@@ -40,6 +42,9 @@ METRICS: dict[str, Metric] = {
 
 def score(names: Sequence[str], labels: ArrayLike, predictions: ArrayLike, classes: int) -> dict[str, float]:
     """The named metrics of predicted class numbers."""
+    for name in names:
+        if name not in METRICS:
+            raise unknown("metric", name, METRICS)
     truth, guess = np.asarray(labels), np.asarray(predictions)
     return {name: METRICS[name](truth, guess, classes) for name in names}
 

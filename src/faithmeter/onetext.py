@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +10,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .config import BASELINE, LEVEL
 from .curves import Curve, acu, racu
+from .errors import InputError
 from .evaluator import Evaluator
 from .explanation import class_number
 from .masks import PERCENTS
 from .methods import Method, parse
-from .pvalues import simes
-from .steps import BASELINE, Tests, erased
+from .pvalues import p_text, simes
+from .steps import Tests, erased, floors_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import RenderableType
 
-LEVEL = 0.05
-"""What is as rare as this by chance alone is taken seriously."""
+FEWEST = round(1 / LEVEL) - 1
+"""Random orders from which on a method that beats them all is beyond chance."""
 ROUNDING = 1e-6
 """Areas nearer than this are equal: the same order, evaluated in another micro-batch."""
 
@@ -34,7 +36,7 @@ class Erasure:
 
     probability: list[float]  # of the label
     pvalues: Mapping[str, list[float]]  # in-distribution, by test
-    p: Mapping[str, float]  # Simes over the steps below 100 %, by test
+    p: Mapping[str, float]  # of all steps together, by test
     acu: float  # against the mean of the random orders
     racu: float
     chance: float  # the share of random orders that do as well, the method's own order counted as one
@@ -61,6 +63,7 @@ class TextMeasurement:
     mean: list[float]  # of the label's probability over the random orders
     lower: list[float]  # 5 % of the orders are below
     upper: list[float]  # 5 % are above
+    floors: Mapping[str, float]  # the smallest p-value that each test could give
     methods: Mapping[str, Erasure]
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,12 +75,12 @@ class TextMeasurement:
         from rich.text import Text
 
         title = f"probability of {self.label} in %, by percent of the text erased"
-        table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        table = Table(title=Text(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
         for heading in ("method", *map(str, self.percents), "ACU", "RACU"):
             table.add_column(heading, justify="left" if heading == "method" else "right")
         for name, erasure in self.methods.items():
             areas = (f"{100 * area:.0f}" for area in (erasure.acu, erasure.racu))
-            table.add_row(name, *(f"{100 * value:.0f}" for value in erasure.probability), *areas)
+            table.add_row(Text(name), *(f"{100 * value:.0f}" for value in erasure.probability), *areas)
             for test, values in erasure.pvalues.items():
                 shown = (f"{value:.2f}".lstrip("0") for value in values)
                 table.add_row(f"  p {test}", *shown, style="dim")
@@ -104,6 +107,10 @@ def measure_text(
 
     `progress` is called with a method that is done, how many are, and how many there are with `random`.
     """
+    if orders < FEWEST:
+        raise InputError(
+            f"orders is {orders}; expected at least {FEWEST}: fewer cannot tell a method from chance"
+        )
     evaluator, parsed = Evaluator.of(clf), [parse(method) for method in methods]
     batch = evaluator.encode([text], None if pair is None else [pair])
     predicted = int(evaluator.logits(batch).argmax())
@@ -130,6 +137,7 @@ def measure_text(
         mean=shares.mean(axis=1).tolist(),
         lower=lower.tolist(),
         upper=upper.tolist(),
+        floors=floors_of(tests),
         methods=found,
     )
 
@@ -138,17 +146,30 @@ def doubts(measured: TextMeasurement) -> list[Doubt]:
     """What must not be trusted in a measurement, and why. The rules, all at the level of 5 %:
 
     - unfaithful: more of the random orders than that do as well as the method (`Erasure.chance`);
-    - outside: the erased text is out of distribution (`Erasure.p`), by the cross-fitted test where there is
-      one, as its p-values are valid for a single text;
-    - unchecked: there is no p-value at all.
+    - outside: the erased text is out of distribution (`Erasure.p`);
+    - unchecked: there is no test, or none that could reject.
     """
     found = [doubt for name, erasure in measured.methods.items() for doubt in _unfaithful(name, erasure)]
     for name, erasure in measured.methods.items():
         found += _outside(name, erasure, measured.percents)
-    if not any(erasure.pvalues for erasure in measured.methods.values()):
+    if why := unchecked(measured.floors):
         text = "nothing tells whether erased texts are normal to this model, so no area proves anything"
-        found.append(Doubt("unchecked", None, f"{text}: name its task, and the check is made"))
+        found.append(Doubt("unchecked", None, f"{text}: {why}"))
     return found
+
+
+def unchecked(floors: Mapping[str, float]) -> str:
+    """Why p-values say nothing, empty where they do."""
+    if not floors:
+        return "name its task, and the check is made"
+    floor = floors[judge(floors)]
+    return "" if floor < LEVEL else f"there are too few validation texts for a p-value below {floor:.2g}"
+
+
+def judge(tests: Iterable[str]) -> str:
+    """The test to go by: the cross-fitted one where there is one, as its p-values hold for a single text."""
+    names = list(tests)
+    return "crossfit" if "crossfit" in names else names[0]
 
 
 def _unfaithful(name: str, erasure: Erasure) -> Iterator[Doubt]:
@@ -165,14 +186,13 @@ def _unfaithful(name: str, erasure: Erasure) -> Iterator[Doubt]:
 def _outside(name: str, erasure: Erasure, percents: Sequence[int]) -> Iterator[Doubt]:
     if not erasure.p:
         return
-    test = "crossfit" if "crossfit" in erasure.p else next(iter(erasure.p))
+    test = judge(erasure.p)
     if erasure.p[test] >= LEVEL:
         return
-    steps = {percent: p for percent, p in zip(percents, erasure.pvalues[test], strict=True) if percent < 100}
-    low = [percent for percent, p in steps.items() if p < LEVEL]
-    to_the_end = low == [percent for percent in steps if percent >= low[0]]
+    low = [percent for percent, p in zip(percents, erasure.pvalues[test], strict=True) if p < LEVEL]
+    to_the_end = low == [percent for percent in percents if percent >= low[0]]
     where = f"from {low[0]} % on" if to_the_end else f"at {', '.join(map(str, low))} %"
-    what = f"erased by {name}, the text is out of distribution {where} (p = {erasure.p[test]:.2g})"
+    what = f"erased by {name}, the text is out of distribution {where} ({p_text(erasure.p[test])})"
     yield Doubt("outside", name, f"{what}: do not trust its curve")
 
 
@@ -182,12 +202,11 @@ def _erasure(rows: DataFrame, shares: NDArray[np.float64], percents: Sequence[in
     curve, mean = _curve(percents, falling), _curve(percents, shares.mean(axis=1))
     area = acu(curve, mean)
     pvalues = {test: rows[f"p_{test}"].tolist() for test in tests}
-    below = [step for step, percent in enumerate(percents) if percent < 100]
     as_good = sum(acu(_curve(percents, order), mean) >= area - ROUNDING for order in shares.T)
     return Erasure(
         probability=falling,
         pvalues=pvalues,
-        p={test: float(simes([values[step] for step in below])) for test, values in pvalues.items()},
+        p={test: float(simes(values)) for test, values in pvalues.items()},
         acu=area,
         racu=racu(curve, mean),
         chance=(1 + as_good) / (1 + shares.shape[1]),

@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
+from .config import LEVEL
 from .errors import InputError
 from .evaluator import Evaluator, Model
 from .explanation import token_spans
-from .onetext import LEVEL, Doubt
-from .steps import Tests, states
+from .onetext import Doubt, judge, unchecked
+from .pvalues import p_text
+from .steps import Tests, floors_of, states
 from .tokens import Batch, encode
 
 BLANK = "␣"
@@ -44,18 +46,22 @@ class Probe:
     prediction: str
     probabilities: Mapping[str, float]
     pvalues: Mapping[str, float]  # in-distribution, by test
+    floors: Mapping[str, float]  # the smallest p-value that each test could give
     words: tuple[Piece, ...]
     tokens: tuple[Piece, ...]
 
     @property
     def doubts(self) -> list[Doubt]:
-        """Why not to trust what the model says of it: by the cross-fitted test, or there is no test."""
-        if not self.pvalues:
-            text = "nothing tells whether a masked text is normal to this model: name its task"
-            return [Doubt("unchecked", None, text)]
-        p = self.pvalues.get("crossfit", min(self.pvalues.values()))
+        """Why not to trust what the model says of it: by the cross-fitted test, or no test could tell."""
+        if why := unchecked(self.floors):
+            return [
+                Doubt(
+                    "unchecked", None, f"nothing tells whether a masked text is normal to this model: {why}"
+                )
+            ]
+        p = self.pvalues[judge(self.pvalues)]
         what = "this text, masked as it is," if self.masked else "this text"
-        text = f"{what} is out of distribution (p = {p:.2g}): do not trust what the model says of it"
+        text = f"{what} is out of distribution ({p_text(p)}): do not trust what the model says of it"
         return [Doubt("outside", None, text)] if p < LEVEL else []
 
     def to_dict(self) -> dict[str, Any]:
@@ -97,6 +103,7 @@ def probe_text(
         prediction=max(probabilities, key=probabilities.__getitem__),
         probabilities=probabilities,
         pvalues=pvalues,
+        floors=floors_of(tests),
         words=tuple(
             _joined(shown, [tokens[i] for i in group])
             for _, group in groupby(range(len(tokens)), key=words.__getitem__)

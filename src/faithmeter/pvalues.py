@@ -67,6 +67,11 @@ def dataset_pvalue(p: ArrayLike) -> DatasetPValue:
     return DatasetPValue(float(simes(p)), {level: float((p < level).mean()) for level in LEVELS})
 
 
+def p_text(p: float) -> str:
+    """As it is written everywhere."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2f}" if p >= 0.1 else f"p = {p:.3f}"
+
+
 def _probabilities(p: ArrayLike) -> NDArray[np.float64]:
     p = np.asarray(p, np.float64)
     if p.ndim == 0 or p.size == 0 or not ((p >= 0) & (p <= 1)).all():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .config import MeasureConfig, RoarConfig, TrainConfig
 from .errors import InputError
-from .store import RECORD, RunStore, read_record, write_parquet
+from .store import RECORD, RunStore, Unready, read_record, require_files, write_parquet
 from .tasks import Task, own_task, task
 from .tasks.splits import digest
 
@@ -80,20 +80,20 @@ def roar(
 ) -> dict[str, Any]:
     """The record of one step of Recursive ROAR, after the one before, which must be in the store."""
     from . import roar as erasing
-    from .clock import timed
     from .finetuning import finetune, load_splits
     from .model import load
 
     folder, before, task = store.folder(config), store.folder(config.before), task_of(config)
-    seconds: dict[str, float] = {}
     with store.claim(config):
         if record := store.get(config):
             return record
         earlier = store.get(config.before)
         if earlier is None:
-            raise InputError(f"{before} has no record; Recursive ROAR needs the step before: run that first")
-        with timed(seconds, "explain"):
-            erased = erasing.erase_splits(
+            raise Unready(f"{before} has no record; Recursive ROAR needs the step before: run that first")
+        erased, explained = erasing.kept(
+            folder,
+            earlier["fingerprint"],
+            lambda: erasing.erase_splits(
                 load(str(before)),
                 load_splits(config, task),
                 erasing.read(before),
@@ -101,12 +101,13 @@ def roar(
                 config.percent,
                 seed=config.seed,
                 progress=progress,
-            )
+            ),
+        )
         result = finetune(config, task, folder, resume=True, erased=erased, callbacks=callbacks)
-        erasing.save(erased, folder)
         unmasked = next(line[task.metric] for line in earlier["test"] if line["masking"] == 0)
         plain = earlier.get("plain", unmasked)
-        return _finished(config, store, {**result, "plain": plain, "seconds": seconds | result["seconds"]})
+        seconds = {"explain": explained, **result["seconds"]}
+        return _finished(config, store, {**result, "plain": plain, "seconds": seconds})
 
 
 def _finished(config: TrainConfig, store: RunStore, result: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +172,9 @@ def measured_task(
 
 def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:
     """The config with what it leaves open taken from a training: what names the measurement's record."""
+    from .methods import METHODS, parse
+
+    methods = [parse(name) for name in config.methods.split()] or METHODS.values()
     return replace(
         config,
         checkpoint=fingerprint,
@@ -178,6 +182,7 @@ def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str,
         task=trained.data or trained.task,
         strategy=config.strategy or trained.strategy,
         scope=config.scope or trained.scope,
+        code=" ".join(f"{method.name}:{method.code}" for method in methods if method.code),
     )
 
 
@@ -195,7 +200,13 @@ def measure(
     from .methods import METHODS
     from .model import load
 
+    fingerprint = _checked(checkpoint, store)
     clf = load(checkpoint)
+    if fingerprint not in (None, clf.fingerprint):
+        raise InputError(
+            f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
+            f"{fingerprint}: train it again"
+        )
     trained = training_of(checkpoint, config, data_dir)
     measured, config = measured_task(clf, checkpoint, config, data_dir)
     folder = store.folder(config)
@@ -212,7 +223,7 @@ def measure(
             config.methods.split() or list(METHODS),
             seed=config.seed,
             limit=config.limit,
-            percents=[*range(0, 100, config.step), 100],
+            percents=config.percents,
             tests=tests,
             keep=store.root / "chunks" / config.chunks,
             progress=progress,
@@ -223,6 +234,24 @@ def measure(
         limits = {"threshold": measured.threshold, "seconds": seconds}
         store.put(config, {**known, **limits, **result.to_dict()})
         return result
+
+
+def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
+    """The fingerprint of a checkpoint of ours, if its files are as they were written; of others: None.
+
+    A damaged one is put aside if it is in the store, and refused elsewhere.
+    """
+    folder = Path(checkpoint)
+    if not (folder / RECORD).exists():
+        return None
+    if folder.resolve().parent == store.root.resolve():
+        record = store.open(folder)
+        if record is None:
+            raise Unready(f"{checkpoint} was damaged and is put aside; train it again")
+    else:
+        record = read_record(folder / RECORD)
+        require_files(folder, record)
+    return str(record["fingerprint"])
 
 
 def fitted_tests(
@@ -237,7 +266,7 @@ def fitted_tests(
     from .indist import CALIBRATIONS, FORMAT, MaSF
     from .measurement import fit_tests
 
-    settings = replace(config, checkpoint="", methods="", limit=0, step=10).digest  # what the fit depends on
+    settings = replace(config, checkpoint="", methods="", code="", limit=0, step=10).digest  # what the fit depends on
     version = FORMAT.rpartition("-")[2]
     files = {n: Path(checkpoint) / f"masf-{n}-{settings}-{version}.safetensors" for n in CALIBRATIONS}
     if all(file.exists() for file in files.values()):

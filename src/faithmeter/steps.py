@@ -20,11 +20,13 @@ from .tokens import Batch
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-BASELINE = "random"
-"""The method that every other is compared with."""
-
 Tests = Mapping[str, MaSF]
 """In-distribution tests by name; each gives a column `p_<name>`."""
+
+
+def floors_of(tests: Tests | None) -> dict[str, float]:
+    """The smallest p-value that each test can give."""
+    return {name: test.smallest_p() for name, test in (tests or {}).items()}
 
 
 def erased(
