@@ -21,7 +21,7 @@ from faithmeter.errors import InputError
 from faithmeter.frames import COLUMNS
 from faithmeter.tables import TABLES, Cell, Column, Table, save
 from faithmeter.tables.cells import duration, written
-from faithmeter.tables.estimates import compared
+from faithmeter.tables.quotes import compared
 
 PAPER = Path("/work/shared/paper")
 FILES = {name: name for name in TABLES if not name.startswith("faithfulness_")} | {"models": "performance"}
@@ -38,9 +38,9 @@ def made(kind: str, rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
         "task": "bAbI-1",
         "model": "roberta-base",
     }
-    masked = {"strategy": "half", "validation": "both", "scope": "explained", "texts": 100, "evaluations": 1}
+    masked = {"strategy": "half", "validation": "both", "scope": "explained", "texts": 1000, "evaluations": 1}
     epoch = {"epochs": 3, "split": "test", "epoch": 1, "best": True, "masking": "0", "majority": 0.15}
-    epoch |= {"rows": 50, "train_rows": 200}
+    epoch |= {"rows": 1000, "train_rows": 8000}  # as published of bAbI-1
     common = {**run, **masked, **epoch, "metric": "accuracy", "threshold": 0.5, "converged": True, "step": 10}
     filled = [{**common, **row} for row in rows]
     return pd.DataFrame(filled, columns=list(COLUMNS[kind]))
@@ -127,7 +127,7 @@ def test_ours_beside_published() -> None:
     assert float(row["acu_difference"]) == pytest.approx(-4.1)
     assert float(row["racu_difference"]) == pytest.approx(84 - 129.9)
     assert [row["acu_apart"], row["racu_apart"]] == ["true", "true"]
-    assert [row["n"], row["excluded"], row["rroar_n"], row["texts"]] == ["5", "0", "", "100"]
+    assert [row["n"], row["excluded"], row["rroar_n"], row["texts"]] == ["5", "0", "", "1000"]
     assert row["rroar_racu_published"] == row["rroar_racu_ours"] == row["rroar_racu_difference"] == ""
 
 
@@ -166,11 +166,39 @@ def test_two_runs_of_a_seed_count_once() -> None:
 
 def test_runs_on_fewer_texts_are_left_out_and_named() -> None:
     table = TABLES["faithfulness"](frames(areas=areas([0.4, 0.4]) + areas([0.9], texts=7)), "ours")
-    assert [(row["acu"], row["texts"]) for row in rows_of(table)] == [("40.0", "100")]
-    assert "Left out: roberta-base, bAbI-1, loo-sign on 7 texts." in table.notes
+    assert [(row["acu"], row["texts"]) for row in rows_of(table)] == [("40.0", "1000")]
+    said = "Left out, on another number of texts than most: bAbI-1, roberta-base, loo-sign (7 texts)."
+    assert said in table.notes
 
 
-def test_other_models_and_options_have_nothing_published() -> None:
+def test_methods_on_fewer_texts_than_others_are_named() -> None:
+    rows = areas([0.4]) + areas([0.5], method="beam", texts=50, model="roberta-base")
+    table = TABLES["faithfulness"](frames(areas=rows))
+    found = {row["method"]: (row["texts"], row["acu_difference"]) for row in rows_of(table)}
+    assert found == {"loo-sign": ("1000", "-6.1"), "beam": ("50", "4.1")}  # published 46.1
+    said = "Not to be compared with the other methods, on fewer texts: bAbI-1, roberta-base, "
+    assert [note for note in table.notes if note.startswith("Not")] == [said + "beam (50 of 1000 texts)."]
+    alone = TABLES["faithfulness"](frames(areas=areas([0.4])))
+    assert not [note for note in alone.notes if note.startswith("Not")]
+
+
+def test_of_a_model_that_the_paper_lacks_the_published_is_a_reference_without_difference() -> None:
+    values = {"strategy": "none", "validation": "unmasked", "masking": "0", "value": 0.9, "phase": "train"}
+    run = {"model": "models/tiny", "kind": "train", "method": "", "seconds": 60.0} | values
+    found = frames(areas=areas([0.4, 0.4], model="models/tiny"), train=[run], seconds=[run])
+    names = {"faithfulness": "acu", "models": "performance", "walltime_fine_tune": "hhmm"}
+    for name, column in names.items():
+        table = TABLES[name](found)
+        [row] = rows_of(table)
+        assert row[f"{column}_published_roberta-base"] in ("46.1", "100", "00:27")
+        assert row["model"] == "tiny"
+        assert "published (roberta-base)" in table.to_html()
+        assert not any(word in table.to_markdown() for word in ("difference", "†"))
+        assert "only as a reference" in table.caption
+        assert "published" not in TABLES[name](found, "ours").to_markdown()
+
+
+def test_beside_a_published_model_others_and_options_have_nothing_published() -> None:
     rows = areas([0.4, 0.4], model="embedded") + areas([0.4, 0.4], method="beam(width=20)")
     rows += areas([0.4, 0.4], model="models/roberta-base", method="beam")
     table = TABLES["faithfulness"](frames(areas=rows))
@@ -198,19 +226,54 @@ def test_an_undefined_racu_is_missing() -> None:
     assert [row["acu"], row["racu"]] == ["40.0", ""]
 
 
-def test_all_is_the_mean_over_tasks_of_seeds_that_have_every_one() -> None:
-    """Seeds 0 and 1 have both tasks: (0.2 + 0.6) / 2 and (0.4 + 0.4) / 2; seed 2 failed on one of them."""
+def test_all_is_for_each_seed_the_mean_over_the_tasks_on_which_it_converged() -> None:
+    """Of seeds 0 to 2: (0.2 + 0.6) / 2, (0.4 + 0.4) / 2 and, as it failed on bAbI-2, 0.7; 3 lacks a task."""
     second = areas([0.6, 0.4, 0.9], task="bAbI-2")
     second[2]["converged"] = False
-    rows = areas([0.2, 0.4, 0.9]) + second + areas([0.3, 0.3], method="beam")
+    rows = areas([0.2, 0.4, 0.7, 0.9]) + second
     table = TABLES["faithfulness"](frames(areas=rows), "ours")
-    found = {(row["task"], row["method"]): row for row in rows_of(table)}
-    together = found["All", "loo-sign"]
-    assert [together["acu"], together["n"], together["excluded"], together["texts"]] == ["40.0", "2", "1", ""]
-    assert [found["All", "beam"]["acu"], found["All", "beam"]["n"]] == ["", "0"]  # not measured on bAbI-2
-    assert [row["task"] for row in rows_of(table)] == ["bAbI-1", "bAbI-1", "bAbI-2", "All", "All"]
+    assert [row["task"] for row in rows_of(table)] == ["bAbI-1", "bAbI-2", "All (2 tasks)"]
+    first, other, together = rows_of(table)
+    assert [together["acu"], together["racu"], together["n"]] == ["50.0", "100.0", "3"]
+    assert [together["excluded"], together["texts"]] == ["", ""]
+    assert [first["n"], first["excluded"], other["n"], other["excluded"]] == ["4", "0", "2", "1"]
     one = TABLES["faithfulness_bAbI-2"](frames(areas=rows), "ours")
     assert [row["task"] for row in rows_of(one)] == ["bAbI-2"]
+    assert [any(note.startswith("All") for note in of.notes) for of in (table, one)] == [True, False]
+
+
+def test_methods_that_lack_tasks_are_compared_on_those_they_have() -> None:
+    """Beam was run on two of three tasks, Recursive ROAR on two others: each has an All of its own."""
+    tasks = ("RTE", "SST2", "bAbI-1")
+    rows = [row for n, task in enumerate(tasks) for row in areas([0.1 * n + 0.3] * 2, task=task)]
+    rows += [row for task in tasks[:2] for row in areas([0.8, 0.8], task=task, method="beam")]
+    curves = {"random": {0: 0.9, 50: 0.8, 100: 0.5}, "loo-sign": {0: 0.9, 50: 0.6, 100: 0.5}}
+    steps = [
+        step | {"task": task}
+        for task in tasks[1:]
+        for seed in (0, 1)
+        for method, values in curves.items()
+        for step in roar(method, values, seed)
+    ]
+    table = TABLES["faithfulness"](frames(areas=rows, roar=steps), "ours")
+    found = [row for row in rows_of(table) if row["task"].startswith("All")]
+    assert [(row["task"], row["method"], row["acu"], row["rroar_racu"], row["n"]) for row in found] == [
+        ("All (3 tasks)", "loo-sign", "40.0", "", "2"),
+        ("All (2 tasks)", "loo-sign", "35.0", "", "2"),
+        ("All (2 tasks)", "beam", "80.0", "", "2"),
+        ("All (2 tasks) 2", "loo-sign", "45.0", "40.0", "2"),
+    ]
+    assert [note for note in table.notes if note.startswith("All (")] == [
+        "All (2 tasks): without bAbI-1.",
+        "All (2 tasks) 2: without RTE.",
+    ]
+
+
+def test_an_undefined_racu_of_one_task_makes_that_of_all_undefined() -> None:
+    rows = areas([0.4, 0.4]) + areas([0.2, 0.2], task="RTE")
+    rows[1]["racu"] = float("nan")
+    together = rows_of(TABLES["faithfulness"](frames(areas=rows), "ours"))[-1]
+    assert [together["task"], together["acu"], together["racu"]] == ["All (2 tasks)", "30.0", ""]
 
 
 def roar(method: str, values: dict[int, float], seed: int = 0) -> list[dict[str, Any]]:
@@ -238,7 +301,7 @@ def test_racu_of_recursive_roar() -> None:
 
 
 def test_models_shows_plain_fine_tuning_on_unmasked_texts() -> None:
-    plain = {"task": "RTE", "strategy": "none", "validation": "unmasked", "epochs": 30}
+    plain = {"task": "RTE", "strategy": "none", "validation": "unmasked", "epochs": 30, "rows": 277}
     rows = [{**plain, "seed": seed, "value": 0.8} for seed in SEEDS]
     rows += [{**plain, "masking": "100", "value": 0.1}, {**plain, "split": "validation", "value": 0.2}]
     rows += [{"task": "RTE", "value": 0.3}, {**plain, "seed": 9, "value": 0.1, "converged": False}]
@@ -263,16 +326,18 @@ def test_models_shows_plain_fine_tuning_on_unmasked_texts() -> None:
 def test_datasets_shows_where_the_published_metric_is_another() -> None:
     """SNLI is listed with macro F1, but its number is the accuracy; Diabetes is misspelled in that table."""
     rows = [
-        {"task": "SNLI", "majority": 0.3428},
+        {"task": "SNLI", "majority": 0.3428, "rows": 9824},
         {"task": "Diabetes", "metric": "macro_f1", "majority": 0.446},
     ]
     snli, diabetes = rows_of(TABLES["datasets"](frames(train=rows)))
     assert [snli["type"], snli["metric_published"], snli["metric_ours"]] == ["NLI", "Macro F1", "Accuracy"]
     assert float(snli["class_majority_percent_difference"]) == pytest.approx(0.28)
     assert [diabetes["train"], diabetes["class_majority_percent_published"]] == ["8066", "45"]
+    assert diabetes["class_majority_percent_difference"] == ""  # of 1000 texts, not of the published 1729
     [own] = rows_of(TABLES["datasets"](frames(train=[{"task": "mine"}]), "ours"))
-    assert own == {"type": "", "task": "mine", "train": "200", "validation": "", "test": "50", "masked": "",
-                   "auxiliary": "", "metric": "Accuracy", "class_majority_percent": "15.0"}  # fmt: skip
+    assert own == {"type": "", "task": "mine", "train": "8000", "validation": "", "test": "1000",
+                   "masked": "", "auxiliary": "", "metric": "Accuracy",
+                   "class_majority_percent": "15.0"}  # fmt: skip
 
 
 def seconds(**spent: dict[str, float]) -> list[dict[str, Any]]:
@@ -304,21 +369,65 @@ def test_walltimes_of_measuring() -> None:
     def times(name: str) -> list[float]:
         return [float(row["seconds_ours"]) for row in rows_of(TABLES[name](found))]
 
-    assert times("walltime_in_distribution") == [1.5 * (10 + 4 + 6)]
+    assert times("walltime_in_distribution") == [1.5 * 5]
+    assert [row["fit_seconds_ours"] for row in rows_of(TABLES["walltime_in_distribution"](found))] == ["15.0"]
     assert times("walltime_faithfulness") == [1.5 * 30]
     assert times("walltime_importance_measures") == [3600, 2.25]
     table = TABLES["walltime_importance_measures"](found)
     beam = rows_of(table)[0]
-    assert [beam["hhmm_published"], beam["seconds_difference"], beam["runs"], beam["texts"]] == [
-        "00:54",
-        "360.0",
-        "2",
-        "100",
-    ]
+    assert [beam["hhmm_published"], beam["seconds_difference"], beam["runs"]] == ["00:54", "360.0", "2"]
+    assert [beam["texts_published"], beam["texts_ours"]] == ["1000", "1000"]
     total, five = table.totals
     assert [cell.text for cell in total[:4]] == ["sum", "roberta-base", "", "01:18"]  # 00:54 and 00:24
     assert [total[4].mean, five[4].mean] == [3602.25, 5 * 3602.25]
     assert "| Beam | 00:54 | 1:00:00 | +0:06:00 |" in table.to_markdown()
+    assert "share evaluations" in table.caption
+
+
+def test_times_of_different_work_are_neither_averaged_nor_subtracted() -> None:
+    """Beam ran on 50 texts, all else on 1000, as published: its second is no part of the mean of 30."""
+    spent = seconds(evaluate={"loo-abs": 20, "grad-l1": 40}, explain={"loo-abs": 60, "grad-l1": 2})
+    few = seconds(evaluate={"beam": 1}, explain={"beam": 100})
+    few = [row | {"digest": row["digest"] + "few"} for row in few]
+    known = [{"digest": digest, "method": "loo-abs"} for digest in "ab"]
+    known += [{"digest": digest, "method": "beam", "texts": 50} for digest in ("afew", "bfew")]
+    found = frames(seconds=spent + few, areas=known)
+    [row] = rows_of(TABLES["walltime_faithfulness"](found))
+    assert [row["seconds_ours"], row["runs"], row["texts_ours"]] == ["45.0", "2", "1000"]
+    left_out = "Left out, on another number of texts than most: bAbI-1, roberta-base, beam (50 texts)."
+    assert left_out in TABLES["walltime_faithfulness"](found).notes
+    table = TABLES["walltime_importance_measures"](found)
+    times = {row["method"]: (row["seconds_ours"], row["seconds_difference"]) for row in rows_of(table)}
+    assert times == {"beam": ("150.0", ""), "grad-l1": ("3.0", "-57.0"), "loo-abs": ("90.0", "-1350.0")}
+    assert "beam (50 of 1000 texts)" in table.caption
+    shown = [cell.text or cell.mean for cell in table.totals[0][3:6]]
+    assert shown == ["01:19", 243.0, None]  # 54 + 1 + 24 minutes; no sum of some differences
+
+
+def test_sums_of_our_times_are_those_of_each_model() -> None:
+    """Two tasks, two models: checks of 10 s and 20 s, twice that for the large one; fitting 5 s each."""
+    runs = [
+        {"task": task, "model": model, "digest": f"{task}{model}", "texts": texts, "time": factor * base}
+        for task, texts, base in (("RTE", 277, 10.0), ("bAbI-1", 1000, 20.0))
+        for model, factor in (("roberta-base", 1), ("roberta-large", 2))
+    ]
+    spent = [run | {"kind": "measure", "phase": "fit", "method": "", "seconds": 5.0} for run in runs]
+    spent += [
+        run | {"kind": "measure", "phase": "check", "method": method, "seconds": share * run["time"]}
+        for run in runs
+        for method, share in (("beam", 0.5), ("random", 1.5))
+    ]
+    measured = [run | {"method": "beam"} for run in runs]
+    table = TABLES["walltime_in_distribution"](frames(seconds=spent, areas=measured))
+    assert [float(row["seconds_ours"]) for row in rows_of(table)] == [10, 20, 20, 40]
+    sums = [[cell.text or cell.mean for cell in total[:6]] for total in table.totals]
+    assert sums == [  # published: RTE 00:02 and 00:04, bAbI-1 00:01 and 00:03
+        ["sum", "roberta-base", "00:03", 30.0, 30.0 - 180, 10.0],
+        ["x5 seeds", "roberta-base", "00:15", 150.0, 5 * (30.0 - 180), 50.0],
+        ["sum", "roberta-large", "00:07", 60.0, 60.0 - 420, 10.0],
+        ["x5 seeds", "roberta-large", "00:35", 300.0, 5 * (60.0 - 420), 50.0],
+    ]
+    assert all(cell.text == "" for total in table.totals for cell in total[6:])
 
 
 def test_walltimes_of_fine_tuning_are_means_over_seeds_and_strategies_of_whole_runs() -> None:
@@ -331,7 +440,13 @@ def test_walltimes_of_fine_tuning_are_means_over_seeds_and_strategies_of_whole_r
     ]
     spent.append({"kind": "roar", "digest": "c", "method": "beam", "phase": "train", "seconds": 1e6})
     [row] = rows_of(TABLES["walltime_fine_tune"](frames(train=train, seconds=spent), "ours"))
-    assert row == {"task": "bAbI-1", "model": "roberta-base", "seconds": "80.0", "runs": "2", "epochs": "3"}
+    expected = {"task": "bAbI-1", "model": "roberta-base", "seconds": "80.0", "runs": "2", "epochs": "3"}
+    assert row == expected | {"train_rows": "8000"}
+    [short] = rows_of(TABLES["walltime_fine_tune"](frames(train=train, seconds=spent)))
+    assert [short["hhmm_published"], short["seconds_difference"]] == ["00:27", ""]  # 20 epochs, not 3
+    full = [run | {"epochs": 20} for run in train]
+    [long] = rows_of(TABLES["walltime_fine_tune"](frames(train=full, seconds=spent)))
+    assert [long["epochs_published"], long["seconds_difference"]] == ["20", "-1540.0"]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -425,8 +540,8 @@ def test_html_says_what_is_grey_and_what_is_apart() -> None:
 
 
 def test_what_is_missing_everywhere_is_only_in_the_csv() -> None:
-    """Nothing is published of this model, and Recursive ROAR was not run."""
-    table = TABLES["faithfulness"](frames(areas=areas([0.4, 0.4], model="embedded")))
+    """Nothing is published of this task, and Recursive ROAR was not run."""
+    table = TABLES["faithfulness"](frames(areas=areas([0.4, 0.4], task="mine")))
     texts = (table.to_html(), table.to_markdown(), table.to_latex())
     assert not any(
         word in text for text in texts for word in ("published", "difference", "ROAR", "†", "dagger")

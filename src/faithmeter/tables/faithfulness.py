@@ -9,38 +9,36 @@ from typing import Any
 
 from pandas import DataFrame
 
+from ..config import BASELINE
 from ..curves import Curve, racu
 from .cells import Cell, Column
-from .estimates import (
-    ALL,
+from .estimates import NONE, SEEDS, Estimate, Frames, estimates, fewer_texts, same_texts
+from .quotes import (
     CHANGED,
     MODELS,
-    NONE,
-    SEEDS,
-    Estimate,
-    Frames,
+    OURS,
+    REFERENCE,
     Key,
     beside,
     compared,
-    estimate,
-    estimates,
     in_order,
     model_names,
     plain,
     quoted,
     quoted_cell,
-    same_texts,
+    stand_in,
+    told,
 )
 from .table import Row, Table
+from .together import over_all, remarks, together
 
-BASELINE = "random"
 LABELS = ("model", "dataset", "importance_measure")
 BOUNDS = {"acu": "acu", "racu": "racu", "rroar_racu": "rroar"}  # score → the published name of its bounds
 SCORES = tuple(BOUNDS)
 TITLES, UNDER = "Faithfulness [%]", (("Our", "ACU"), ("Our", "RACU"), ("R-ROAR", "RACU"))
 GREY = "The less relevant score is set back: RACU of signed methods, ACU of absolute ones."
 HIGHER = "Higher is better; below 0 a method is not faithful."
-TOGETHER = "All: the mean over tasks, of the seeds that converged on every one."
+BY = ["model", "task", "method"]
 
 
 def published(task: str | None = None) -> Table:
@@ -62,15 +60,16 @@ def beside_ours(frames: Frames, task: str | None = None) -> Table:
     """The methods, tasks and models that were measured after masked fine-tuning, beside what is published."""
     if task is not None:
         frames = {kind: frame[frame["task"].map(plain) == task] for kind, frame in frames.items()}
-    areas, roar, by = frames["areas"], recursive_roar(frames), ["model", "task", "method"]
+    areas, roar = frames["areas"], recursive_roar(frames)
     masked = (areas["strategy"] == "half") & (areas["validation"] == "both")
-    areas, left_out = same_texts(areas[masked & (areas["method"] != BASELINE)], by)
-    found = {}
-    for score, frame, other in (("acu", areas, roar), ("racu", areas, roar), ("rroar_racu", roar, areas)):
-        found[score] = estimates(frame, by, score)
-        if task is None:
-            found[score] |= over_tasks(frame, score, {*zip(other["model"], other["task"], strict=True)})
-    texts = {tuple(key): int(texts) for *key, texts in areas[[*by, "texts"]].itertuples(index=False)}
+    areas, left_out = same_texts(areas[masked & (areas["method"] != BASELINE)], BY)
+    measured = {"acu": areas, "racu": areas, "rroar_racu": roar}
+    groups = together(areas, roar) if task is None else []
+    found = {
+        score: estimates(frame, BY, score) | over_all(frame, score, groups)
+        for score, frame in measured.items()
+    }
+    other = stand_in({*areas["model"], *roar["model"]})
     columns = (
         Column(("model",), ("Model",), "section"),
         Column(("task",), ("Dataset",), "group"),
@@ -80,20 +79,25 @@ def beside_ours(frames: Frames, task: str | None = None) -> Table:
         *beside("rroar_racu", "R-ROAR RACU [%]"),
         Column(("n",), ("Seeds", "n"), form="number"),
         Column(("excluded",), ("Seeds", "excl."), form="number"),
-        Column(("rroar_n",), ("R-ROAR seeds", "n"), form="number"),
-        Column(("rroar_excluded",), ("R-ROAR seeds", "excl."), form="number"),
         Column(("texts",), ("Texts",), form="number"),
+        Column(("rroar_n",), ("R-ROAR", "n"), form="number"),
+        Column(("rroar_excluded",), ("R-ROAR", "excl."), form="number"),
+        Column(("rroar_texts",), ("R-ROAR", "texts"), form="number"),
     )
-    notes = (HIGHER, GREY, SEEDS, *([TOGETHER] if task is None else []), *left_out)
-    return Table(_title(task), columns, tuple(_our_rows(found, texts)), (), notes, (CHANGED,))
+    rows = tuple(_our_rows(measured, found, other, [group.name for group in groups]))
+    notes = (HIGHER, GREY, SEEDS, *remarks(groups), *left_out, *fewer_texts(areas))
+    comparison = (REFERENCE,) if other else (OURS, CHANGED)
+    return Table(_title(task), told(columns, other), rows, (), notes, comparison)
 
 
 def recursive_roar(frames: Frames) -> DataFrame:
     """The RACU of each method and seed against random erasing, over the percents that both have.
 
-    A curve that does not reach 100 % yet has none.
+    A curve that does not reach 100 % yet has none. Its texts are those that the model was tested on.
     """
-    thresholds = frames["train"].groupby("task")["threshold"].first().to_dict()
+    train = frames["train"]
+    thresholds = train.groupby("task")["threshold"].first().to_dict()
+    tested = train[train["split"] == "test"].groupby(["task", "model"])["rows"].max().to_dict()
     by, rows = ["task", "model", "seed"], []
     for key, runs in frames["roar"].groupby(by):
         curves = runs.pivot_table("value", "percent", "method")
@@ -103,41 +107,38 @@ def recursive_roar(frames: Frames) -> DataFrame:
                 continue
             curve, random = (Curve(tuple(both.index), tuple(both[name]), "", 1) for name in both)
             reached = curve.values[0] > thresholds.get(key[0], float("-inf"))
-            rows.append((*key, method, racu(curve, random), reached))
-    return DataFrame(rows, columns=[*by, "method", "rroar_racu", "converged"])
+            rows.append((*key, method, racu(curve, random), reached, tested.get(key[:2])))
+    return DataFrame(rows, columns=[*by, "method", "rroar_racu", "converged", "texts"])
 
 
-def over_tasks(frame: DataFrame, value: str, also: set[tuple[str, str]]) -> dict[Key, Estimate]:
-    """By model and method the mean over all tasks of the model, of the seeds that converged on every one.
-
-    `also` has models and tasks that this frame may lack, but the table has.
-    """
-    found: dict[Key, Estimate] = {}
-    for model, runs in frame.groupby("model"):
-        tasks = sorted({*runs["task"], *(task for of, task in also if of == model)})
-        for method, rows in runs.groupby("method"):
-            if len(tasks) > 1:
-                grid = rows[rows["converged"]].pivot_table(value, "seed", "task").reindex(columns=tasks)
-                means = grid.dropna().mean(axis=1)
-                found[str(model), ALL, str(method)] = estimate(means, rows["seed"].nunique())
-    return found
+def _texts(frame: DataFrame) -> dict[Key, int]:
+    known = frame[[*BY, "texts"]].dropna()
+    return {tuple(key): int(texts) for *key, texts in known.itertuples(index=False)}
 
 
-def _our_rows(found: dict[str, dict[Key, Estimate]], texts: dict[Key, int]) -> Iterator[Row]:
+def _our_rows(
+    measured: dict[str, DataFrame], found: dict[str, dict[Key, Estimate]], other: str, last: list[str]
+) -> Iterator[Row]:
     known = {tuple(row[name] for name in LABELS): row for row in quoted("faithfulness")}
     _, datasets, methods = zip(*known, strict=True)
+    texts = {score: _texts(frame) for score, frame in measured.items()}
     keys = {key for scores in found.values() for key in scores}
     names = model_names({model for model, _, _ in keys})
-    for model, task, method in in_order(keys, MODELS, datasets, methods):
-        theirs = known.get((PurePath(model).name, plain(task), method), {})
-        ours = {score: found[score].get((model, task, method), NONE) for score in SCORES}
+    for key in in_order(keys, MODELS, datasets, methods, last=last):
+        model, task, method = key
+        theirs = known.get((PurePath(other or model).name, plain(task), method), {})
+        ours = {score: found[score].get(key, NONE) for score in SCORES}
+        seen = {score: texts[score].get(key) for score in SCORES}
         cells = []
         for score in SCORES:
-            three = compared(quoted_cell(theirs, score, BOUNDS[score]), ours[score].cell)
+            three = compared(quoted_cell(theirs, score, BOUNDS[score]), ours[score].cell, like=not other)
             cells += [replace(cell, grey=_grey(score, method)) for cell in three]
-        counts = (*ours["acu"].counts(), *ours["rroar_racu"].counts())
-        labels = (Cell(names[model]), Cell(task), Cell(method))
-        yield (*labels, *cells, *counts, Cell(mean=texts.get((model, task, method))))
+        counts = [
+            cell
+            for score in ("acu", "rroar_racu")
+            for cell in (*ours[score].counts(), Cell(mean=seen[score]))
+        ]
+        yield (Cell(names[model]), Cell(task), Cell(method), *cells, *counts)
 
 
 def _published_row(row: dict[str, Any]) -> Row:

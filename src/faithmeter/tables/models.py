@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from .cells import Cell, Column
-from .estimates import (
+from .estimates import SEEDS, Frames, estimates
+from .quotes import (
     CHANGED,
     MODELS,
-    SEEDS,
+    OURS,
+    REFERENCE,
     SIZES,
-    Frames,
     beside,
     compared,
-    estimates,
     in_order,
     model_names,
     plain,
     quoted,
     quoted_cell,
     size,
+    stand_in,
+    told,
 )
 from .table import Table
 
@@ -53,20 +55,22 @@ def beside_ours(frames: Frames) -> Table:
     found = estimates(runs, ["task", "model"], "value")
     epochs = runs.groupby(["task", "model"])["epochs"].first()
     names = model_names(runs["model"].unique())
-    rows = []
+    other, rows = stand_in(names), []
     for task, model in in_order(found, known, MODELS):
-        theirs = known.get(plain(task), {}) if size(model) else {}
+        of = size(other or model)
+        theirs = known.get(plain(task), {}) if of else {}
         ours = found[task, model]
-        performance = compared(quoted_cell(theirs, size(model)), ours.cell, (0, 1))
+        performance = compared(quoted_cell(theirs, of), ours.cell, (0, 1), like=not other)
         maximum = (Cell(mean=theirs.get("max_epochs")), Cell(mean=int(epochs[task, model])))
         rows.append((Cell(task), Cell(names[model]), *maximum, *performance, *ours.counts()))
     columns = (
         Column(("task",), ("Dataset",), "group"),
         Column(("model",), ("Model",), "label"),
-        Column(("max_epochs_published",), ("max epoch", "published"), form="number", side="published"),
+        Column(("max_epochs_published",), ("max epoch", "in the paper"), form="number", side="published"),
         Column(("max_epochs_ours",), ("max epoch", "ours"), form="number", side="ours"),
         *beside("performance", "Performance", decimals=(0, 1), unit="%"),
         Column(("n",), ("Seeds", "n"), form="number"),
         Column(("excluded",), ("Seeds", "excl."), form="number"),
     )
-    return Table(TITLE, columns, tuple(rows), (), (SEEDS,), (CHANGED,))
+    comparison = (REFERENCE,) if other else (OURS, CHANGED)
+    return Table(TITLE, told(columns, other), tuple(rows), (), (SEEDS,), comparison)

@@ -38,7 +38,7 @@ class Table:
     @property
     def said(self) -> tuple[str, ...]:
         """The notes; those on published values only if there are some."""
-        compared = any(self.columns[number].side == "difference" for number in self.filled)
+        compared = any(self.columns[number].side == "published" for number in self.filled)
         return self.notes + (self.comparison if compared else ())
 
     @cached_property
