@@ -34,7 +34,8 @@ def measured(texts: int, acu: float, of: TrainConfig) -> tuple[MeasureConfig, di
         "seconds": {"explain": 3.0, "evaluate": 1.0, "check": 0.5},
     }
     shared = {"trained": of.to_dict(), "train_digest": of.digest, "threshold": 0.6, "metric": "accuracy"}
-    result = {**shared, "texts": texts, "methods": {"loo-sign": method}, "seconds": {"fit": 4.0}}
+    judged = {"floors": {"crossfit": 0.02}, "majority": 0.5}
+    result = {**shared, **judged, "texts": texts, "methods": {"loo-sign": method}, "seconds": {"fit": 4.0}}
     return MeasureConfig(checkpoint=of.digest, limit=texts), result
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .config import BASELINE, LEVEL
 from .errors import unknown
 
 if TYPE_CHECKING:
@@ -27,28 +28,30 @@ COLUMNS = {
         *("metric", "value", "loss", "majority", "threshold", "converged"),
     ),
     "measure": (
-        *(*SEEDED, "method", "percent", "texts", "metric", "value"),
+        *(*SEEDED, "method", "percent", "texts", "metric", "value", "random"),
         *("p_published", "p_crossfit", "below_published", "below_crossfit", "converged"),
     ),
     "areas": (
         *(*SEEDED, "method", "texts", "metric", "acu", "racu"),
-        *("p_published", "p_crossfit", "evaluations", "converged"),
+        *("p_published", "p_crossfit", "floor_crossfit", "evaluations", "whole", "majority", "converged"),
     ),
     "seconds": (*SEEDED, "kind", "method", "phase", "seconds"),
     "roar": (*SEEDED, "method", "step", "percent", "metric", "value"),
 }
-"""The frames and their columns."""
-ALPHA = "0.05"
-NOT_SETTINGS = {"seed", "strategy", "validation", "method", "step", "percent", "data_dir", "report_to"}
+"""The frames and their columns; `random` is what random erasing gives on the same texts."""
+OF_ROAR = ("method", "code", "step", "percent")
+NOT_SETTINGS = {"seed", "strategy", "validation", *OF_ROAR, "data_dir", "report_to"}
 
 
 def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> DataFrame:
     """The rows of one kind from all records, those in which every column of `where` has the given value.
 
-    Of a method measured more than once on the same checkpoint, the measurement of the most texts counts.
+    Of a method measured more than once on the same checkpoint, the measurement of the most texts counts, of
+    equals the newest: one of your own may have changed.
     """
     import pandas as pd
 
+    records = list(records)
     if kind not in COLUMNS:
         raise unknown("frame", kind, COLUMNS)
     for column in where:
@@ -60,7 +63,9 @@ def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> Da
     if kind not in ("measure", "areas"):
         return found
     same = [*TRAINING, SETTINGS, "method"]
-    ranked = found[[*same, "digest", "texts"]].drop_duplicates().sort_values("texts", kind="stable")
+    finished = {record["digest"]: record["finished"] for _, record in records}
+    ranked = found[[*same, "digest", "texts"]].drop_duplicates()
+    ranked = ranked.assign(finished=ranked["digest"].map(finished)).sort_values(["texts", "finished"])
     kept = ranked.drop_duplicates(same, keep="last")
     return found.merge(kept[["digest", "method"]], on=["digest", "method"])
 
@@ -133,17 +138,21 @@ def _methods(record: Record, run: Row) -> Iterator[tuple[Mapping[str, Any], Row]
 
 def _measure(record: Record, run: Row) -> Iterator[Row]:
     for method, common in _methods(record, run):
-        for percent, value in zip(method["curve"]["percents"], method["curve"]["values"], strict=True):
+        random = record["methods"].get(BASELINE, method)["curve"]
+        erased = zip(method["curve"]["percents"], method["curve"]["values"], random["values"], strict=True)
+        for percent, value, baseline in erased:
             pvalues = {test: steps[str(percent)] for test, steps in method["pvalues"].items()}
             found = {f"p_{test}": step["p"] for test, step in pvalues.items()}
-            below = {f"below_{test}": step["below"][ALPHA] for test, step in pvalues.items()}
-            yield {**common, "percent": percent, "value": value, **found, **below}
+            below = {f"below_{test}": step["below"][str(LEVEL)] for test, step in pvalues.items()}
+            yield {**common, "percent": percent, "value": value, "random": baseline, **found, **below}
 
 
 def _areas(record: Record, run: Row) -> Iterator[Row]:
     for method, common in _methods(record, run):
         areas = {name: method[name] for name in ("acu", "racu", "evaluations")}
-        yield {**common, **areas, **{f"p_{test}": p for test, p in method["p"].items()}}
+        pvalues = {f"p_{test}": p for test, p in method["p"].items()}
+        judged = {"floor_crossfit": record["floors"].get("crossfit"), "majority": record["majority"]}
+        yield {**common, **areas, **pvalues, **judged, "whole": method["curve"]["values"][0]}
 
 
 def _seconds(record: Record, run: Row) -> Iterator[Row]:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import Config, MeasureConfig, TrainConfig
+from ..config import BASELINE, LEVEL, Config, MeasureConfig, TrainConfig
 from ..errors import InputError
 from ..frames import frame
 from ..model import load
-from ..onetext import LEVEL
-from ..steps import BASELINE
+from ..pvalues import p_text
 from ..store import RECORD, RunStore, read_record
 from ..tasks import TASKS
 
@@ -93,7 +92,8 @@ def gather(folder: Path, store: RunStore) -> Facts:
 
 def _measured(areas: DataFrame, steps: DataFrame, train: Row | None) -> Iterator[Measured]:
     for task in sorted(areas["task"].unique()):
-        methods = _rows(areas[areas["task"] == task].sort_values("acu", ascending=False, kind="stable"))
+        own = areas[areas["task"] == task]  # areas on other texts are no rivals
+        methods = _rows(own.sort_values(["texts", "acu"], ascending=False, kind="stable"))
         random = _rows(steps[(steps["task"] == task) & (steps["method"] == BASELINE)])
         yield Measured(task, methods[0]["metric"], performance(train, task, random), methods, random)
 
@@ -150,14 +150,14 @@ def doubts(facts: Facts) -> Iterator[str]:
         for row in measured.methods:
             if defined(row["p_crossfit"]) and row["p_crossfit"] < LEVEL:
                 what = f"The area of {row['method']} on {measured.name}"
-                yield f"{what}: texts so erased are out of distribution (p = {row['p_crossfit']:.3f})."
+                yield f"{what}: texts so erased are out of distribution ({p_text(row['p_crossfit'])})."
         if weak := [row["method"] for row in methods if row["acu"] <= 0]:
             yield f"Explanations by {', '.join(weak)}: they are no better than a random order."
         if few := [row["method"] for row in methods if row["texts"] < FEW]:
             yield f"Small differences of {', '.join(few)}: fewer than {FEW} texts were measured."
         if not all(row["converged"] for row in measured.methods):
             yield f"Any number of {measured.name}: the model has not learned it."
-    if max(record["floors"].get("crossfit", 1.0) for record in facts.records) > LEVEL:
+    if max(record["floors"].get("crossfit", 1.0) for record in facts.records) >= LEVEL:
         yield "High p-values: there was no test, or too few validation texts for it to reject anything."
     if facts.train and (share := facts.train["truncated"]["test"]):
         yield f"Long texts: the ends of {share:.1%} of the test texts were not read."
@@ -191,7 +191,8 @@ def digests(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _flags(config: Config) -> list[str]:
     """The options of a verb that make this config, but for those that it finds out itself."""
-    found = ("checkpoint", "data", "task", "methods", "strategy", "scope") if config.kind == "measure" else ()
+    known = ("checkpoint", "data", "task", "methods", "strategy", "scope", "code")
+    found = known if config.kind == "measure" else ()
     flags = []
     for option in config.options():
         value = getattr(config, option.name)

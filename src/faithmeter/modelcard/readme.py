@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
-from ..config import EMBEDDED
+from ..config import EMBEDDED, LEVEL
 from ..errors import InputError
-from ..onetext import LEVEL
 from ..tasks import TASKS
 from .facts import HUB_METRICS, PAPER, SOURCE, Facts, commands, defined, digests, doubts
 

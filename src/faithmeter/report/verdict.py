@@ -18,6 +18,7 @@ from .answers import (
     judged,
     listed,
     measurable,
+    on_other_texts,
     out_of_distribution,
     ranking,
     untested,
@@ -94,11 +95,13 @@ def _verdict(frames: Frames, task: str, model: str, published: Published) -> Ver
     if not len(own["areas"]):
         return Verdict(*names, _sentences(*untested(own["train"])))
     rows = judged(own["areas"])
-    learned = rows[rows["converged"].astype(bool)]
+    learned = rows[rows["converged"].astype(bool) & (rows["whole"] > rows["majority"])]
     areas = ranking(learned)
+    others = on_other_texts(learned, areas, own["shared"])
     first = measurable(own, rows, learned)
     values = {method: published.get((*names, method)) for method in areas}
-    second, leaders = best(areas, out_of_distribution(learned, areas), values, trusted=first[0] != BAD)
+    strange = out_of_distribution(learned, areas)
+    second, leaders = best(areas, others, strange, values, trusted=first[0] != BAD)
     third = distrust(own["areas"], rows, learned, areas)
     return Verdict(*names, _sentences(first, second, third), leaders)
 
