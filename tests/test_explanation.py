@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -16,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 from faithmeter.errors import InputError
 from faithmeter.evaluator import Evaluator
 from faithmeter.explanation import class_number, explain_text, explain_texts, page
-from faithmeter.methods import explain
+from faithmeter.methods import METHODS, explain
 from faithmeter.model import Classifier
 from toy import SPECIAL_TOKENS, tiny, word_tokenizer
 
@@ -162,6 +163,23 @@ def test_the_terminal_shows_words_prediction_and_legend_in_color() -> None:
     assert f"{strongest:+.3g}" in plain, "for those who see no colors"
     colored = rendered(shown, force_terminal=True, color_system="truecolor")
     assert "48;2;214;69;65m" in colored, "the strongest word is on full red"
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].signed])
+def test_scores_without_a_sign_speak_neither_for_nor_against(name: str) -> None:
+    clf = tiny()
+    shown = explain_text(clf, "the film was not good", methods=[name])
+    terminal = rendered(shown, force_terminal=True, color_system="truecolor")
+    for view in (strip(shown._repr_html_()), rendered(shown)):
+        assert "important" in view
+        assert not re.search(r"\bfor |against|\+", view)
+    assert "48;2;240;173;0m" in terminal, "the strongest word is on full amber"
+    assert "214;69;65" not in terminal
+    assert "rgba(214" not in shown._repr_html_()
+    both = explain_text(clf, "the film was not good", methods=[name, "loo-sign"])
+    for seen in (f"for {shown.label}", f"against {shown.label}", "important"):
+        assert seen in rendered(both)
+    assert "important" not in rendered(explain_text(clf, "the film was not good"))
 
 
 def test_a_text_beyond_the_models_limit_says_so() -> None:

@@ -95,6 +95,16 @@ def test_a_saved_checkpoint_loads_again(tmp_path) -> None:
     assert clf.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
+def test_a_model_without_a_trained_head_is_refused(tmp_path) -> None:
+    encoder("roberta").float().roberta.save_pretrained(tmp_path)
+    letters().save_pretrained(tmp_path)
+    missing = r"no trained classifier head \(missing classifier\.dense\.bias, .*\); fine-tune it first"
+    with pytest.raises(fm.InputError, match=missing):
+        fm.load(tmp_path)
+    with pytest.raises(fm.InputError, match="faithmeter train --model embedded"):
+        fm.load("embedded")
+
+
 def test_a_missing_checkpoint_says_what_is_expected(tmp_path) -> None:
     with pytest.raises(fm.InputError, match=r"no tokenizer could be loaded from .*nothing-here"):
         fm.load(tmp_path / "nothing-here")

@@ -160,5 +160,9 @@ def tiny(
     with torch.random.fork_rng():
         torch.manual_seed(7)
         model = model_class(config_class(**{**settings, **options}))
+        with torch.no_grad():
+            model.get_input_embeddings().weight[PAD].normal_(
+                std=0.4
+            )  # of a new model 0, of a trained one not
     names = WITH_TYPES if kind == "bert" else ["input_ids", "attention_mask"]
     return Classifier(model.to(dtype), word_tokenizer(model_input_names=names))

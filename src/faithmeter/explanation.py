@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import InputError, unknown
 from .evaluator import Evaluator, Model
@@ -15,16 +15,23 @@ from .tokens import encode
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-FOR, AGAINST = (214, 69, 65), (58, 110, 195)
-"""Red and blue, as RGB."""
+FOR, AGAINST, IMPORTANT = (214, 69, 65), (58, 110, 195), (240, 173, 0)
+"""Red and blue, and amber where scores have no sign, as RGB."""
 FAINT = 0.1
 """Scores below this share of a text's strongest one stay uncolored."""
 TOP = 3
 """Words whose scores are spelled out, for those who see no colors."""
 
 Span = tuple[int, int]
-Part = tuple[str, float, float]
-"""A piece of text, its score, and its share of the strongest score: 0 for what lies between the words."""
+
+
+class Part(NamedTuple):
+    """A piece of text on a color, the fuller the nearer its strength is to 1; `title` tells the score."""
+
+    text: str
+    strength: float = 0.0
+    color: tuple[int, int, int] = IMPORTANT
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,8 @@ class Explanation:
     label: str
     probabilities: Mapping[str, float]
     methods: tuple[str, ...]
+    signed: frozenset[str]
+    """Those methods whose negative scores speak against the label; other scores are only more or less."""
     tokens: tuple[Unit, ...]
     words: tuple[Unit, ...]
 
@@ -72,12 +81,10 @@ class Explanation:
     def _repr_html_(self) -> str:
         rows = [
             f"<tr><th style='text-align:left;padding-right:1em'>{escape(method)}</th>"
-            f"<td style='color:gray;padding-right:1em'>{kind}</td><td>{_html(parts)}</td></tr>"
+            f"<td style='color:gray;padding-right:1em'>{kind}</td><td>{''.join(map(_html, parts))}</td></tr>"
             for method, kind, parts in self._lines()
         ]
-        legend = " ".join(
-            f"<span style='{_css(sign)}'>{escape(text)}</span>" for text, sign in self._legend()
-        )
+        legend = " ".join(map(_html, self._legend()))
         facts = "".join(f"<div>{escape(fact)}</div>" for fact in self._facts())
         return (
             f"<div style='font-family:sans-serif;line-height:1.7'>{facts}<table>{''.join(rows)}</table>"
@@ -92,7 +99,7 @@ class Explanation:
         table = Table.grid(padding=(0, 2))
         for method, kind, parts in self._lines():
             table.add_row(Text(method, "bold"), Text(kind, "dim"), Text.assemble(*map(_terminal, parts)))
-        legend = Text(" ").join(Text(text, _terminal_style(sign)) for text, sign in self._legend())
+        legend = Text(" ").join(Text(*_terminal(part)) for part in self._legend())
         return Group(*map(Text, self._facts()), table, legend)
 
     def _facts(self) -> list[str]:
@@ -104,22 +111,24 @@ class Explanation:
             facts.append("the text is longer than the model can read: its end was left out")
         return facts
 
-    def _legend(self) -> list[tuple[str, float]]:
-        return [
-            (f" for {self.label} ", 1.0),
-            (f" against {self.label} ", -1.0),
-            ("the fuller the color, the stronger", 0.0),
-        ]
+    def _legend(self) -> Iterator[Part]:
+        if self.signed:
+            yield Part(f" for {self.label} ", 1.0, FOR)
+            yield Part(f" against {self.label} ", 1.0, AGAINST)
+        if len(self.signed) < len(self.methods):
+            yield Part(" important ", 1.0, IMPORTANT)
+        yield Part("the fuller the color, the stronger")
 
     def _lines(self) -> Iterator[tuple[str, str, list[Part]]]:
         """(method, what is shown, parts): tokens only where they are not the words themselves."""
         for method in self.methods:
-            yield method, "words", list(_parts(self.words, method, self.text))
+            signed = method in self.signed
+            yield method, "words", list(_parts(self.words, method, signed, self.text))
             if len(self.tokens) != len(self.words):
-                yield "", "tokens", list(_parts(self.tokens, method, None))
+                yield "", "tokens", list(_parts(self.tokens, method, signed))
             strongest = sorted(self.words, key=lambda word: -abs(word.scores[method]))[:TOP]
-            spelled = ", ".join(f"{word.text} {word.scores[method]:+.3g}" for word in strongest)
-            yield "", "strongest", [(spelled, 0.0, 0.0)]
+            spelled = ", ".join(f"{word.text} {_number(word.scores[method], signed)}" for word in strongest)
+            yield "", "strongest", [Part(spelled)]
 
 
 def explain_text(
@@ -155,7 +164,8 @@ def explain_texts(
         guess if label is None else class_number(clf.labels, label)
         for guess, label in zip(predicted, labels, strict=True)
     ]
-    scores = {str(parse(method)): explain(clf, batch, classes, method) for method in methods}
+    parsed = {str(method): method for method in map(parse, methods)}
+    scores = {name: explain(clf, batch, classes, method) for name, method in parsed.items()}
     truncated = encode(clf.tokenizer, texts, pairs, max_length=clf.max_length)["truncated"]
     explanations = []
     for row, text in enumerate(texts):
@@ -173,7 +183,8 @@ def explain_texts(
                 truncated=truncated[row],
                 label=clf.labels[classes[row]],
                 probabilities=dict(zip(clf.labels, probabilities[row].tolist(), strict=True)),
-                methods=tuple(scores),
+                methods=tuple(parsed),
+                signed=frozenset(name for name, method in parsed.items() if method.signed),
                 tokens=tuple(tokens),
                 words=tuple(_merged(text, tokens, words)),
             )
@@ -241,42 +252,38 @@ def _merged(text: str, tokens: Sequence[Unit], words: Sequence[int]) -> Iterator
         yield _unit(text, start, end, scores)
 
 
-def _parts(units: Sequence[Unit], method: str, text: str | None) -> Iterator[Part]:
+def _parts(units: Sequence[Unit], method: str, signed: bool, text: str | None = None) -> Iterator[Part]:
     """Units in a row: a blank between them where the text has one, or, without a text, everywhere."""
     strongest = max(abs(unit.scores[method]) for unit in units) or 1.0
     before = 0
     for number, unit in enumerate(units):
         blank = number > 0 if text is None else bool(text[before : unit.start])
-        yield " " * blank, 0.0, 0.0
-        yield unit.text, unit.scores[method], unit.scores[method] / strongest
+        score = unit.scores[method]
+        color = (FOR if score > 0 else AGAINST) if signed else IMPORTANT
+        yield Part(" " * blank)
+        yield Part(unit.text, abs(score) / strongest, color, _number(score, signed))
         before = unit.end
 
 
-def _html(parts: Iterable[Part]) -> str:
-    return "".join(
-        f"<span style='{_css(share)}' title='{score:.4g}'>{escape(text)}</span>" if share else escape(text)
-        for text, score, share in parts
-    )
+def _number(score: float, signed: bool) -> str:
+    return f"{score:{'+' if signed else ''}.3g}"
 
 
-def _css(share: float) -> str:
-    if not share:
-        return ""
-    red, green, blue = FOR if share > 0 else AGAINST
-    letters = ";color:#fff" if share < -0.8 else ""
-    return f"background:rgba({red},{green},{blue},{abs(share):.2f});border-radius:3px{letters}"
+def _html(part: Part) -> str:
+    if not part.strength:
+        return escape(part.text)
+    channels = ",".join(map(str, part.color))
+    letters = ";color:#fff" if part.color == AGAINST and part.strength > 0.8 else ""
+    style = f"background:rgba({channels},{part.strength:.2f});border-radius:3px{letters}"
+    return f"<span style='{style}' title='{part.title}'>{escape(part.text)}</span>"
 
 
 def _terminal(part: Part) -> tuple[str, str]:
-    return part[0], _terminal_style(part[2])
-
-
-def _terminal_style(share: float) -> str:
-    """The color is paler the weaker the score is, but never so pale that its sign is lost."""
-    if abs(share) < FAINT:
-        return ""
-    depth = 0.25 + 0.75 * abs(share)
-    mixed = [round(255 + (channel - 255) * depth) for channel in (FOR if share > 0 else AGAINST)]
+    """Text and style. The color is paler the weaker the score is, but never so pale that it is lost."""
+    if part.strength < FAINT:
+        return part.text, ""
+    depth = 0.25 + 0.75 * part.strength
+    mixed = [round(255 + (channel - 255) * depth) for channel in part.color]
     # spelled out, as a terminal's own "black" may be gray; blue at its fullest wants white letters
-    letters = "#000000" if share > 0 or depth < 0.8 else "#ffffff"
-    return letters + " on #{:02x}{:02x}{:02x}".format(*mixed)
+    letters = "#ffffff" if part.color == AGAINST and depth >= 0.8 else "#000000"
+    return part.text, letters + " on #{:02x}{:02x}{:02x}".format(*mixed)

@@ -184,9 +184,16 @@ def load(path: str | Path, *, dtype: torch.dtype = torch.float32, **options: Any
     name = resolve(path)
     tokenizer = load_tokenizer(path)
     try:
-        model = AutoModelForSequenceClassification.from_pretrained(name, dtype=dtype, **options)
+        model, info = AutoModelForSequenceClassification.from_pretrained(
+            name, dtype=dtype, output_loading_info=True, **options
+        )
     except (OSError, ValueError) as error:
         raise InputError(f"no model could be loaded from {str(path)!r}: {_first_line(error)}") from error
+    if missing := ", ".join(sorted(info["missing_keys"])[:4]):  # transformers makes them up
+        raise InputError(
+            f"{str(path)!r} has no trained classifier head (missing {missing}); fine-tune it first: "
+            f"faithmeter train --model {path} …"
+        )
     return Classifier(model, tokenizer)
 
 

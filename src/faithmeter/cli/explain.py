@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..config import EMBEDDED
-from ..errors import InputError
-from .screen import Json, bars, console, output, print_json, quiet
+from ..errors import InputError, unknown
+from .screen import Json, bars, console, marked, output, print_json, quiet
 
 
 def _named(checkpoint: str) -> str:
     """Say where the seconds go: without a network the hub is asked for most of a minute."""
     if checkpoint != EMBEDDED and not Path(checkpoint).exists():
-        console.print(
-            f"no folder {checkpoint} here; trying it as a name on the Hugging Face hub", highlight=False
-        )
+        console.print(f"no folder {checkpoint} here; trying it as a name on the Hugging Face hub")
     return checkpoint
+
+
+def _writable(html: Path | None) -> Path | None:
+    """Seen to before the work is done, not when its result is to be written."""
+    if html is not None and (html.is_dir() or not html.parent.is_dir()):
+        raise InputError(f"--html {html}: expected the name of a file, in a folder that exists")
+    return html
 
 
 Checkpoint = Annotated[
@@ -45,7 +53,7 @@ def explain(
     file: Annotated[
         Path | None, typer.Option(help="texts, one a line, or .jsonl with `text`, `pair` and `label`")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="write a page to this file")] = None,
+    html: Annotated[Path | None, typer.Option(help="write a page to this file", callback=_writable)] = None,
     as_json: Json = False,
 ) -> None:
     """Show how much each word speaks for the predicted class.
@@ -53,22 +61,28 @@ def explain(
     Example: faithmeter explain runs/train-bAbI-1-half-0-… "Mary went to the garden." --pair "Where is Mary?"
     """
     from ..evaluator import Evaluator
-    from ..explanation import explain_texts, page
+    from ..explanation import class_number, explain_texts, page
     from ..methods import parse
     from ..model import load
 
-    rows = _rows(text, pair, label, file)
+    rows = _rows(file, text=text, pair=pair, label=label)
     methods = [parse(name) for name in method]
     quiet()
     clf = Evaluator(load(checkpoint))  # methods and equal texts share their evaluations
+    for row in rows:  # all of them, before any is worked on
+        with _at(row.where):
+            clf.encode([row.text], row.pairs)
+            if row.label is not None:
+                class_number(clf.labels, row.label)
     explanations = []
     with bars() as progress:
         bar = progress.add_task("explaining", total=len(rows), note="")
+        clf.progress = lambda _: progress.update(bar, note=f"{clf.evaluations:,} evaluations")
         for row in rows:
-            pairs = None if row.get("pair") is None else [row["pair"]]
-            explanations += explain_texts(
-                clf, [row["text"]], pairs=pairs, methods=methods, labels=[row.get("label")]
-            )
+            with _at(row.where):
+                explanations += explain_texts(
+                    clf, [row.text], pairs=row.pairs, methods=methods, labels=[row.label]
+                )
             progress.advance(bar)
     if html is not None:
         html.write_text(page(explanations), encoding="utf-8")
@@ -76,41 +90,82 @@ def explain(
     if as_json:
         print_json([explanation.to_dict() for explanation in explanations])
     elif html is None:
-        for explanation in explanations:
+        for number, (row, explanation) in enumerate(zip(rows, explanations, strict=True)):
+            if len(rows) > 1:
+                output.print(marked("\n" * (number > 0) + row.where, "bold", ""))
             output.print(explanation)
 
 
-def _rows(text: str | None, pair: str | None, label: str | None, file: Path | None) -> list[dict[str, Any]]:
-    if (text is None) == (file is None):
+@dataclass(frozen=True)
+class Row:
+    """A text to explain, and where in a file it stands."""
+
+    text: str
+    pair: str | None
+    label: str | int | None
+    where: str = ""
+
+    @property
+    def pairs(self) -> list[str] | None:
+        return None if self.pair is None else [self.pair]
+
+
+KINDS = {"text": str, "pair": str | None, "label": str | int | None}
+
+
+def _rows(file: Path | None, **given: str | None) -> list[Row]:
+    if (given["text"] is None) == (file is None):
         raise InputError(
             'expected either a text or --file with texts: faithmeter explain CHECKPOINT "a text"'
         )
-    if text is not None:
-        text = typer.get_text_stream("stdin").read().strip() if text == "-" else text
-        return [{"text": text, "pair": pair, "label": label}]
-    assert file is not None
-    return _read(file, {"pair": pair, "label": label})
+    if file is not None:
+        return list(_read(file, given))
+    if given["text"] == "-":
+        given["text"] = typer.get_text_stream("stdin").read().strip()
+    return [_row(given)]
 
 
-def _read(file: Path, defaults: dict[str, Any]) -> list[dict[str, Any]]:
+def _read(file: Path, given: dict[str, str | None]) -> Iterator[Row]:
+    """The texts of a file's lines; what a row does not say was given for all."""
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        if file.suffix != ".jsonl":
-            rows.append(defaults | {"text": line})
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{file}, line {number}: not JSON: {error}") from error
-        if not isinstance(row, dict) or not isinstance(row.get("text"), str):
-            raise InputError(f"{file}, line {number}: expected an object with `text`")
-        rows.append(defaults | row)
-    if not rows:
+    if not any(map(str.strip, lines)):
         raise InputError(f"{file} holds no text; expected one a line")
-    return rows
+    for number, line in enumerate(lines, start=1):
+        where = f"{file}, line {number}"
+        if line.strip():
+            with _at(where):
+                own = _object(line) if file.suffix == ".jsonl" else {"text": line}
+                yield _row(given | own, where)
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise InputError(f"got {line.strip()}; expected an object with `text`")
+    return row
+
+
+def _row(given: dict[str, Any], where: str = "") -> Row:
+    for key, value in given.items():
+        if key not in KINDS:
+            raise unknown("key", key, KINDS)
+        if not isinstance(value, KINDS[key]):
+            raise InputError(f"`{key}` is {value!r}; expected a string")
+    if not given["text"].strip():
+        raise InputError("the text is empty; expected at least one word")
+    return Row(**given, where=where)
+
+
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    """What is wrong inside says where."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}" if where else str(error)) from error
