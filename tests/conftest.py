@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 HOME = tempfile.TemporaryDirectory(prefix="faithmeter-tests-")
 os.environ |= {"HF_HOME": HOME.name, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "200"}
@@ -20,6 +21,31 @@ torch.set_num_threads(1)  # tiny models are faster so, the more when the machine
 datasets.disable_progress_bars()
 transformers.logging.disable_progress_bar()
 transformers.logging.set_verbosity_error()
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def faithmeter(capsys, monkeypatch):
+    """`faithmeter("list", "tasks")` as typed."""
+
+    from faithmeter import cli
+
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["faithmeter", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(bool(stop.code))
+        return Outcome(code, *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture(scope="module")

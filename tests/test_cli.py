@@ -4,43 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter import cli
-from faithmeter.cli import demo
+from faithmeter.cli import VERBS, demo
 from faithmeter.methods import METHODS
 from faithmeter.tasks import babi, stories
 from toy import WORDS, tiny
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def faithmeter(capsys, monkeypatch):
-    """`faithmeter("list", "tasks")` as typed."""
-
-    def call(*arguments: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["faithmeter", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else int(bool(stop.code))
-        return Outcome(code, *capsys.readouterr())
-
-    return call
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +36,7 @@ def folder(tmp_path_factory) -> Path:
 def train(faithmeter, folder: Path):
     own = ("--data", folder / "reviews.csv", "--text", "review", "--label", "stars")
 
-    def call(*more: object) -> Outcome:
+    def call(*more: object) -> Any:
         small = (
             "--model",
             folder / "encoder",
@@ -277,7 +252,7 @@ def test_ctrl_c_says_that_finished_work_is_kept(faithmeter, monkeypatch) -> None
 
 
 def test_every_verb_has_help_with_an_example(faithmeter) -> None:
-    for verb in cli.VERBS:
+    for verb in VERBS:
         outcome = faithmeter(verb, "--help")
         assert outcome.code == 0
         assert "Example: faithmeter" in outcome.out

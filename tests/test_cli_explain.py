@@ -1,5 +1,4 @@
 """`faithmeter explain` as typed: files, pages, progress, mistakes; a method of one's own in every verb."""
-# ruff: noqa: F811 (the fixture of test_cli)
 
 from __future__ import annotations
 
@@ -13,7 +12,6 @@ import torch
 from faithmeter.cli import explain
 from faithmeter.cli.screen import bars
 from faithmeter.methods import METHODS
-from test_cli import faithmeter  # noqa: F401
 from toy import WORDS, tiny
 
 OWN = """
