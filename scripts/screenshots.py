@@ -41,7 +41,7 @@ def take_live_page(page: Any, checkpoint: str) -> None:
         page.wait_for_selector(".word.for")
         page.get_by_role("button", name="Mask the strongest").click()
         page.get_by_role("button", name="Measure").click()
-        page.get_by_text("faithful", exact=False).nth(3).wait_for()
+        page.wait_for_selector("table.results")
         page.wait_for_timeout(1000)  # until what fades in is there
         height = page.evaluate("document.documentElement.scrollHeight")
         page.set_viewport_size({"width": SIZE["width"], "height": height})

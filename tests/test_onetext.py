@@ -146,6 +146,17 @@ def test_doubts(one: Erasure, kinds: list[str], words: str) -> None:
     assert {doubt.method for doubt in found} <= {"loo-sign", None}
 
 
+def test_a_text_that_is_strange_as_it_is_is_told_once() -> None:
+    strange = erasure(pvalues=(0.012, 0.01, 0.01, 0.01))
+    [doubt] = doubts(measured(**{"loo-sign": strange, "grad-l2": strange}))
+    assert (doubt.kind, doubt.method) == ("outside", None)
+    assert "before anything is erased (p = 0.012)" in doubt.text
+    later = erasure(pvalues=(0.3, 0.01, 0.01, 0.01))
+    assert [doubt.method for doubt in doubts(measured(a=later, b=later))] == ["a", "b"]
+    fine = erasure(pvalues=(0.04, 0.4, 0.4, 0.4))
+    assert [doubt.method for doubt in doubts(measured(a=strange, b=fine))] == ["a"]
+
+
 def test_a_test_that_could_not_have_rejected_is_no_check() -> None:
     one = replace(measured(**{"loo-sign": erasure(pvalues=(0.3, 0.4, 0.5, 0.6))}), floors={"crossfit": 0.09})
     [doubt] = doubts(one)

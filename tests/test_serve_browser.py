@@ -23,6 +23,7 @@ HOSTILE = [
     "good 😀👩‍👩‍👧 fun",
 ]
 NARROW = {"width": 360, "height": 740}
+PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +33,14 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def open_page(browser: Any, address: str) -> Iterator[Any]:
-    """A page whose example is explained; afterwards nothing may have gone wrong or gone elsewhere."""
-    wrong: list[str] = []
+def wrong() -> list[str]:
+    """What went wrong on a page or went elsewhere; a test that makes it so takes it out."""
+    return []
+
+
+@pytest.fixture
+def open_page(browser: Any, address: str, wrong: list[str]) -> Iterator[Any]:
+    """A page whose example is explained; afterwards nothing may have gone wrong."""
     contexts = []
 
     def open_page(**options: Any) -> Any:
@@ -116,18 +122,78 @@ def test_methods_are_switched_and_chosen(page: Any, address: str) -> None:
     page.locator("#methods input[value=beam]").check()
     page.locator("#methods input[value=int-grad-sign]").uncheck()
     playwright.expect(page.locator("#shown-methods label")).to_have_text(["grad-l2", "loo-sign", "beam"])
+    label = found["label"]
     for method in methods:
         page.locator("#shown-methods label", has_text=method).click()
         scores = [word["scores"][method] for word in found["words"]]
         strongest = max(range(8), key=lambda number: abs(scores[number]))
-        side = "for" if scores[strongest] > 0 else "against"
-        playwright.expect(page.locator("#top-words")).to_contain_text(
-            f"strongest: {TEXT.split()[strongest]} "
+        sign = "" if method != "loo-sign" else "+" if scores[strongest] > 0 else "−"
+        side = {"": "important", "+": f"for {label}", "−": f"against {label}"}[sign]
+        playwright.expect(page.locator("#top-words")).to_have_text(
+            re.compile(rf"^strongest: {TEXT.split()[strongest]} {re.escape(sign)}\d")
         )
-        playwright.expect(page.locator(".word").nth(strongest)).to_have_class(f"word {side}")
-        assert (
-            page.locator(".word").nth(strongest).get_attribute("title").endswith(f" {side} {found['label']}")
-        )
+        word = page.locator(".word").nth(strongest)
+        playwright.expect(word).to_have_class(f"word {side.split()[0]}")
+        assert re.fullmatch(rf"{re.escape(sign)}[\d.]+ {side}", word.get_attribute("title"))
+        samples = page.locator("#legend .sample:visible").all_text_contents()
+        assert samples == ([f"for {label}", f"against {label}"] if sign else ["important"])
+
+
+def test_nothing_of_the_text_before_stays(page: Any) -> None:
+    page.route("**/api/explain", lambda _: None)  # never answered
+    page.locator("#measure").click()
+    page.wait_for_selector("table.results")
+    page.locator("#text").press_sequentially("!")
+    playwright.expect(page.locator("#legend, table.results")).to_have_count(1, timeout=200)
+    playwright.expect(page.locator("#legend")).to_be_hidden(timeout=200)
+    playwright.expect(page.locator(".word.for, .word.against, .word.important")).to_have_count(0, timeout=200)
+    playwright.expect(page.locator(".word")).to_have_count(9)
+    playwright.expect(page.locator("#strongest")).to_be_disabled()
+
+
+def test_without_a_method_there_is_no_heat(page: Any) -> None:
+    page.locator(".chooser summary").click()
+    while page.locator("#methods input:checked").count():
+        page.locator("#methods input:checked").first.click()
+    playwright.expect(page.locator(".word.for, .word.against, .word.important")).to_have_count(0)
+    playwright.expect(page.locator("#legend")).to_be_hidden()
+    for button in ("#strongest", "#measure"):
+        playwright.expect(page.locator(button)).to_be_disabled()
+
+
+def test_a_refused_method_costs_the_others_nothing(page: Any, wrong: list[str]) -> None:
+    page.locator(".chooser summary").click()
+    page.locator("#methods input[value=beam]").check()
+    page.locator("#text").fill(" ".join(WORDS * 8))
+    playwright.expect(page.locator("#refusals li")).to_have_text(
+        re.compile("^beam: this could take .* evaluations")
+    )
+    playwright.expect(page.locator(".word.for").first).to_be_visible()
+    page.locator("#shown-methods label", has_text="beam").click()
+    playwright.expect(page.locator(".word.for, .word.against, .word.important")).to_have_count(0)
+    playwright.expect(page.locator("#legend")).to_be_hidden()
+    playwright.expect(page.locator("#strongest")).to_be_disabled()
+    page.locator(".word").first.click()  # whatever is done next, the message stays
+    playwright.expect(page.locator("#count")).to_contain_text("1 of ")
+    playwright.expect(page.locator("#refusals")).to_be_visible()
+    page.locator("#methods input[value=beam]").uncheck()
+    playwright.expect(page.locator("#refusals")).to_be_hidden()
+    assert [said for said in wrong if "422" not in said] == []
+    wrong.clear()  # a browser logs every refusal
+
+
+def test_a_silent_server_is_told(page: Any, wrong: list[str]) -> None:
+    page.route("**/api/*", lambda route: route.abort())
+    page.locator(".word").first.click()
+    playwright.expect(page.locator("#problem")).to_contain_text("The server does not answer. Start it again")
+    page.locator("#measure").click()
+    playwright.expect(page.locator("#unmeasured")).to_contain_text("The server does not answer")
+    page.unroute("**/api/*")
+    page.locator("#measure").click()
+    page.wait_for_selector("table.results")
+    playwright.expect(page.locator("#unmeasured")).to_be_hidden()
+    assert all("ERR_FAILED" in said for said in wrong)
+    wrong.clear()
 
 
 def test_tokens_instead_of_words(page: Any) -> None:
@@ -147,7 +213,8 @@ def test_the_text_is_measured(page: Any, address: str) -> None:
     for name, erasure in found["methods"].items():
         row = results.locator("tbody tr", has_text=name)
         playwright.expect(row).to_contain_text(f"{100 * erasure['acu']:.1f} %".replace("-0.0", "0.0"))
-    assert page.locator(".measure .callout li").all_text_contents() == [d["text"] for d in found["doubts"]]
+    said = page.locator("#measured .callout li").all_text_contents()
+    assert {doubt["text"] for doubt in found["doubts"] if doubt["kind"] != "outside"} <= set(said)
     chart = page.get_by_role("img", name=f"Probability of {label}")
     playwright.expect(chart.locator("circle")).to_have_count(11)
     results.get_by_role("button", name="grad-l2").click()
@@ -155,6 +222,37 @@ def test_the_text_is_measured(page: Any, address: str) -> None:
     playwright.expect(page.locator("#shown-methods input[value=grad-l2]")).to_be_checked()
     page.locator("#text").fill("another text")  # a measurement belongs to its text
     playwright.expect(page.locator("table.results")).to_have_count(0)
+
+
+def test_a_long_explanation_shows_progress_is_cancelled_and_taken_up_again(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def endless(evaluator: fm.Evaluator, text: str, **_: Any) -> Any:
+        try:
+            while True:
+                evaluator.forget()
+                evaluator.logits(evaluator.encode([text]))
+        finally:
+            ended.set()
+
+    with monkeypatch.context() as patched:
+        patched.setattr("faithmeter.serve.app.explain_text", endless)
+        page.locator("#text").fill("the plot was dull")
+        playwright.expect(page.locator("#explain-stage")).to_have_text(
+            re.compile(r"explaining by loo-sign · [\d,]+ of at most 6 evaluations of the model")
+        )
+        playwright.expect(page.locator("#explain-bar")).to_have_js_property("max", 6)
+        playwright.expect(page.locator("#explain-bar")).to_have_js_property("value", 6)
+        page.get_by_role("button", name="Cancel explaining").press("Enter")
+        playwright.expect(page.locator("#explain-working")).to_be_hidden()
+        assert ended.wait(timeout=10)
+    playwright.expect(page.locator("#explain")).to_be_focused()
+    page.locator("#explain").press("Enter")
+    playwright.expect(page.locator(".word.for, .word.against").first).to_be_visible()
+    playwright.expect(page.locator("#explain")).to_be_hidden()
+    playwright.expect(page.locator("#reading")).to_be_focused()
 
 
 def test_long_work_shows_progress_and_is_cancelled(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,13 +269,15 @@ def test_long_work_shows_progress_and_is_cancelled(page: Any, monkeypatch: pytes
             ended.set()
 
     monkeypatch.setattr("faithmeter.serve.app.measure_text", endless)
-    page.locator("#measure").click()
-    playwright.expect(page.locator("#stage")).to_contain_text("random done, 1 of 4")
+    page.locator("#measure").press("Enter")
+    playwright.expect(page.locator("#measure-stage")).to_contain_text("random done, 1 of 4")
+    playwright.expect(page.locator("#measure-cancel")).to_be_focused()
+    playwright.expect(page.locator("#measure-bar")).not_to_have_js_property("value", 0)
     page.locator(".word").first.click()  # meanwhile words can be masked
     playwright.expect(page.locator("#count")).to_have_text("1 of 8 tokens masked")
     page.get_by_role("button", name="Cancel").click()
-    playwright.expect(page.locator("#measure")).to_be_visible()
-    playwright.expect(page.locator("#working")).to_be_hidden()
+    playwright.expect(page.locator("#measure")).to_be_focused()
+    playwright.expect(page.locator("#measure-working")).to_be_hidden()
     assert ended.wait(timeout=10)
 
 
@@ -241,6 +341,16 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(open_page: Any) -> None:
     page.locator("#measure").scroll_into_view_if_needed()
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
     playwright.expect(page.locator("#strip")).to_contain_text("p = ")
+
+
+def test_a_long_word_does_not_widen_a_phone(open_page: Any) -> None:
+    page = open_page(viewport=PHONE)
+    page.locator("#text").fill(f"see {'x' * 120}, {'good' * 30}.")
+    playwright.expect(page.locator(".word").nth(1)).to_have_text("x" * 120)
+    playwright.expect(page.locator("#top-words")).to_contain_text("x" * 120)
+    page.locator("#measure").click()
+    page.wait_for_selector("table.results")
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
 
 
 def test_the_first_paint_is_fast(page: Any) -> None:

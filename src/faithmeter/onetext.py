@@ -150,8 +150,11 @@ def doubts(measured: TextMeasurement) -> list[Doubt]:
     - unchecked: there is no test, or none that could reject.
     """
     found = [doubt for name, erasure in measured.methods.items() for doubt in _unfaithful(name, erasure)]
-    for name, erasure in measured.methods.items():
-        found += _outside(name, erasure, measured.percents)
+    found += _all_outside(measured) or [
+        doubt
+        for name, erasure in measured.methods.items()
+        for doubt in _outside(name, erasure, measured.percents)
+    ]
     if why := unchecked(measured.floors):
         text = "nothing tells whether erased texts are normal to this model, so no area proves anything"
         found.append(Doubt("unchecked", None, f"{text}: {why}"))
@@ -181,6 +184,17 @@ def _unfaithful(name: str, erasure: Erasure) -> Iterator[Doubt]:
     else:
         why = f"{erasure.chance:.0%} of random orders hurt as much"
         yield Doubt("unfaithful", name, f"{name} cannot be told from chance on this text: {why}")
+
+
+def _all_outside(measured: TextMeasurement) -> list[Doubt]:
+    """A text that is strange as it is makes every curve doubtful: once is enough to say so."""
+    tested = [erasure for erasure in measured.methods.values() if erasure.p]
+    tests = {judge(erasure.p) for erasure in tested}
+    if len(tested) < 2 or any(erasure.p[test] >= LEVEL for erasure in tested for test in tests):
+        return []
+    p = tested[0].pvalues[tests.pop()][0]
+    said = f"the text is out of distribution before anything is erased ({p_text(p)}): do not trust any curve"
+    return [Doubt("outside", None, said)] if p < LEVEL else []
 
 
 def _outside(name: str, erasure: Erasure, percents: Sequence[int]) -> Iterator[Doubt]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from .config import MeasureConfig
+from .config import BASELINE, MeasureConfig
 from .errors import InputError, unknown
 from .evaluator import Evaluator, Model
 from .explanation import explain_text
-from .methods import parse
+from .indist import MaSF
+from .methods import Method, parse
 from .model import load
-from .onetext import TextMeasurement, doubts, measure_text
-from .pvalues import simes
+from .onetext import FEWEST, doubts, judge, measure_text
 from .runs import fitted_tests, measured_task, trained_as
 from .steps import Tests
 
+LEAST = {"orders": FEWEST, "seed": 0, "top_k": 0}
+"""Of each option that is a number."""
+OPTIONS = ("method", "tests", *LEAST)
 KEYS = ("text", "text_pair")
 """Of an input that is a dict, as in transformers; the pair is the context, which is not explained."""
 
@@ -27,10 +31,11 @@ class Pipeline:
     """Called with a text, or with a dict of `text` and `text_pair`, it returns a dict:
 
     - `label` and `score`: the predicted class and its probability, as transformers gives them;
-    - `explanation`: the words with `start`, `end` and `score`, positive where they speak for the label;
+    - `explanation`: the words with `start`, `end` and `score`; where the method is signed, positive ones
+      speak for the label and negative ones against it;
     - `acu`: how far erasing by these scores drives the probability below random orders (`orders` of them);
-    - `p_value`: of the text at all steps of erasure below 100 %, by Simes: small when these are out of
-      distribution to the model, so that `acu` says nothing; None where no test is at hand;
+    - `p_value`: of the text at all steps of erasure together: small when these are out of distribution to
+      the model, so that `acu` says nothing; None where no test is at hand;
     - `trusted`: there are no `doubts`, which are sentences of `onetext.doubts`;
     - `truncated`: the text was longer than the model can read.
 
@@ -41,23 +46,32 @@ class Pipeline:
 
     # not a transformers.Pipeline: that calls the model without gradients, which half of the methods need
     clf: Evaluator
-    tests: Tests = field(repr=False)
+    tests: Tests | None = field(default=None, repr=False)
     method: str = "loo-sign"
     orders: int = 100
     seed: int = 0
     top_k: int | None = 0
 
     def __post_init__(self) -> None:
-        parse(self.method)
-        for name, least in (("orders", 1), ("seed", 0), ("top_k", 0)):
+        explaining(self.method)
+        tests = self.tests or {}
+        if not isinstance(tests, Mapping) or not all(isinstance(test, MaSF) for test in tests.values()):
+            raise InputError(f"tests is {tests!r:.80}; expected 'auto', None, or what fm.fit_tests returns")
+        for name, least in LEAST.items():
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise InputError(f"{name} is {value}; expected at least {least}")
+            every_class = name == "top_k" and value is None
+            if not every_class and not (isinstance(value, Integral) and int(value) >= least):
+                raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
 
     def __call__(self, inputs: Any, **options: Any) -> Any:
+        for name in options:
+            if name not in OPTIONS:
+                raise unknown("option of a pipeline", name, OPTIONS)
         pipe = replace(self, **options)
         if isinstance(inputs, list):
             rows = [_row(item) for item in inputs]  # a mistake in the last one shows before the work begins
+            if rows:
+                self.clf.encode([text for text, _ in rows])  # as does one without a word
             return [pipe._found(*row) for row in rows]
         if isinstance(inputs, str | bytes | Mapping | tuple) or not _can_be_iterated(inputs):
             return pipe._found(*_row(inputs))
@@ -93,7 +107,7 @@ class Pipeline:
                 for word in explanation.words
             ],
             "acu": erasure.acu,
-            "p_value": _pvalue(measured, name),
+            "p_value": erasure.p[judge(erasure.p)] if erasure.p else None,
             "trusted": not found,
             "doubts": found,
             "truncated": explanation.truncated,
@@ -115,11 +129,20 @@ def pipeline(
     none, unless `fit_tests` made them.
     """
     clf: Any = load(model) if isinstance(model, str | Path) else model
+    known: Any = tests
     if tests == "auto":
-        tests = _own_tests(clf, model, seed) if isinstance(model, str | Path) else None
-    if isinstance(tests, str):
-        raise InputError(f"tests is {tests!r}; expected 'auto', None, or what fm.fit_tests returns")
-    return Pipeline(Evaluator.of(clf), tests or {}, method, orders, seed, top_k)
+        known = _own_tests(clf, model, seed) if isinstance(model, str | Path) else None
+    return Pipeline(Evaluator.of(clf), known, method, orders, seed, top_k)
+
+
+def explaining(name: str | Method) -> Method:
+    """The method of this name. The baseline is none: it explains nothing."""
+    if not isinstance(name, str | Method):
+        raise InputError(f"method is {name!r}; expected a name, such as 'loo-sign'")
+    method = parse(name)
+    if method.name == BASELINE:
+        raise InputError(f"{BASELINE} explains nothing; every measurement has it as its baseline anyhow")
+    return method
 
 
 def _own_tests(clf: Any, checkpoint: str | Path, seed: int) -> Tests | None:
@@ -127,15 +150,6 @@ def _own_tests(clf: Any, checkpoint: str | Path, seed: int) -> Tests | None:
         return None
     measured, config = measured_task(clf, checkpoint, MeasureConfig(seed=seed), None)
     return fitted_tests(clf, checkpoint, measured, config)
-
-
-def _pvalue(measured: TextMeasurement, method: str) -> float | None:
-    """The p-value by which `doubts` judges."""
-    pvalues = measured.methods[method].pvalues
-    if not pvalues:
-        return None
-    values = pvalues.get("crossfit", next(iter(pvalues.values())))
-    return float(simes([p for percent, p in zip(measured.percents, values, strict=True) if percent < 100]))
 
 
 def _row(item: Any) -> tuple[str, str | None]:

@@ -56,9 +56,9 @@ def serve(
         served = _served(checkpoint, MeasureConfig(task=task), data_dir)
         app = create_app(served, limits=Limits(words=max_words, evaluations=max_evaluations), hosts=hosts)
         shown = f"http://{'localhost' if host in LOOPBACK else _name(host)}:{listening.getsockname()[1]}"
-        console.print(f"the page: {shown}  (Ctrl-C stops it)", highlight=False)
+        console.print(f"the page: {shown}  (Ctrl-C stops it)")
         if host not in LOOPBACK:
-            console.print(f"answers as {', '.join(hosts)}; --allowed-host adds names", highlight=False)
+            console.print(f"answers as {', '.join(hosts)}; --allowed-host adds names")
         _run(app, listening)
 
 
@@ -71,9 +71,7 @@ def _served(checkpoint: str, config: MeasureConfig, data_dir: Path | None) -> Se
     quiet()
     clf, name = load(checkpoint), Path(checkpoint).resolve().name
     if not (config.task or runs.trained_as(checkpoint)):
-        console.print(
-            "not known what it was trained on, so without p-values; --task names it", highlight=False
-        )
+        console.print("not known what it was trained on, so without p-values; --task names it")
         return Served(clf, name)
     measured, config = runs.measured_task(clf, checkpoint, config, data_dir)
     with bars() as progress:

@@ -50,6 +50,7 @@ async def _lines(
                 "done": job.done,
                 "stages": job.stages,
                 "evaluations": job.evaluations,
+                "at_most": job.at_most,
             }
             await asyncio.wait(either, timeout=BEAT, return_when=asyncio.FIRST_COMPLETED)
         if future.done() and not future.cancelled():

@@ -12,18 +12,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
 from ..evaluator import Evaluator
 from ..explanation import explain_text
 from ..methods import METHODS
 from ..onetext import measure_text
 from ..probe import probe_text
-from ..steps import BASELINE
 from . import schemas
 from .answers import STREAM, Result, answer
-from .borders import Border, SafeHeaders
+from .borders import Border, KnownHost, SafeHeaders
 from .desk import Desk, Served
 from .lanes import Busy, Job, Stopped
 from .limits import Limits, explain_cost, measure_cost
@@ -31,35 +30,24 @@ from .limits import Limits, explain_cost, measure_cost
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 RETRY_SECONDS = 2
 STATIC = Path(__file__).parent / "static"
-ABOUT = {
-    "grad-l1": "size of the gradient, L1",
-    "grad-l2": "size of the gradient, L2",
-    "inp-grad-sign": "input × gradient, signed",
-    "inp-grad-abs": "input × gradient, size",
-    "int-grad-sign": "integrated gradients, signed",
-    "int-grad-abs": "integrated gradients, size",
-    "loo-sign": "leave one out, signed",
-    "loo-abs": "leave one out, size",
-    "beam": "search for the most harmful order",
-}
 REFUSALS: dict[int | str, dict[str, Any]] = {
     code: {"model": schemas.Problem, "description": why}
     for code, why in {
-        400: "No JSON, or asked by a name that is not this server's",
+        400: "No JSON, or asked by a name that is not this server's: `--allowed-host` adds names",
         403: "Asked by the page of another site",
         413: "Too large a request",
         422: "Not understood, or more than is allowed",
         503: "Too many are waiting; try again after `Retry-After` seconds",
     }.items()
 }
-LINES = '{"stage": "random", "done": 1, "stages": 2, "evaluations": 679}\n{"result": {…}}\n'
+LINES = '{"stage": "random", "done": 1, "stages": 2, "evaluations": 679, "at_most": 1423}\n{"result": {…}}\n'
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"content": {STREAM: {"schema": {"type": "string"}, "example": LINES}}}
 }
 DESCRIPTION = f"""
 Probe a text classifier whose explanations can be measured. `explain` and `measure` answer with JSON or, asked
-with `Accept: {STREAM}`, with one line of JSON after the other: progress, and in the last line `result` or
-`error`. Closing the connection stops the work.
+with `Accept: {STREAM}`, with one line of JSON after the other: progress (`evaluations` of the model made, of
+`at_most` so many), and in the last line `result` or `error`. Closing the connection stops the work.
 """
 
 
@@ -75,7 +63,7 @@ def create_app(served: Served, *, limits: Limits | None = None, hosts: Sequence[
         redoc_url=None,
         middleware=[
             Middleware(SafeHeaders),
-            Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
+            Middleware(KnownHost, hosts=hosts),
             Middleware(Border, limit=limits.body),
         ],
         exception_handlers={
@@ -97,7 +85,9 @@ def create_app(served: Served, *, limits: Limits | None = None, hosts: Sequence[
 def _add_model(app: FastAPI, desk: Desk) -> None:
     task, tests = desk.served.task, desk.served.tests
     methods = [
-        schemas.MethodInfo(name=name, about=ABOUT.get(name, "")) for name in METHODS if name != BASELINE
+        schemas.MethodInfo(name=name, about=method.about, signed=method.signed)
+        for name, method in METHODS.items()
+        if name != BASELINE
     ]
     described = schemas.ModelResponse(
         name=desk.served.name,
@@ -113,7 +103,7 @@ def _add_model(app: FastAPI, desk: Desk) -> None:
         max_evaluations=desk.limits.evaluations,
     )
 
-    @app.get("/api/model", summary="What is served")
+    @app.get("/api/model", responses={400: REFUSALS[400]}, summary="What is served")
     async def model() -> schemas.ModelResponse:
         return described
 
@@ -145,14 +135,15 @@ def _add_explain(app: FastAPI, desk: Desk) -> None:
     )
     async def explain(asked: schemas.ExplainRequest, request: Request) -> Response:
         methods = desk.methods(asked)
-        lane = desk.lane(explain_cost(methods, desk.tokens(asked)))
+        cost = explain_cost(methods, desk.tokens(asked))
+        lane = desk.lane(cost)
 
         def work(evaluator: Evaluator, _: Job[Result]) -> Result:
             return explain_text(
                 evaluator, asked.text, pair=asked.pair, methods=methods, label=asked.label
             ).to_dict()
 
-        return await answer(request, lane, Job(work))
+        return await answer(request, lane, Job(work, cost))
 
 
 def _add_measure(app: FastAPI, desk: Desk) -> None:
@@ -164,7 +155,7 @@ def _add_measure(app: FastAPI, desk: Desk) -> None:
     )
     async def measure(asked: schemas.MeasureRequest, request: Request) -> Response:
         methods = desk.methods(asked)
-        percents = [*range(0, 100, asked.step), 100]
+        percents = MeasureConfig(step=asked.step).percents
         cost = measure_cost(methods, desk.tokens(asked), orders=asked.orders, steps=len(percents))
         desk.lane(cost)
 
@@ -182,7 +173,7 @@ def _add_measure(app: FastAPI, desk: Desk) -> None:
                 progress=job.note,
             ).to_dict()
 
-        return await answer(request, desk.long, Job(work))
+        return await answer(request, desk.long, Job(work, cost))
 
 
 async def _wrong(_: Request, error: Exception) -> Response:
@@ -193,6 +184,8 @@ async def _invalid(_: Request, error: Exception) -> Response:
     """What was sent is not repeated: it may be long, or nothing that JSON can say."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return JSONResponse({"detail": f"the body is not JSON: {first['ctx']['error']}"}, 400)
     place = ".".join(str(part) for part in first["loc"] if part != "body")
     return JSONResponse({"detail": f"{place}: {first['msg']}" if place else first["msg"]}, 422)
 

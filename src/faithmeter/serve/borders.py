@@ -1,10 +1,12 @@
-"""What every request passes: size, origin, and the headers that keep a browser from doing harm."""
+"""What every request passes: host, size, origin, and the headers that keep a browser from doing harm."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,6 +38,25 @@ class SafeHeaders:
             await send(message)
 
         await self.app(scope, receive, send_with_headers)
+
+
+class KnownHost:
+    """Refuses requests to other names than these `hosts`: starlette's check, with our answer."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Sequence[str]) -> None:
+        self.app, self.hosts = app, list(hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def known(scope: Scope, receive: Receive, _: Send) -> None:
+            await self.app(scope, receive, send)
+
+        async def refused(message: Message) -> None:
+            if message["type"].endswith("response.start"):
+                await _refused(400, "asked by an unknown name; start the server with --allowed-host NAME")(
+                    scope, receive, send
+                )
+
+        await TrustedHostMiddleware(known, self.hosts, www_redirect=False)(scope, receive, refused)
 
 
 class Border:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from ..explanation import class_number
 from ..methods import Method
 from ..model import Classifier
+from ..pipelines import explaining
 from ..steps import Tests
 from ..tasks import Task
 from ..tokens import EXPLAINED, encode
 from .lanes import Lane
-from .limits import Limits, parsed, require_cheap, require_short
+from .limits import Limits, require_cheap, require_short
 from .schemas import Asked, Example, ExplainRequest
 
 EXAMPLES, EXAMPLE_ROWS, EXAMPLE_WORDS = 4, 200, 25
@@ -69,7 +70,7 @@ class Desk:
     def methods(self, asked: ExplainRequest) -> list[Method]:
         if asked.label is not None:
             class_number(self.served.clf.labels, asked.label)
-        return parsed(asked.methods)
+        return [explaining(name) for name in asked.methods]
 
     def lane(self, evaluations: int) -> Lane:
         require_cheap(evaluations, self.limits)

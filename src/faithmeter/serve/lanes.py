@@ -39,6 +39,7 @@ class Job(Generic[T]):
     """Work of one request, and how far it is. `work` is given the lane's evaluator and the job."""
 
     work: Callable[[Evaluator, Job[T]], T]
+    at_most: int = 1  # evaluations
     stage: str = "waiting"
     done: int = 0
     stages: int = 1

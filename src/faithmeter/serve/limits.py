@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from ..methods import Method, parse
-from ..steps import BASELINE
+from ..methods import Method
 
 WORD_CHARACTERS = 20
 """A text may have this many for each word that it may have: some scripts put no blanks between words."""
@@ -50,14 +49,6 @@ def require_cheap(evaluations: int, limits: Limits) -> None:
         )
 
 
-def parsed(names: Sequence[str]) -> list[Method]:
-    """The methods of these names. The baseline is none of them: it explains nothing."""
-    methods = [parse(name) for name in names]
-    if any(method.name == BASELINE for method in methods):
-        raise InputError(f"{BASELINE} explains nothing; every measurement has it as its baseline anyhow")
-    return methods
-
-
 COSTS: dict[str, Callable[[int, dict[str, Any]], int]] = {
     "int-grad-sign": lambda tokens, options: options["steps"],
     "int-grad-abs": lambda tokens, options: options["steps"],
@@ -69,14 +60,15 @@ COSTS: dict[str, Callable[[int, dict[str, Any]], int]] = {
 
 
 def explain_cost(methods: Sequence[Method], tokens: int) -> int:
-    return sum(_cost(method, tokens) for method in methods)
+    """At most, as what another method asked for already costs nothing."""
+    return 1 + sum(_cost(method, tokens) for method in methods)
 
 
 def measure_cost(methods: Sequence[Method], tokens: int, *, orders: int, steps: int) -> int:
-    """At most: steps that mask nothing new cost nothing, nor does what another method asked for already."""
-    steps = min(steps, tokens)
+    """At most, too. Steps that mask nothing new cost nothing."""
+    steps = min(steps, tokens + 1)
     explained = sum(_cost(method, tokens) * (steps if method.recursive else 1) for method in methods)
-    return explained + steps * (orders + len(methods))
+    return 1 + explained + steps * (orders + len(methods))
 
 
 def _cost(method: Method, tokens: int) -> int:

@@ -79,6 +79,7 @@ class ProbeResponse(Given):
     pvalues: dict[str, Share] = Field(
         description="is the text, masked as it is, in distribution? By test; none where no task is known"
     )
+    floors: dict[str, Share] = Field(description="the smallest p-value that each test could give")
     words: list[Piece]
     tokens: list[Piece]
     doubts: list[Doubt] = Field(description="why not to trust it, in plain words")
@@ -88,7 +89,7 @@ class Unit(Given):
     text: str
     start: int
     end: int
-    scores: dict[str, float] = Field(description="by method; positive speaks for the label")
+    scores: dict[str, float] = Field(description="by method; of a signed one, negative speaks against")
 
 
 class ExplainResponse(Given):
@@ -106,9 +107,7 @@ class ExplainResponse(Given):
 class Erasure(Given):
     probability: list[Share] = Field(description="of the label, at each percent erased")
     pvalues: dict[str, list[Share]]
-    p: dict[str, Share] = Field(
-        description="is the erased text in distribution? All steps below 100 %, by test"
-    )
+    p: dict[str, Share] = Field(description="is the erased text in distribution? All steps together, by test")
     acu: float = Field(description="area between the mean of the random orders and this curve")
     racu: float | None = Field(description="the same as a share of what is possible; null where undefined")
     chance: Share = Field(description="share of random orders that do as well")
@@ -123,6 +122,7 @@ class MeasureResponse(Given):
     mean: list[Share] = Field(description="of the label's probability over the random orders")
     lower: list[Share] = Field(description="5 % of the random orders are below")
     upper: list[Share] = Field(description="5 % are above")
+    floors: dict[str, Share] = Field(description="the smallest p-value that each test could give")
     methods: dict[str, Erasure]
     doubts: list[Doubt] = Field(description="what must not be trusted, in plain words")
 
@@ -136,6 +136,7 @@ class Example(Given):
 class MethodInfo(Given):
     name: str
     about: str
+    signed: bool = Field(description="negative scores speak against the label; if not, there are none")
 
 
 class ModelResponse(Given):

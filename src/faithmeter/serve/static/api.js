@@ -1,40 +1,50 @@
 // The server's JSON API: an answer, or lines of progress with the answer in the last one.
 
 const STREAM = "application/x-ndjson";
+const SILENT = "The server does not answer. Start it again with faithmeter serve, and go on.";
+
+// What the server will not do, in its words.
+export class Refusal extends Error {}
 
 export async function model() {
-  return read(await fetch("api/model"));
+  return read(await reached(fetch("api/model")));
 }
 
 export async function ask(what, body, { signal, onProgress } = {}) {
-  const response = await fetch(`api/${what}`, {
+  const asking = fetch(`api/${what}`, {
     method: "POST",
     headers: { "Content-Type": "application/json", Accept: onProgress ? STREAM : "application/json" },
     body: JSON.stringify(body),
     signal,
   });
+  const response = await reached(asking);
   if (!onProgress || !response.ok) return read(response);
   for await (const line of lines(response.body)) {
-    if (line.error !== undefined) throw new Error(line.error);
+    if (line.error !== undefined) throw new Refusal(line.error);
     if (line.result !== undefined) return line.result;
     onProgress(line);
   }
   throw new Error("the answer broke off; ask again");
 }
 
-// A function that asks and forgets what it asked before: only the newest question is answered.
-export function newest(work) {
+// A function that asks and forgets what it asked before: only the newest question is answered. `busy` is told
+// when it begins to work and when nothing is asked any more.
+export function newest(work, busy = () => {}) {
   let current = null;
   const run = async (...given) => {
     current?.abort();
     const mine = (current = new AbortController());
+    busy(true);
     try {
       return await work(mine.signal, ...given);
     } catch (error) {
       if (mine.signal.aborted) return undefined;
       throw error;
     } finally {
-      if (current === mine) current = null;
+      if (current === mine) {
+        current = null;
+        busy(false);
+      }
     }
   };
   run.cancel = () => current?.abort();
@@ -43,15 +53,23 @@ export function newest(work) {
 
 async function read(response) {
   const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(body.detail ?? `the server answered with ${response.status}`);
-  return body;
+  if (response.ok) return body;
+  const said = body.detail ?? `the server answered with ${response.status}`;
+  throw response.status === 422 ? new Refusal(said) : new Error(said);
+}
+
+// A browser says of a server that is not there, or ends, no more than TypeError.
+function reached(promise) {
+  return promise.catch((error) => {
+    throw error instanceof TypeError ? new Error(SILENT) : error;
+  });
 }
 
 async function* lines(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reached(reader.read());
     if (done) return;
     const parts = (rest + value).split("\n");
     rest = parts.pop();

@@ -1,6 +1,6 @@
 // A measured text: what to doubt, the curve beside random orders, and a table of the methods.
 
-import { draw, make, percent, pvalue } from "./dom.js";
+import { draw, judged, make, percent, pvalue } from "./dom.js";
 
 const HEIGHT = 260;
 const MARGIN = { top: 12, right: 12, bottom: 42, left: 46 };
@@ -72,9 +72,10 @@ function table(result, shown, choose) {
     .map(([name, erasure]) => {
       const pick = make("button", { type: "button", class: "pick", "aria-pressed": String(name === shown), onclick: () => choose(name) }, name);
       const against = new Set(result.doubts.filter((doubt) => doubt.method === name).map((doubt) => doubt.kind));
-      const p = erasure.p.crossfit ?? Object.values(erasure.p)[0];
+      const p = judged(erasure.p);
       const unfaithful = erasure.acu > 0 ? "could be chance" : "not faithful";
-      const verdict = against.has("outside") ? "out of distribution" : against.has("unfaithful") ? unfaithful : "faithful";
+      const faithful = result.doubts.some((doubt) => doubt.kind === "unchecked") ? "beats chance" : "faithful";
+      const verdict = against.has("outside") ? "out of distribution" : against.has("unfaithful") ? unfaithful : faithful;
       return make(
         "tr",
         { class: name === shown ? "chosen" : "" },

@@ -1,24 +1,28 @@
 // The page: what is typed, masked and chosen → questions to the server → what is shown.
 
-import { ask, model, newest } from "./api.js";
+import { ask, model, newest, Refusal } from "./api.js";
 import { byId, make, show } from "./dom.js";
 import { measurement } from "./measured.js";
+import { describeModel } from "./model.js";
 import { showHeat, showMasks, showText, showVerdict } from "./reading.js";
 
 const TYPING = 300; // milliseconds of silence after which a text counts as typed
-const DEFAULTS = ["loo-sign", "int-grad-sign", "grad-l2"];
+const HEIRS = { explain: ["explain-cancel"], "explain-cancel": ["explain", "reading"], measure: ["measure-cancel"], "measure-cancel": ["measure"] };
 
-const state = {
-  model: null,
+// What is known of a text
+const nothing = () => ({
   masked: new Set(),
-  unit: "words",
-  methods: [],
-  shown: "",
   whole: null, // the probe without masks
   probe: null,
-  explanation: null,
+  explained: {}, // by method: an explanation,
+  refused: {}, // or why there is none
   measured: null,
-};
+});
+
+const state = { model: null, unit: "words", methods: [], shown: "loo-sign", working: {}, ...nothing() };
+
+const missing = () => state.methods.filter((name) => !(name in state.explained) && !(name in state.refused));
+const measurable = () => state.methods.filter((name) => !(name in state.refused));
 
 const asked = () => ({ text: byId("text").value, pair: pairAsked() });
 
@@ -36,37 +40,51 @@ const probe = newest(async (signal) => {
 });
 
 const explain = newest(async (signal) => {
-  const body = { ...asked(), methods: state.methods, label: state.whole.prediction };
-  state.explanation = await ask("explain", body, { signal, onProgress: () => {} });
-  render.heat();
-});
+  for (const name of missing().sort((a, b) => (b === state.shown) - (a === state.shown))) {
+    const body = { ...asked(), methods: [name], label: state.whole.prediction };
+    const onProgress = (line) => render.progress("explain", `explaining by ${name}`, line);
+    try {
+      state.explained[name] = await ask("explain", body, { signal, onProgress });
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      state.refused[name] = error.message;
+    }
+    render.heat();
+  }
+}, working("explain"));
 
 const measure = newest(async (signal) => {
-  const body = { ...asked(), methods: state.methods, label: state.whole.prediction };
-  render.working(true);
-  try {
-    state.measured = await ask("measure", body, { signal, onProgress: render.progress });
-    render.measured();
-    byId("announced").textContent = `Measured. Doubts: ${state.measured.doubts.length || "none"}.`;
-  } finally {
-    render.working(false);
-  }
-});
+  const body = { ...asked(), methods: measurable(), label: state.whole.prediction };
+  const onProgress = (line) => render.progress("measure", line.done ? `${line.stage} done, ${line.done} of ${line.stages}` : line.stage, line);
+  state.measured = await ask("measure", body, { signal, onProgress });
+  render.measured();
+  byId("announced").textContent = `Measured. Doubts: ${state.measured.doubts.length || "none"}.`;
+}, working("measure"));
+
+function working(name) {
+  return (busy) => {
+    state.working[name] = busy;
+    render.actions();
+  };
+}
 
 // What a person does
 
-function typed() {
+function changed() {
   for (const question of [probe, explain, measure]) question.cancel();
-  Object.assign(state, { masked: new Set(), whole: null, probe: null, explanation: null, measured: null });
+  Object.assign(state, nothing());
+  byId("reading").inert = true;
+  render.problem("");
+  render.problem("", "unmeasured");
+  render.heat();
   render.measured();
+}
+
+function typed() {
   const words = byId("text").value.split(/\s+/).filter(Boolean).length;
   const limit = state.model.max_words;
-  if (words > limit) {
-    render.problem(`The text has ${words} words; this server takes at most ${limit}. Shorten it.`);
-    return render.nothing();
-  }
-  render.problem("");
-  return words ? safely(read) : render.nothing();
+  if (words > limit) render.problem(`The text has ${words} words; this server takes at most ${limit}. Shorten it.`);
+  return words && words <= limit ? safely(read) : render.nothing();
 }
 
 async function read() {
@@ -89,7 +107,7 @@ function masksChanged() {
 }
 
 function maskStrongest() {
-  const free = state.explanation[state.unit]
+  const free = state.explained[state.shown][state.unit]
     .map((unit, number) => ({ score: unit.scores[state.shown], tokens: state.whole[state.unit][number].tokens }))
     .filter(({ tokens }) => tokens.some((token) => !state.masked.has(token)));
   if (!free.length) return undefined;
@@ -110,19 +128,20 @@ function chooseMethods() {
   state.methods = boxes.map((box) => box.value);
   if (!state.methods.includes(state.shown)) state.shown = state.methods[0] ?? "";
   state.measured = null;
+  measure.cancel();
   render.methods();
+  render.heat();
   render.measured();
-  render.actions();
-  if (!state.whole || !state.methods.length) return undefined;
-  return safely(explain);
+  return state.whole ? safely(explain) : undefined;
 }
 
-async function safely(work) {
+async function safely(work, place = "problem") {
   try {
-    render.problem("");
+    render.problem("", place);
     await work();
   } catch (error) {
-    render.problem(error.message);
+    render.problem(error.message, place);
+    if (!state.whole) render.nothing();
   }
 }
 
@@ -130,13 +149,14 @@ async function safely(work) {
 
 const render = {
   nothing() {
+    byId("reading").inert = false;
     byId("reading").replaceChildren(make("span", { class: "soft" }, "Your text will stand here, every word a switch."));
     byId("prediction").replaceChildren(make("span", { class: "soft" }, "nothing yet"));
     byId("classes").replaceChildren();
     byId("normal").className = "soft";
     byId("normal").replaceChildren("not known yet");
+    show(byId("normal-aside"), false);
     byId("count").textContent = "";
-    show(byId("legend"), false);
     show(byId("strip"), false);
     this.actions();
   },
@@ -148,15 +168,25 @@ const render = {
   },
 
   heat() {
-    show(byId("legend"), Boolean(state.explanation && state.shown));
-    showHeat(state.explanation, state.unit, state.shown);
+    showHeat(state.explained[state.shown], state.unit, state.model.methods.find(({ name }) => name === state.shown));
+    const refused = state.methods.filter((name) => name in state.refused);
+    byId("refusals").replaceChildren(...refused.map((name) => make("li", {}, make("b", {}, name), `: ${state.refused[name]}`)));
+    show(byId("refusals"), refused.length > 0);
     this.actions();
   },
 
   actions() {
+    const had = document.activeElement;
+    const { explain: explaining, measure: measuring } = state.working;
+    const unexplained = state.whole && missing().length;
     byId("unmask").disabled = !state.masked.size;
-    byId("strongest").disabled = !(state.explanation && state.shown);
-    byId("measure").disabled = !(state.whole && state.methods.length);
+    byId("strongest").disabled = !state.explained[state.shown];
+    byId("measure").disabled = !(state.whole && measurable().length);
+    show(byId("explain"), unexplained && !explaining);
+    show(byId("explain-working"), unexplained && explaining);
+    show(byId("measure"), !measuring);
+    for (const id of ["measure-working", "measure-cancel"]) show(byId(id), measuring);
+    if (had?.closest("[hidden]")) HEIRS[had.id]?.map(byId).find((heir) => !heir.closest("[hidden]"))?.focus();
   },
 
   methods() {
@@ -171,6 +201,7 @@ const render = {
 
   measured(focus) {
     const place = byId("measured");
+    show(byId("glossary"), state.measured);
     if (!state.measured) return place.replaceChildren();
     const shown = state.measured.methods[state.shown] ? state.shown : Object.keys(state.measured.methods)[0];
     place.replaceChildren(...measurement(state.measured, shown, place.clientWidth, chooseShown));
@@ -178,56 +209,23 @@ const render = {
     return undefined;
   },
 
-  working(yes) {
-    show(byId("working"), yes);
-    show(byId("cancel"), yes);
-    show(byId("measure"), !yes);
-    if (yes) byId("progress").value = 0;
+  progress(name, stage, { evaluations, at_most }) {
+    byId(`${name}-bar`).max = at_most;
+    byId(`${name}-bar`).value = evaluations;
+    const [made, most] = [evaluations, at_most].map((count) => count.toLocaleString("en"));
+    byId(`${name}-stage`).textContent = `${stage} · ${made} of at most ${most} evaluations of the model`;
   },
 
-  progress({ stage, done, stages, evaluations }) {
-    byId("progress").max = stages;
-    byId("progress").value = done;
-    const said = done ? `${stage} done, ${done} of ${stages}` : stage;
-    byId("stage").textContent = `${said} · ${evaluations.toLocaleString("en")} evaluations of the model`;
-  },
-
-  problem(text) {
-    byId("problem").textContent = text;
-    show(byId("problem"), Boolean(text));
+  problem(text, place = "problem") {
+    byId(place).textContent = text;
+    show(byId(place), text);
   },
 };
-
-function describeModel({ name, task, labels, explained, context, version, examples, methods }) {
-  byId("model").textContent = [name, task, `${labels.length} classes`].filter(Boolean).join(" · ");
-  byId("version").textContent = `faithmeter ${version}`;
-  byId("text-hint").textContent = explained ? `the ${explained}` : "";
-  byId("pair-hint").textContent = context ? `the ${context}` : "if the model reads two texts";
-  show(byId("pair-field"), context !== null || task === null);
-  show(byId("examples"), examples.length > 0);
-  byId("examples").replaceChildren(
-    make("span", { class: "soft" }, "Try "),
-    ...examples.map((example) => make("button", { type: "button", class: "example", dir: "auto", onclick: () => take(example) }, shortened(example))),
-  );
-  byId("methods").replaceChildren(
-    ...methods.map((method) => {
-      const box = make("input", { type: "checkbox", value: method.name, onchange: chooseMethods });
-      box.checked = DEFAULTS.includes(method.name);
-      return make("label", {}, box, make("span", {}, make("b", {}, method.name), ` ${method.about}`));
-    }),
-  );
-  state.methods = methods.map((method) => method.name).filter((method) => DEFAULTS.includes(method));
-  state.shown = state.methods.includes(DEFAULTS[0]) ? DEFAULTS[0] : state.methods[0];
-}
-
-function shortened({ text }) {
-  const points = Array.from(text);
-  return points.length > 26 ? `${points.slice(0, 25).join("").trimEnd()}…` : text;
-}
 
 function take(example) {
   byId("text").value = example.text;
   byId("pair").value = example.pair ?? "";
+  changed();
   return typed();
 }
 
@@ -235,6 +233,7 @@ function listen() {
   let pause;
   const later = () => {
     clearTimeout(pause);
+    changed();
     pause = setTimeout(typed, TYPING);
   };
   byId("text").addEventListener("input", later);
@@ -244,8 +243,10 @@ function listen() {
     return masksChanged();
   });
   byId("strongest").addEventListener("click", maskStrongest);
-  byId("measure").addEventListener("click", () => safely(measure));
-  byId("cancel").addEventListener("click", () => measure.cancel());
+  byId("measure").addEventListener("click", () => safely(measure, "unmeasured"));
+  byId("measure-cancel").addEventListener("click", () => measure.cancel());
+  byId("explain").addEventListener("click", () => safely(explain));
+  byId("explain-cancel").addEventListener("click", () => explain.cancel());
   byId("units").addEventListener("change", (event) => {
     state.unit = event.target.value;
     if (!state.whole) return;
@@ -266,8 +267,8 @@ function listen() {
 
 await safely(async () => {
   state.model = await model();
-  describeModel(state.model);
-  render.methods();
+  describeModel(state.model, take, chooseMethods);
+  chooseMethods();
   listen();
   if (byId("text").value.trim()) await typed(); // a browser keeps what was typed over a reload
   else if (state.model.examples.length) await take(state.model.examples[0]);

@@ -1,6 +1,6 @@
 // The text as switches, its heat-map, and what the model says of it.
 
-import { byId, equalsP, make, percent } from "./dom.js";
+import { byId, equalsP, judged, make, percent, show } from "./dom.js";
 
 const FAINT = 0.1; // shares of the strongest score below this stay uncolored
 const TOP = 3;
@@ -19,6 +19,7 @@ export function showText(probe, unit, press) {
     before = Math.max(before, piece.end);
   }
   if (unit === "words") parts.push(points.slice(before).join(""));
+  byId("reading").inert = false;
   byId("reading").dir = getComputedStyle(byId("text")).direction; // as the browser found it for the field
   byId("reading").replaceChildren(...(RIGHT_TO_LEFT.test(probe.text) ? parts.flatMap(directed) : parts));
 }
@@ -52,25 +53,25 @@ export function showMasks(probe, unit, masked) {
       : "";
 }
 
+// `method` is how it was explained; without an explanation there is no heat.
 export function showHeat(explanation, unit, method) {
-  const buttons = byId("reading").querySelectorAll(".word");
   const units = explanation ? explanation[unit] : [];
-  const score = (piece) => piece.scores[method] ?? 0;
+  const score = (piece) => piece.scores[method.name];
   const strongest = Math.max(...units.map((piece) => Math.abs(score(piece))), 0) || 1;
-  buttons.forEach((button, number) => {
+  byId("reading").querySelectorAll(".word").forEach((button, number) => {
     const share = units[number] ? score(units[number]) / strongest : 0;
-    const sign = Math.abs(share) < FAINT ? "" : share > 0 ? "for" : "against";
-    button.classList.toggle("for", sign === "for");
-    button.classList.toggle("against", sign === "against");
+    const side = Math.abs(share) < FAINT ? "" : !method.signed ? "important" : share > 0 ? "for" : "against";
+    button.className = side ? `word ${side}` : "word";
     button.style.setProperty("--share", Math.abs(share).toFixed(3));
-    if (sign) button.title = `${signed(score(units[number]))} ${sign} ${explanation.label}`;
+    if (side) button.title = `${written(score(units[number]), method)} ${side}${method.signed ? ` ${explanation.label}` : ""}`;
     else button.removeAttribute("title");
   });
-  for (const name of document.querySelectorAll(".class-name")) name.textContent = explanation?.label ?? "";
+  show(byId("legend"), units.length > 0);
+  if (!units.length) return;
+  for (const sample of byId("legend").querySelectorAll(".sample")) show(sample, sample.matches(".important") !== method.signed);
+  for (const name of byId("legend").querySelectorAll(".class-name")) name.textContent = explanation.label;
   const top = [...units].sort((a, b) => Math.abs(score(b)) - Math.abs(score(a))).slice(0, TOP);
-  byId("top-words").textContent = top.length
-    ? `strongest: ${top.map((piece) => `${piece.text} ${signed(score(piece))}`).join(", ")}`
-    : "";
+  byId("top-words").textContent = `strongest: ${top.map((piece) => `${piece.text} ${written(score(piece), method)}`).join(", ")}`;
 }
 
 export function showVerdict(probe, whole) {
@@ -107,9 +108,10 @@ function classes(probe, whole) {
 
 function showNormal(probe) {
   const element = byId("normal");
-  const p = probe.pvalues.crossfit ?? Object.values(probe.pvalues)[0];
+  const p = judged(probe.pvalues);
   const doubt = probe.doubts[0];
   element.className = doubt ? (doubt.kind === "outside" ? "callout" : "soft") : "";
+  show(byId("normal-aside"), p !== undefined);
   if (p === undefined) return element.replaceChildren(doubt.text);
   const others = Object.entries(probe.pvalues).filter(([name]) => name !== "crossfit");
   const rest = others.map(([name, value]) => `test as ${name}: ${equalsP(value)}`).join(", ");
@@ -120,7 +122,8 @@ function showNormal(probe) {
   );
 }
 
-function signed(score) {
+function written(score, { signed }) {
   const size = Math.abs(score);
-  return `${score < 0 ? "−" : "+"}${size >= 100 ? size.toFixed(0) : size.toPrecision(2)}`;
+  const sign = score < 0 ? "−" : signed ? "+" : "";
+  return sign + (size >= 100 ? size.toFixed(0) : size.toPrecision(2));
 }
