@@ -95,7 +95,7 @@ def made_up(tasks: int = 3, seeds: int = 5, *, step: int = 10, longest: int = 50
                 row = {
                     key: kept[key] for key in kept if key not in ("epochs", "loss", "majority", "threshold")
                 }
-                row |= {"method": method, "percent": percent, "texts": 100}
+                row |= {"method": method, "percent": percent, "texts": 100, "random": best_value}
                 row |= {"value": value + rng.normal(0, 0.015) * share * (1 - share) * 4}
                 row |= {"p_published": p, "p_crossfit": float(np.clip(p + rng.normal(0, 0.05), 0, 1))}
                 measured.append(row)
@@ -233,7 +233,8 @@ def test_epochs_are_those_of_plain_and_masked() -> None:
 def measured(**columns: Any) -> DataFrame:
     common: dict[str, Any] = {"task": "RTE", "model": "hub/m", "seed": 0, "strategy": "half"}
     common |= {"validation": "both", "percent": 50, "metric": "accuracy", "value": 0.5, "converged": True}
-    return DataFrame({**common, "p_published": 0.5, "p_crossfit": 0.5, **columns})
+    common |= {"texts": 100, "random": 0.8, "p_published": 0.5, "p_crossfit": 0.5}
+    return DataFrame({**common, **columns})
 
 
 def test_pvalues_by_calibration_and_fine_tuning() -> None:
@@ -246,7 +247,7 @@ def test_pvalues_by_calibration_and_fine_tuning() -> None:
     )
     chart = figure("pvalues-published", measure=frame)
     found = {(row["tuning"], row["label"]): row["mean"] for row in shown(chart, "RTE", "mean")}
-    assert found == pytest.approx({("Masked", "leave-one-out, signed"): 0.3, ("Plain", "random"): 0})
+    assert found == pytest.approx({("Masked", "loo-sign"): 0.3, ("Plain", "random"): 0})
     assert {row["level"] for row in shown(chart, "RTE", "level")} == {0.05}
     crossfit = figure("pvalues-crossfit", measure=frame)
     [row] = shown(crossfit, "RTE", "mean", tuning="Masked")
@@ -264,27 +265,70 @@ def test_faithfulness_has_random_in_both_groups_and_only_converged_runs() -> Non
         ]
     )
     rows = shown(figure("faithfulness", measure=frame), "RTE", "mean")
-    assert {(row["model"], row["mean"], row["n"]) for row in rows} == {("m", 60, 2)}
+    found = {(row["model"], row["label"] == "random", row["mean"], row["n"]) for row in rows}
+    assert found == {("m", False, 60, 2), ("m", True, 80, 2)}
     groups = {
-        group: {row["name"] for row in rows if row["group"] == group} for group in ("Absolute", "Signed")
+        group: {row["label"] for row in rows if row["group"] == group} for group in ("Absolute", "Signed")
     }
     assert groups == {
-        "Absolute": {"random", "gradient L2", "leave-one-out", "lime"},
-        "Signed": {"random", "beam search", "beam search (width=20)", "leave-one-out", "shap-sign"},
+        "Absolute": {"random", "grad-l2", "loo-abs", "lime"},
+        "Signed": {"random", "beam", "beam(width=20)", "loo-sign", "shap-sign"},
     }
+
+
+def test_curves_of_fewer_texts_have_a_random_one_of_their_own() -> None:
+    frame = pd.concat(
+        [
+            measured(method=["random", "grad-l2", "loo-sign"], value=[0.8, 0.4, 0.3]),
+            measured(method=["beam"], value=0.2, texts=50, random=0.7),
+            measured(method=["beam"], task="CoLA", value=0.2, texts=50, random=0.6),
+        ]
+    )
+    spec = figure("faithfulness", measure=frame)
+    found = {(row["group"], row["label"]): row["mean"] for row in shown(spec, "RTE", "mean")}
+    assert found == pytest.approx(
+        {
+            ("Absolute", "grad-l2"): 40,
+            ("Absolute", "random"): 80,
+            ("Signed", "loo-sign"): 30,
+            ("Signed", "random"): 80,
+            ("Signed", "beam (50 texts)"): 20,
+            ("Signed", "random (50 texts)"): 70,
+        }
+    )
+    alone = {row["label"]: row["mean"] for row in shown(spec, "CoLA", "mean")}
+    assert alone == pytest.approx({"beam": 20, "random": 60})  # nothing there is of more texts
+    line = spec["concat"][0]["spec"]["layer"][1]["encoding"]
+    color, dash = (line[channel]["scale"] for channel in ("color", "strokeDash"))
+    labels = dict(zip(color["domain"], zip(color["range"], dash["range"], strict=True), strict=True))
+    assert labels["random (50 texts)"] == (labels["beam (50 texts)"][0], [4, 2])
+    assert labels["random"][0] != labels["beam (50 texts)"][0] == labels["beam"][0]
+
+
+def test_random_alone_is_drawn_once() -> None:
+    rows = shown(figure("faithfulness", measure=measured(method=["random"])), "RTE", "mean")
+    assert [(row["group"], row["label"], row["mean"]) for row in rows] == [("Absolute", "random", 80)]
+
+
+def test_a_legend_lists_what_is_there() -> None:
+    train = pd.concat([trained(value=[0.5]), trained(value=[0.6], strategy="half", validation="both")])
+    for name in ("performance-unmasked", "ablation-unmasked-test"):
+        layers = figure(name, train=train)["concat"][0]["spec"]["layer"]
+        scale = layers[1]["encoding"]["color"]["scale"]  # of the crosses
+        assert scale == layers[3]["encoding"]["color"]["scale"]
+        assert scale["domain"] in (["Plain", "Masked"], ["none", "half"])
 
 
 def test_roar_stands_beside_ours_for_its_methods() -> None:
-    ours = measured(method=["random", "loo-abs", "beam"], value=[0.6, 0.4, 0.1])
+    ours = measured(method=["random", "loo-abs", "beam"], value=[0.6, 0.4, 0.1], random=0.6)
     theirs = ours[["task", "model", "seed", "metric", "percent"]].assign(
         method=["random", "loo-abs", "random"]
     )
     theirs = theirs.assign(seed=[0, 0, 1], value=[0.7, 0.8, 0.9])
     rows = shown(figure("roar", measure=ours, roar=theirs), "RTE", "mean")
     found = {(row["way"], row["label"]): row["mean"] for row in rows}
-    loo = "leave-one-out, absolute"
-    expected = {("Recursive ROAR", "random"): 80, ("Recursive ROAR", loo): 80}
-    assert found == pytest.approx({**expected, ("Ours", "random"): 60, ("Ours", loo): 40})
+    expected = {("Recursive ROAR", "random"): 80, ("Recursive ROAR", "loo-abs"): 80}
+    assert found == pytest.approx({**expected, ("Ours", "random"): 60, ("Ours", "loo-abs"): 40})
 
 
 def test_models_of_the_same_last_part_are_told_apart() -> None:

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import typer
@@ -20,8 +21,11 @@ from faithmeter.cli.report import report as report_verb
 from faithmeter.config import TrainConfig
 from faithmeter.errors import InputError
 from faithmeter.frames import COLUMNS
-from faithmeter.report.examples import ALPHABET, NEVER, TOP, letters, pack, sources
+from faithmeter.methods import METHODS
+from faithmeter.report.examples import ALPHABET, HALF, NEVER, TOP, as_json, letters, pack, sources
 from faithmeter.report.provenance import commands, methods
+from faithmeter.report.shared import COLUMNS as SHARED
+from faithmeter.report.shared import shared
 from faithmeter.report.verdict import together, verdicts
 from faithmeter.store import RunStore, read_parquet, write_parquet
 from fixtures_report import PERCENTS, PLACES, measure, train
@@ -32,6 +36,7 @@ TEXTS = [
 ]
 
 Rows = list[dict[str, Any]]
+ROOM = 10**6
 
 
 def areas(**columns: Any) -> dict[str, Any]:
@@ -44,6 +49,9 @@ def areas(**columns: Any) -> dict[str, Any]:
         "racu": 0.0,
         "p_published": 0.5,
         "p_crossfit": 0.5,
+        "floor_crossfit": 0.01,
+        "whole": 0.9,
+        "majority": 0.5,
         "converged": True,
         **columns,
     }
@@ -54,10 +62,11 @@ def unmasked(value: float, **columns: Any) -> dict[str, Any]:
     return {**areas(**columns), "split": "test", "masking": "0", "value": value}
 
 
-def judged(rows: Rows, trained: Rows | None = None, **published: float) -> Any:
+def judged(rows: Rows, trained: Rows | None = None, *, near: Rows | None = None, **published: float) -> Any:
     frames = {kind: pd.DataFrame(columns=list(columns)) for kind, columns in COLUMNS.items()}
     frames["areas"] = pd.DataFrame(rows)
     frames["train"] = pd.DataFrame(trained or [unmasked(0.9)])
+    frames["shared"] = pd.DataFrame(near or [], columns=list(SHARED))
     [found] = verdicts(frames, {("RTE", "tiny", name): value for name, value in published.items()})
     return found
 
@@ -78,8 +87,8 @@ def test_a_clear_winner() -> None:
     assert (found.task, found.model, found.leaders) == ("RTE", "tiny", ("a",))
     assert first.text == (
         "Yes: there is no sign that texts masked at random are out of distribution for the model, fine-tuned "
-        "with masks (p = 0.50); it classifies whole texts at 90.0% accuracy, a plainly fine-tuned one "
-        "at 91.0%."
+        "with masks (p = 0.50); it classifies whole texts at 90.0% accuracy (guessing: 50.0%), a plainly "
+        "fine-tuned one at 91.0%."
     )
     assert re.fullmatch(
         r"It is a, whose area below random erasure \(ACU\) is 31.0% \[30\.\d, 3[12]\.\d\], "
@@ -161,9 +170,53 @@ def test_what_did_not_learn_is_left_out() -> None:
     for row in rows:
         row["converged"] = row["seed"] > 0
     assert "1 of 3 seeds, which did not learn the task" in judged(rows).sentences[2].text
-    found = judged([{**row, "converged": False} for row in rows])
-    assert found.sentences[0].text.startswith("No: it did not learn the task with any of 3 seeds")
-    assert found.leaders == ()
+    for unlearned in (
+        {"converged": False},
+        {"whole": 0.5},
+    ):  # by the task's threshold, or no better than guessing
+        found = judged([{**row, **unlearned} for row in rows])
+        assert found.sentences[0].text.startswith("No: it did not learn the task with any of 3 seeds (")
+        assert "50.0% by guessing" in found.sentences[0].text
+        assert found.sentences[2].text.startswith("Do not trust any number here")
+        assert found.leaders == ()
+
+
+def on_fifty(**values: float) -> Rows:
+    return [{**areas(method=name), "texts": 50, "acu": value} for name, value in values.items()]
+
+
+@pytest.mark.parametrize(("beam", "mood"), [(0.28, "good"), (0.45, "caution")])
+def test_areas_on_other_texts_are_compared_on_those_they_share(beam: float, mood: str) -> None:
+    """Beam's 0.41 on 50 texts does not beat 0.31 on 200."""
+    rows = [*BASE, *seeds("a", 0.30, 0.31, 0.32), *seeds("b", 0.10, 0.11, 0.12)]
+    rows += seeds("beam", 0.40, 0.41, 0.42, texts=50)
+    found = judged(rows, near=on_fifty(a=0.40, b=0.1, beam=beam))
+    second = found.sentences[1]
+    assert (found.leaders, second.mood) == (("a",), mood)
+    assert "20.0 points ahead of b." in second.text
+    told = f" On the 50 texts that both were measured on, beam has {beam:.1%} and a 40.0%."
+    assert second.text.endswith(told)
+
+
+def test_the_texts_that_measurements_share(tmp_path: Path) -> None:
+    """Each method's area on the smaller set of texts, by hand from the predictions."""
+    store = RunStore(tmp_path)
+    trained = train(store)
+    texts = [*TEXTS, *TEXTS]
+    measure(store, trained, texts, {"a": 0.4, "random": 0.0})
+    assert not len(shared(list(store.records())))
+    few = measure(store, trained, texts[:2], {"beam": 0.4, "random": 0.0})
+    found = shared(list(store.records()))
+    assert sorted(zip(found["method"], found["texts"], strict=True)) == [("a", 2), ("beam", 2)]
+    frame = read_parquet(store.folder(few) / "texts.parquet")
+    right = (frame["prediction"] == frame["label"]).groupby([frame["method"], frame["percent"]]).mean()
+    expected = np.trapezoid(right["random"] - right["beam"], np.array(PERCENTS) / 100)
+    assert found.set_index("method")["acu"]["beam"] == pytest.approx(expected)
+
+
+def test_a_check_that_could_not_have_rejected_tells_nothing() -> None:
+    rows = [areas(floor_crossfit=0.09), areas(method="a", acu=0.3, floor_crossfit=0.09)]
+    assert judged(rows).sentences[0].text.startswith("Not known: no test tells")
 
 
 def test_masked_fine_tuning_is_judged_and_the_plain_one_warned_of() -> None:
@@ -207,7 +260,7 @@ def test_letters_can_be_read_back(numbers: list[int], width: int) -> None:
 def test_packed_texts_say_what_was_measured(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     config = measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0})
-    [group] = pack(sources(store.records()), 500)
+    [group] = pack(sources(store.records()), 500, ROOM)
     assert (group["methods"], group["percents"], group["total"]) == (["a", "random"], list(PERCENTS), 2)
     text = group["texts"][0]
     assert text["spans"] == [0, 4, 1, 4, 1, 2, 1, 3, 1, 6, 0, 1]  # gap and length of each word, and the dot
@@ -219,10 +272,28 @@ def test_packed_texts_say_what_was_measured(tmp_path: Path) -> None:
         assert [token for token in range(6) if first[token] <= place] == list(rows["masked"][percent])
     chances = [level / TOP for level in unpacked(packed["chance"], 2)]
     assert chances == pytest.approx(list(rows["probability"]), abs=0.0002)
-    shares = [2 * level / TOP - 1 for level in unpacked(packed["scores"], 2)]
+    shares = [level / HALF - 1 for level in unpacked(packed["scores"], 1)]
     scores = [share * packed["most"] for share in shares]
-    assert scores == pytest.approx(rows["scores"][0], abs=0.001 * packed["most"])
+    assert scores == pytest.approx(rows["scores"][0], abs=packed["most"] / 50)  # as exact as a color
+    words = dict(zip(("Mary", "went", "to", "the", "garden", "."), rows["scores"][0], strict=True))
+    first = sorted(words, key=lambda word: -abs(words[word]))[:3]
+    assert [word for word, _ in packed["strongest"]] == first
+    assert [score for _, score in packed["strongest"]] == pytest.approx([words[w] for w in first], rel=0.005)
+    assert group["signed"] == [True, False]  # what is not known here may be signed
     assert unpacked(packed["predicted"], 2) == list(rows["prediction"])
+
+
+def test_a_word_scores_as_its_strongest_token(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    folder = store.folder(measure(store, train(store), TEXTS[:1], {"loo-sign": 0.4, "random": 0.0}))
+    found = sources(store.records())  # before the files are changed
+    inputs, steps = (read_parquet(folder / name) for name in ("inputs.parquet", "texts.parquet"))
+    write_parquet(folder / "inputs.parquet", inputs.assign(words=[[0, 0, 1, 2, 3, 3]]))
+    scores = [[1.0, -3.0, 0.5, 2.0, -0.25, 0.25]] * len(steps)
+    write_parquet(folder / "texts.parquet", steps.assign(scores=scores))
+    [group] = pack(found, 500, ROOM)
+    expected = [("Mary went", -3.0), ("the", 2.0), ("to", 0.5)]
+    assert group["texts"][0]["by"][0]["strongest"] == expected
 
 
 def test_measurements_of_one_checkpoint_are_put_together(tmp_path: Path) -> None:
@@ -233,20 +304,20 @@ def test_measurements_of_one_checkpoint_are_put_together(tmp_path: Path) -> None
     measure(store, trained, TEXTS[:1], {"beam": 0.4, "random": 0.0})
     measure(store, train(store, seed=1), TEXTS, {"a": 0.4, "random": 0.0})
     measure(store, train(store, strategy="none"), TEXTS, {"random": 0.0})
-    [group] = pack(sources(store.records()), 500)
+    [group] = pack(sources(store.records()), 500, ROOM)
     assert sorted(group["methods"]) == ["a", "beam", "random"]
     assert (group["seed"], group["strategy"]) == (0, "half")
     beam = group["methods"].index("beam")
     assert [text["by"][beam] is None for text in group["texts"]] == [False, True]
-    assert pack(sources(store.records()), 0) == []
-    assert len(pack(sources(store.records()), 1)[0]["texts"]) == 1
+    assert pack(sources(store.records()), 0, ROOM) == []
+    assert len(pack(sources(store.records()), 1, ROOM)[0]["texts"]) == 1
 
 
 def test_a_text_beyond_the_models_limit_and_an_empty_one(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     texts = [{"text": "word " * 10_000, "label": 0, "read": 500}, {"text": "", "label": 1}]
     measure(store, train(store), texts, {"a": 0.4, "random": 0.0})
-    long, empty = pack(sources(store.records()), 500)[0]["texts"]
+    long, empty = pack(sources(store.records()), 500, ROOM)[0]["texts"]
     assert (len(long["spans"]), len(long["text"]), long["left"]) == (200, 499 + 200, 50_000 - 699)
     assert (empty["text"], empty["spans"], empty["by"][0]["scores"]) == ("", [], "")
 
@@ -254,10 +325,11 @@ def test_a_text_beyond_the_models_limit_and_an_empty_one(tmp_path: Path) -> None
 def test_fine_steps_are_thinned(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     folder = store.folder(measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0}))
+    found = sources(store.records())  # before the file is changed
     frame = read_parquet(folder / "texts.parquet")
     fine = [frame[frame["percent"] == 0].assign(percent=percent, masked=[[]] * 4) for percent in range(101)]
     write_parquet(folder / "texts.parquet", pd.concat(fine))
-    [group] = pack(sources(store.records()), 500)
+    [group] = pack(found, 500, ROOM)
     assert group["percents"][0] == 0
     assert group["percents"][-1] == 100
     assert len(group["percents"]) <= 22
@@ -286,7 +358,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[report.Report, st
 
 def test_a_page_runs_and_fetches_nothing_but_itself(written: tuple[report.Report, str, RunStore]) -> None:
     page = written[1]
-    assert page.count("<script") == page.count("</script>") == 6
+    assert page.count("<script") == page.count("</script>") == 7
     assert not re.search(r"""(src|href)=["'](?!#)""", page.split("<script", 1)[0])
     assert not re.search(r"\son\w+=", page.split("<script", 1)[0])
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
@@ -343,10 +415,9 @@ def test_a_checkpoint_from_elsewhere_is_named_with_its_task(tmp_path: Path) -> N
     assert first == f"faithmeter measure org/tiny-rte --task RTE -m a --limit 2 -o {tmp_path}"
 
 
-def test_methods_are_described_by_their_functions() -> None:
-    first, absolute, beam, unknown = methods(["loo-sign", "loo-abs", "beam(width=20)", "mine"])
-    assert first["what"].startswith("f(x) − f(x with the token masked)")
-    assert absolute["what"] == first["what"] + " (absolute value)"
+def test_methods_are_described_for_those_who_do_not_know_them() -> None:
+    first, beam, unknown = methods(["loo-sign", "beam(width=20)", "mine"])
+    assert first["what"] == METHODS["loo-sign"].about != ""
     assert beam["options"][0] == "width=20"
     assert unknown["what"] == "a method that is not part of faithmeter"
 
@@ -377,30 +448,43 @@ def test_a_store_that_was_only_trained_has_a_page(tmp_path: Path) -> None:
     train(store)
     done = report.write(store, tmp_path / "report.html")
     assert done.verdict.sentences[0].text == (
-        "Not known yet: it was trained but not measured; whole texts: 99.0% with strategy half."
+        "Not known yet: it was trained but not measured; whole texts: 99.0% with strategy half, "
+        "20.0% by guessing."
     )
     assert 'id="examples"' not in done.page.read_text(encoding="utf-8")
 
 
-def test_five_hundred_texts_stay_below_ten_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("faithmeter.figures.FIGURES", {})  # their size does not depend on the texts
+def test_tables_on_the_page_call_methods_by_their_names(
+    written: tuple[report.Report, str, RunStore],
+) -> None:
+    done, page, _ = written
+    assert '<th scope="row"><code>loo-sign</code></th>' in page
+    assert ">LOO (sign)<" not in page
+    [paper] = [file for file in done.files if file.name == "faithfulness.md"]
+    assert "LOO (sign)" in paper.read_text(encoding="utf-8")
+
+
+def test_five_hundred_long_texts_fit_into_ten_megabytes(tmp_path: Path) -> None:
+    """A page without texts has about one; twenty texts of 400 words tell what five hundred take."""
     generator = random.Random(0)
-    lengths = [length for length in range(2, 10) for _ in range(99)]
-    words = ["".join(generator.choices("abcdefghij", k=length)) for length in lengths]
-    texts = [{"text": " ".join(generator.choices(words, k=100)), "label": n % 6} for n in range(500)]
+    words = ["".join(generator.choices("abcdefghij", k=length)) for length in range(2, 10) for _ in range(99)]
+    texts = [{"text": ". ".join(generator.choices(words, k=255)), "label": n % 6} for n in range(20)]
     store = RunStore(tmp_path)
     measure(store, train(store), texts, {f"m{n}": 0.1 for n in range(9)} | {"random": 0.0})
-    page = report.write(store, tmp_path / "report.html").page
-    data = page.read_text(encoding="utf-8").split('id="example-data">')[1].split("</script>")[0]
-    assert len(json.loads(data)["groups"][0]["texts"]) == 500
-    assert page.stat().st_size < 10_000_000
+    [group] = pack(sources(store.records()), 500, ROOM)
+    assert {len(text["spans"]) // 2 for text in group["texts"]} == {509}  # as many tokens as models read
+    assert 25 * len(as_json(group)) < report.LARGEST - 1_200_000
 
 
-def test_texts_beyond_the_budget_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_have_no_room_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("faithmeter.figures.FIGURES", {})
     store = RunStore(tmp_path)
     measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0})
-    [whole] = pack(sources(store.records()), 500)
-    sizes = [len(json.dumps(text, separators=(",", ":"))) for text in whole["texts"]]
-    monkeypatch.setattr("faithmeter.report.examples.BUDGET", sum(sizes) - 1)
-    [group] = pack(sources(store.records()), 500)
+    [whole] = pack(sources(store.records()), 500, ROOM)
+    sizes = [len(as_json(text)) + 1 for text in whole["texts"]]
+    assert len(pack(sources(store.records()), 500, sum(sizes))[0]["texts"]) == 2
+    [group] = pack(sources(store.records()), 500, sum(sizes) - 1)
     assert (len(group["texts"]), group["total"]) == (1, 2)
+    monkeypatch.setattr("faithmeter.report.LARGEST", 0)
+    page = report.write(store, tmp_path / "report.html").page
+    assert 'id="examples"' not in page.read_text(encoding="utf-8")

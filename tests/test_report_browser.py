@@ -48,7 +48,7 @@ def page(browser: Any, path: Path) -> Iterator[Any]:
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     found = context.new_page()
     wrong: list[str] = []
-    found.on("console", lambda message: message.type == "error" and wrong.append(message.text))
+    found.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
     found.on("pageerror", lambda error: wrong.append(str(error)))
     found.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
     found.on("request", lambda asked: asked.url.startswith("file:") or wrong.append(asked.url))
@@ -84,23 +84,36 @@ def test_the_slider_erases_and_shows_what_becomes_of_it(page: Any) -> None:
     expect(page.locator("#right")).to_have_text("✕ not the label")
     expect(page.locator("#pvalue")).to_have_text("0.030: do not trust this step")
     assert page.locator("#heat .masked").count() == 12
-    page.get_by_label("grad-l2").check()
+    page.get_by_role("radio", name="grad-l2").check()
     expect(page.locator("#chance")).to_have_text("0.280")
     expect(page.locator("#pvalue")).to_have_text("0.010: do not trust this step")
 
 
 def test_methods_have_heat_maps_of_their_own(page: Any) -> None:
-    def titles() -> list[str]:
-        return page.locator("#heat .token").evaluate_all("tokens => tokens.map(token => token.title)")
+    def colors() -> list[str]:
+        return page.locator("#heat .token").evaluate_all("all => all.map(token => token.title)")
 
-    first, spelled = titles(), page.locator("#strongest").inner_text()
-    page.get_by_label("grad-l2").check()
-    assert titles() != first
+    first, spelled = colors(), page.locator("#strongest").inner_text()
+    assert spelled.startswith("Strongest: ")
+    strongest = max(first, key=lambda title: abs(float(title.split()[1].replace("−", "-"))))
+    assert strongest.split()[1][:3] in spelled  # it says the same as the color, with more digits
+    playwright.expect(page.locator("#for")).to_have_text("speaks for the label")
+    assert page.locator("#against").is_visible()
+    signs = page.locator("#heat .token.against").evaluate_all("all => all.map(one => one.title)")
+    assert all("−" in sign for sign in signs)
+    page.get_by_role("radio", name="grad-l2").check()
+    assert colors() != first
     assert page.locator("#strongest").inner_text() != spelled
-    strongest = max(titles(), key=lambda title: abs(float(title.replace("−", "-"))))
-    assert strongest in page.locator("#strongest").inner_text()
-    signs = page.locator("#heat .token.against").evaluate_all("all => all.map(one => one.title[0])")
-    assert set(signs) <= {"−"}
+    playwright.expect(page.locator("#for")).to_have_text("important")
+    assert not page.locator("#against").is_visible()
+
+
+def test_a_random_order_has_no_colors(page: Any) -> None:
+    page.get_by_role("radio", name="random").check()
+    assert page.locator("#heat .token").count() == 12
+    assert page.locator("#heat .for, #heat .against").count() == 0
+    assert not page.locator("#for").is_visible()
+    assert page.locator("#strongest").inner_text().startswith("A random order")
 
 
 def test_texts_can_be_found_and_walked_through(page: Any) -> None:
@@ -147,11 +160,47 @@ def test_a_right_to_left_text_runs_right_to_left(page: Any) -> None:
 def test_curves_can_be_switched_off_by_keyboard(page: Any) -> None:
     lines = page.locator("#chart-faithfulness .mark-line path")
     before = lines.count()
-    page.get_by_role("checkbox", name="leave-one-out").focus()
+    page.get_by_role("checkbox", name="loo-sign").focus()
     page.keyboard.press("Space")
     playwright.expect(lines).to_have_count(before - 1)  # it is a signed method, and in one panel only
+    assert "loo-sign" not in page.locator("#chart-faithfulness .role-legend").text_content()
+    page.locator("#switch-none").click()
+    playwright.expect(page.locator("#chart-faithfulness")).to_have_text("No method is chosen.")
     page.locator("#switch-all").click()
     playwright.expect(lines).to_have_count(before)
+
+
+def test_charts_say_what_they_are_and_give_their_numbers(page: Any) -> None:
+    box = page.get_by_role("img", name="Performance by percent of the tokens erased")
+    playwright.expect(box).to_have_attribute("id", "chart-faithfulness")
+    assert box.get_attribute("aria-roledescription") is None
+    page.locator("#theme").click()
+    page.locator("#chart-faithfulness[data-drawn=dark]").wait_for()
+    playwright.expect(box).to_have_attribute("id", "chart-faithfulness")  # drawn again, it says the same
+    numbers = page.locator("[data-numbers=faithfulness]")
+    numbers.locator("summary").click()
+    rows = numbers.locator("tr").evaluate_all("all => all.map(row => row.innerText.split('\\t'))")
+    assert rows[0][:4] == ["Scores", "Method", "0 %", "10 %"]
+    assert [row[:3] for row in rows[1:]] == [
+        ["Absolute", "random", "99.0"],
+        ["Absolute", "grad-l2", "99.0"],
+        ["Signed", "random", "99.0"],
+        ["Signed", "loo-sign", "99.0"],
+    ]
+    assert rows[4][3] == "61.1"  # 99 - 7.9 - 30
+    numbers = page.locator("[data-numbers=performance-unmasked]")
+    numbers.locator("summary").click()
+    playwright.expect(numbers.locator("tbody")).to_have_text("Plain98.01Masked99.01")
+
+
+def test_paper_has_what_is_folded_on_the_screen(page: Any) -> None:
+    digests = page.locator("details").filter(has_text="Digests of 3 runs")
+    assert digests.get_attribute("open") is None
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert digests.get_attribute("open") is not None
+    assert page.locator("[data-numbers][open], details[open]:has([data-chart])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0
 
 
 def test_folded_charts_are_drawn_when_opened(page: Any) -> None:
@@ -192,6 +241,10 @@ def test_a_phone_needs_no_sideways_scrolling(page: Any) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     chart = page.locator("#chart-faithfulness svg").bounding_box()
     assert chart["width"] <= 360
+    first, second = page.locator("#chart-faithfulness .concat_0_cell > g > .background").all()
+    above, below = first.bounding_box(), second.bounding_box()
+    assert above["y"] + above["height"] < below["y"]  # views stand on each other
+    assert min(above["height"], below["height"]) >= 150
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from ..errors import InputError
 from .screen import Json, bars, console, output, print_json, quiet
@@ -13,7 +14,7 @@ from .screen import Json, bars, console, output, print_json, quiet
 if TYPE_CHECKING:
     from ..store import RunStore
 
-MARKS = {"good": "[green]✓[/]", "caution": "[yellow]![/]", "bad": "[red]✕[/]"}
+MARKS = {"good": ("✓ ", "green"), "caution": ("! ", "yellow"), "bad": ("✕ ", "red")}
 
 
 def report(
@@ -55,8 +56,8 @@ def report(
         print_json(written.to_dict())
         return
     for sentence in written.verdict.sentences:
-        output.print(f"{MARKS[sentence.mood]} [bold]{sentence.question}[/]")
-        output.print(sentence.text, markup=False, highlight=False)
+        output.print(Text.assemble(MARKS[sentence.mood], (sentence.question, "bold")))
+        output.print(sentence.text)
     console.print(f"page: {page}", soft_wrap=True)
     if files is not None:
         console.print(f"tables and figures: {files}", soft_wrap=True)

@@ -84,8 +84,8 @@ def dots(looks: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Dr
     tips = [name, alt.Tooltip("seed:Q"), alt.Tooltip("value:Q", format=".3~r")]
 
     def draw(unit: str) -> list[Any]:
-        plus = seeds.mark_point(shape=PLUS, size=10, strokeWidth=1, opacity=0.8)
-        point = mean.mark_point(size=30, filled=True, opacity=1).encode(_shape(looks, field, legend))
+        plus = seeds.mark_point(shape=PLUS, size=50, strokeWidth=1.4, opacity=1)
+        point = mean.mark_point(size=40, filled=True, opacity=1).encode(_shape(looks, field, legend))
         return [
             _level(unit, scale),
             plus.encode(_y("value", unit, scale), tooltip=tips),
@@ -116,7 +116,7 @@ def curves(
     def draw(unit: str) -> list[Any]:
         point = base.mark_point(size=18, filled=True).encode(shape, opacity=seen)
         return [
-            base.mark_area(opacity=0.2).encode(_y("lower", unit, scale), y2="upper:Q"),
+            base.mark_area(opacity=0.14).encode(_y("lower", unit, scale), y2="upper:Q"),
             *([_level(unit, scale)] if y else []),
             base.mark_line(strokeWidth=1.3).encode(_y("mean", unit, scale), dash),
             point.encode(_y("mean", unit, scale), tooltip=tips),

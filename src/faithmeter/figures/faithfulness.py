@@ -6,24 +6,25 @@ import altair as alt
 import pandas as pd
 from pandas import DataFrame
 
+from ..config import BASELINE, LEVEL
 from .charts import PERCENT, Draw, curves, panels, parts
-from .styles import GROUPS, MASKED, MEASURE_STYLES, METHOD_STYLES, PLAIN, Measure, measure, styles
+from .styles import GROUPS, MASKED, PLAIN, counted, group, styles
 from .summaries import PLACE, Frames, labeled, means, named
 
-RISK = 0.05
 WAYS = ("Recursive ROAR", "Ours")
 
 
 def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
     """In-distribution p-values of whole test splits as texts are erased, by Plain and Masked fine-tuning."""
     value = f"p_{calibration}"
-    rows = _measures(named(labeled(frames["measure"]))).dropna(subset=[value]).assign(unit="p-value")
+    rows = named(labeled(frames["measure"])).dropna(subset=[value]).assign(unit="p-value")
     rows = rows[rows["tuning"].isin([PLAIN, MASKED])]
     if rows.empty:
         return None
+    rows = _counted(rows, "tuning")
     shown = means(rows, [*PLACE, "tuning", "label", "percent"], value)
-    level = rows[[*PLACE, "tuning"]].drop_duplicates().assign(level=RISK)
-    draw = _curves(rows, "label", y=alt.Scale(domain=[0, 1]))
+    level = rows[[*PLACE, "tuning"]].drop_duplicates().assign(level=LEVEL)
+    draw = _curves(rows, y=alt.Scale(domain=[0, 1]))
     return panels(
         parts(mean=shown, level=level), draw, column="tuning", order=(PLAIN, MASKED), model_rows=True
     )
@@ -34,37 +35,45 @@ def faithfulness(frames: Frames) -> alt.ConcatChart | None:
     rows = _masked(frames["measure"])
     if rows.empty:
         return None
-    shown = means(rows, [*PLACE, "name", "group", "percent"])
-    random = shown["name"] == "random"
-    groups = [group for group in GROUPS if (shown[~random]["group"] == group).any()] or GROUPS[:1]
-    shown = pd.concat([shown[~random], *(shown[random].assign(group=group) for group in groups)])
-    draw = _curves(rows, "name")
-    return panels(parts(mean=shown), draw, column="group", order=GROUPS, model_rows=True)
+    rows = _with_random(rows.assign(group=rows["method"].map(group)), "group")
+    shown = means(rows, [*PLACE, "label", "group", "percent"])
+    return panels(parts(mean=shown), _curves(rows), column="group", order=GROUPS, model_rows=True)
 
 
 def roar(frames: Frames) -> alt.ConcatChart | None:
     """Performance by Recursive ROAR, which trains again at every step, beside ours for the same methods."""
     if frames["roar"].empty:
         return None
-    ours = frames["measure"].merge(frames["roar"][["task", "model", "method"]].drop_duplicates())
-    found = (_measures(labeled(frames["roar"])), _masked(ours))
-    rows = pd.concat([some.assign(way=way) for way, some in zip(WAYS, found, strict=True)], ignore_index=True)
+    methods = frames["roar"][["task", "model", "method"]].drop_duplicates()
+    theirs, ours = labeled(frames["roar"]), _masked(frames["measure"].merge(methods))
+    theirs = theirs.assign(label=theirs["method"], way=WAYS[0])
+    rows = pd.concat([theirs, _with_random(ours.assign(way=WAYS[1]), "way")], ignore_index=True)
     shown = means(rows, [*PLACE, "way", "label", "percent"])
-    return panels(parts(mean=shown), _curves(rows, "label"), column="way", order=WAYS, model_rows=True)
+    return panels(parts(mean=shown), _curves(rows), column="way", order=WAYS, model_rows=True)
 
 
-def _curves(rows: DataFrame, field: str, y: alt.Scale | None = None) -> Draw:
-    looks = styles(rows[field], MEASURE_STYLES if field == "name" else METHOD_STYLES)
-    return curves(looks, field, "", x=PERCENT, marked="datum.percent % 20 == 0", y=y)
+def _curves(rows: DataFrame, y: alt.Scale | None = None) -> Draw:
+    return curves(styles(rows["label"]), "label", "", x=PERCENT, marked="datum.percent % 20 == 0", y=y)
 
 
 def _masked(measured: DataFrame) -> DataFrame:
     """Converged runs of Masked fine-tuning."""
-    rows = _measures(named(labeled(measured)))
+    rows = named(labeled(measured))
     return rows[(rows["tuning"] == MASKED) & rows["converged"].astype(bool)]
 
 
-def _measures(rows: DataFrame) -> DataFrame:
-    """Rows with their measure's name, group and label."""
-    words = [measure(method) for method in rows["method"]]
-    return rows.assign(**DataFrame(words, columns=list(Measure._fields), index=rows.index))
+def _with_random(rows: DataFrame, column: str) -> DataFrame:
+    """The methods of each cell and random, of the same texts as they; that alone if there are no methods."""
+    methods = rows[rows["method"] != BASELINE]
+    random = (rows if methods.empty else methods).drop_duplicates(
+        [*PLACE, column, "seed", "texts", "percent"]
+    )
+    random = random.assign(method=BASELINE, value=100 * random["random"])
+    return _counted(pd.concat([methods, random], ignore_index=True), column)
+
+
+def _counted(rows: DataFrame, column: str) -> DataFrame:
+    """Rows with a label: the method, with the number of texts if others in the cell are of more."""
+    most = rows.groupby([*PLACE, column])["texts"].transform("max")
+    both = zip(rows["method"], rows["texts"], rows["texts"] < most, strict=True)
+    return rows.assign(label=[counted(name, texts) if fewer else name for name, texts, fewer in both])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import altair as alt
 from pandas import DataFrame
 
 from .charts import EPOCH, curves, dots, panels, parts
-from .styles import MASKED, PLAIN, STRATEGY_STYLES, TRAINING, VALIDATION
+from .styles import MASKED, PLAIN, STRATEGY_STYLES, TRAINING, VALIDATION, Style
 from .summaries import PLACE, Frames, labeled, means, named, with_all
 
 
@@ -18,7 +20,7 @@ def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
     shown = _with_level(rows, [*PLACE, "tuning"], masking)
     axis = alt.Axis(labels=False, ticks=False)
     x = alt.X("tuning:N", title=None, sort=list(STRATEGY_STYLES), axis=axis)
-    draw = dots(STRATEGY_STYLES, "tuning", "fine-tuning", x=x)
+    draw = dots(_present(STRATEGY_STYLES, rows["tuning"]), "tuning", "fine-tuning", x=x)
     return panels(shown.assign(slot=shown["part"]), draw, column="model")
 
 
@@ -30,7 +32,7 @@ def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | N
     shown = _with_level(rows, [*PLACE, "strategy", "validation"], masking)
     axis = alt.Axis(labelAngle=0, labelOverlap=False)
     x = alt.X("validation:N", title="validation texts", sort=list(VALIDATION), axis=axis)
-    draw = dots(TRAINING, "strategy", "masked training texts", x=x)
+    draw = dots(_present(TRAINING, rows["strategy"]), "strategy", "masked training texts", x=x)
     slot = shown["strategy"] + " " + shown["part"]
     return panels(shown.assign(slot=slot), draw, column="model", width=150, cells=4)
 
@@ -42,9 +44,15 @@ def by_epoch(frames: Frames) -> alt.ConcatChart | None:
     rows = rows[rows["tuning"].isin([PLAIN, MASKED])]
     if rows.empty:
         return None
-    looks = {name: STRATEGY_STYLES[name] for name in (PLAIN, MASKED)}
+    looks = _present(STRATEGY_STYLES, rows["tuning"])
     draw = curves(looks, "tuning", "fine-tuning", x=EPOCH, marked="datum.epoch % 5 == 1")
     return panels(parts(mean=means(rows, [*PLACE, "tuning", "epoch"])), draw, column="model")
+
+
+def _present(looks: Mapping[str, Style], names: Iterable[str]) -> dict[str, Style]:
+    """The styles of what is there."""
+    present = set(names)
+    return {name: style for name, style in looks.items() if name in present}
 
 
 def _chosen(train: DataFrame, masking: str, split: str) -> DataFrame:

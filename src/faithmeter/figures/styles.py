@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import cycle
 from pathlib import PurePath
 from typing import Any, NamedTuple
+
+from ..config import BASELINE
+from ..errors import InputError
+from ..methods import parse
 
 
 class Style(NamedTuple):
@@ -36,34 +40,27 @@ STRATEGY_STYLES = {name: TRAINING[training] for (training, _), name in STRATEGIE
 PLAIN, _, MASKED = STRATEGIES.values()
 
 GROUPS = ("Absolute", "Signed")
-MEASURES = {  # by what is left of a method's name without -sign or -abs
-    "random": "random",
-    "grad-l1": "gradient L1",
-    "grad-l2": "gradient L2",
-    "inp-grad": "input × gradient",
-    "int-grad": "integrated gradients",
-    "loo": "leave-one-out",
-    "beam": "beam search",
-}
-MEASURE_STYLES = {
-    "random": Style(GRAY, SOLID, "circle"),
-    "gradient L1": Style(SKY, DASHED, "square"),
-    "gradient L2": Style(BLUE, SOLID, "square"),
-    "input × gradient": Style(ORANGE, (6, 2), "triangle-up"),
-    "integrated gradients": Style(GREEN, (1, 1), "diamond"),
-    "leave-one-out": Style(VERMILION, (6, 2, 1, 2), "triangle-down"),
-    "beam search": Style(PURPLE, (3, 1), "cross"),
-}
 PENTAGON = "M0,-1L0.95,-0.31L0.59,0.81H-0.59L-0.95,-0.31Z"
 HOLLOW = {  # the inner line runs the other way round, which leaves it empty
+    "circle": "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.4,0A0.4,0.4,0,1,0,0.4,0A0.4,0.4,0,1,0,-0.4,0Z",
     "triangle-up": "M0,-1L1,0.8H-1ZM0,-0.2L-0.35,0.4H0.35Z",
     "triangle-down": "M0,1L-1,-0.8H1ZM0,0.2L0.35,-0.4H-0.35Z",
     "diamond": "M0,-1L1,0L0,1L-1,0ZM0,-0.45L-0.45,0L0,0.45L0.45,0Z",
 }
-METHOD_STYLES = {  # where a measure comes signed too, that is dashed and hollow
-    f"{name}{sign}": style._replace(dash=dash, shape=shapes.get(style.shape, style.shape))
-    for name, style in MEASURE_STYLES.items()
-    for sign, dash, shapes in (("", SOLID, {}), (", absolute", SOLID, {}), (", signed", DASHED, HOLLOW))
+METHOD_STYLES = {
+    BASELINE: Style(GRAY, SOLID, "circle"),
+    "grad-l1": Style(SKY, SOLID, "square"),
+    "grad-l2": Style(BLUE, SOLID, "square"),
+    **{  # where a measure comes signed too, that is dashed and hollow
+        f"{stem}-{sign}": Style(color, dash, shapes.get(shape, shape))
+        for stem, color, shape in (
+            ("inp-grad", ORANGE, "triangle-up"),
+            ("int-grad", GREEN, "diamond"),
+            ("loo", VERMILION, "triangle-down"),
+        )
+        for sign, dash, shapes in (("abs", SOLID, {}), ("sign", DASHED, HOLLOW))
+    },
+    "beam": Style(PURPLE, SOLID, "cross"),
 }
 OTHERS = tuple(  # for methods that are not ours: three by four, so that neighbors differ in all
     Style(color, dash, shape)
@@ -87,33 +84,38 @@ def short(names: Iterable[str]) -> dict[str, str]:
     return {name: part if often[part] == 1 else name for name, part in last.items()}
 
 
-class Measure(NamedTuple):
-    """A method in words: its measure, whether its scores are Absolute or Signed, and both in one."""
-
-    name: str
-    group: str
-    label: str
-
-
-def measure(method: str) -> Measure:
-    """What a method is called in a legend; one that is not ours keeps its name."""
-    name, bracket, options = method.partition("(")
-    stem = name.removesuffix("-sign").removesuffix("-abs")
-    group = "Signed" if name.endswith("-sign") or stem == "beam" else "Absolute"
-    words = MEASURES.get(stem, name)
-    given = f" ({options}" if bracket else ""
-    sign = f", {group.lower()}" if stem in MEASURES and name != stem else ""
-    return Measure(words + given, group, words + sign + given)
+def group(method: str) -> str:
+    """The panel of a method. Beam search has no signs, but like signed ones it may go below all masked."""
+    name = method.partition("(")[0]
+    try:
+        signed = parse(method).signed
+    except InputError:  # registered by whoever measured it, not here
+        signed = name.endswith("-sign")
+    return GROUPS[signed or name == "beam"]
 
 
-def styles(labels: Iterable[str], known: Mapping[str, Style]) -> dict[str, Style]:
-    """A style for each label: known ones first and in their order, the others as they come."""
-    found = set(labels)
-    others = sorted(found - set(known))
-    return {
-        **{label: style for label, style in known.items() if label in found},
-        **dict(zip(others, cycle(OTHERS), strict=False)),
-    }
+def counted(method: str, texts: int) -> str:
+    """The label of a method that was measured on fewer texts than others."""
+    return f"{method} ({texts} texts)"
+
+
+def styles(labels: Iterable[str]) -> dict[str, Style]:
+    """A style for each label: methods of ours in their order, the others by name, counted ones last.
+
+    Random, if counted, is dashed in the color of a method that was measured on the same texts.
+    """
+    parts = {label: label.partition(" (") for label in set(labels)}
+    others = sorted({method for method, *_ in parts.values()} - set(METHOD_STYLES))
+    looks = {**METHOD_STYLES, **dict(zip(others, cycle(OTHERS), strict=False))}
+    places = list(looks)
+    found = {}
+    for label in sorted(parts, key=lambda label: (parts[label][2], places.index(parts[label][0]))):
+        method, _, texts = parts[label]
+        found[label] = looks[method]
+        if method == BASELINE and texts:
+            company = sorted(name for name, _, own in parts.values() if own == texts and name != BASELINE)
+            found[label] = Style(looks[[*company, BASELINE][0]].color, DASHED, HOLLOW["circle"])
+    return found
 
 
 def config(dark: bool = False) -> dict[str, Any]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, frames, published
+from ..config import BASELINE
 from ..errors import InputError
-from ..steps import BASELINE
 from ..store import RunStore, atomic
 from . import examples as packing
 from . import provenance
 from .page import render
 from .sections import filled
+from .shared import shared
 from .verdict import Verdict, together, verdicts
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from ..tables import Table
 
     Frames = Mapping[str, DataFrame]
+
+LARGEST = 9_900_000
+"""Bytes of a page; texts for which there is no room are left out."""
 
 Progress = Callable[[str, int, int], object]
 
@@ -61,12 +66,11 @@ def write(
     records = [(folder, record) for folder, record in records if record["digest"] in digests]
     specs, drawn = _figures(found, files and files / "figures", moved)
     tables, noted = _tables(found, files and files / "tables", moved)
-    texts = packing.pack(packing.sources(records), examples)
-    judged = verdicts(found, _published())
+    judged = verdicts({**found, "shared": shared(records)}, _published())
     methods = _methods(records)
-    page = render(
+    show = partial(
+        render,
         specs,
-        texts,
         version=__version__,
         heading=_heading(judged),
         facts=_facts(records, methods),
@@ -80,8 +84,10 @@ def write(
         commands=provenance.commands(records, store.root, path),
         runs=provenance.runs(records),
     )
+    room = LARGEST - len(show(texts=[]).encode())
+    texts = packing.pack(packing.sources(records), examples, room)
     with atomic(path) as temporary:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
+        temporary.write_text(show(texts=texts), encoding="utf-8", newline="\n")
     moved("page", 1, 1)
     return Report(path, together(judged), [*drawn, *noted])
 
@@ -108,7 +114,7 @@ def _tables(found: Frames, folder: Path | None, moved: Progress) -> tuple[dict[s
     shown, written = {}, []
     for number, (name, make) in enumerate(TABLES.items(), start=1):
         if not (table := make(found)).empty:
-            shown[name] = table if _has_published(table) else table.ours()
+            shown[name] = _as_named(table if _has_published(table) else table.ours())
             written += save(table, folder, name) if folder else []
         moved("tables", number, len(TABLES))
     return shown, written
@@ -152,6 +158,12 @@ def _published() -> dict[tuple[str, str, str], float]:
     rows = published.table("faithfulness").dropna(subset=["acu"])
     keys = zip(rows["dataset"], rows["model"], rows["importance_measure"], strict=True)
     return dict(zip(keys, rows["acu"], strict=True))
+
+
+def _as_named(table: Table) -> Table:
+    """With methods called as everywhere on the page, not as in the paper."""
+    named = (replace(column, form="code") if column.form == "method" else column for column in table.columns)
+    return replace(table, columns=tuple(named))
 
 
 def _has_published(table: Table) -> bool:

@@ -3,7 +3,7 @@
 (() => {
   const source = document.getElementById("example-data").textContent;
   if (!source) return;
-  const { alphabet, top, groups } = JSON.parse(source);
+  const { alphabet, top, half, baseline, groups } = JSON.parse(source);
   const element = (id) => document.getElementById(id);
   const digit = new Map([...alphabet].map((letter, place) => [letter, place]));
   const CHUNK = 60; /* rows of the list made at a time */
@@ -28,12 +28,8 @@
     return found;
   };
   const shares = (letters) => numbers(letters, 2).map((level) => level / top);
-  const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toPrecision(3);
-  const build = (tag, content, settings = {}) => {
-    const made = Object.assign(document.createElement(tag), settings);
-    made.append(...[content].flat());
-    return made;
-  };
+  const signed = (value, digits = 3) =>
+    (value < 0 ? "−" : value > 0 ? "+" : "") + Number(Math.abs(value).toPrecision(digits));
 
   /* ---- the list ---- */
   function filter() {
@@ -123,12 +119,14 @@
   }
 
   function showScores() {
-    const scores = shares(text.by[method].scores).map((share) => 2 * share - 1);
+    const by = text.by[method];
+    const random = group.methods[method] === baseline;
+    const scores = numbers(by.scores, 1).map((level) => level / half - 1);
     const { tokens, rest } = pieces();
     const parts = tokens.flatMap(({ before, own }, i) => {
-      const title = signed(scores[i] * text.by[method].most);
-      const token = build("span", build("span", own), { className: "token", title });
-      if (Math.abs(scores[i]) >= FAINT) {
+      const token = build("span", build("span", own), { className: "token" });
+      if (!random) token.title = `about ${signed(scores[i] * by.most, 2)}`; /* as exact as a color */
+      if (!random && Math.abs(scores[i]) >= FAINT) {
         token.classList.add(scores[i] > 0 ? "for" : "against");
         token.style.setProperty("--share", Math.abs(scores[i]).toFixed(3));
       }
@@ -138,28 +136,15 @@
     const unread = { className: rest.trim() ? "unread" : "", title: rest.trim() ? "not read by the model" : "" };
     const whole = tokens.length ? [...parts, build("span", rest + end, unread)] : [text.text || "(empty text)"];
     element("heat").replaceChildren(...whole);
-    const both = scores.some((score) => score < 0);
-    element("for").textContent = both ? "speaks for the label" : "important";
-    element("against").hidden = !both;
-    element("strongest").textContent = "Strongest: " + strongest(tokens, scores);
+    element("for").textContent = group.signed[method] ? "speaks for the label" : "important";
+    element("for").hidden = random;
+    element("against").hidden = random || !group.signed[method];
+    element("again").hidden = random;
+    const words = by.strongest.map(([word, score]) => `${word} ${signed(score)}`).join(", ");
+    element("strongest").textContent = random
+      ? "A random order, which says nothing about the text: methods are held against it."
+      : `Strongest: ${words || "none"}`;
     step();
-  }
-
-  /* A word scores as its strongest token. */
-  function strongest(tokens, scores) {
-    const joined = new Set(text.joined);
-    const words = [];
-    tokens.forEach(({ own }, i) => {
-      const word = words.at(-1);
-      if (!joined.has(i)) words.push({ own, score: scores[i] });
-      else {
-        word.own += own === "·" ? "" : own;
-        if (Math.abs(scores[i]) > Math.abs(word.score)) word.score = scores[i];
-      }
-    });
-    const best = words.toSorted((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, 3);
-    const said = best.map((word) => `${word.own} ${signed(word.score * text.by[method].most)}`);
-    return said.join(", ") || "none";
   }
 
   function step() {
@@ -211,14 +196,16 @@
     for (const percent of [0, 25, 50, 75, 100]) {
       parts.push(make("text", { x: x(percent), y: height - 8, "text-anchor": "middle" }, `${percent} %`));
     }
-    const random = text.by[group.methods.indexOf("random")];
+    const own = text.by[method];
+    const other = text.by[group.methods.indexOf(baseline)];
+    const random = other === own ? null : other;
     if (random) parts.push(make("polyline", { class: "random", points: points(random).join(" ") }));
-    const own = points(text.by[method]);
-    parts.push(make("polyline", { points: own.join(" ") }));
-    const [cx, cy] = own[now].split(",");
+    parts.push(make("polyline", { points: points(own).join(" ") }));
+    const [cx, cy] = points(own)[now].split(",");
     parts.push(make("circle", { cx, cy, r: 5 }));
     const dashed = random ? "; dashed: one random order" : "";
-    const title = `Probability of the label as ${group.methods[method]} erases${dashed}`;
+    const by = other === own ? "a random order" : group.methods[method];
+    const title = `Probability of the label as tokens are erased by ${by}${dashed}`;
     element("curve-title").textContent = title;
     element("curve").replaceChildren(make("svg", { width, height, role: "img", "aria-label": title }, parts));
   }

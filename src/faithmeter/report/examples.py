@@ -8,23 +8,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..config import BASELINE
 from ..frames import trained_config
-from ..steps import BASELINE
+from ..store import plain, sound
 from .answers import rank
+from .provenance import known
 
 Record = Mapping[str, Any]
 
+INPUTS, TEXTS = "inputs.parquet", "texts.parquet"
+"""The files of a measurement that are shown."""
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 TOP = 4095
 """Numbers from 0 to 1 become 0 … TOP, two letters: three digits survive."""
+HALF = 31
+"""Scores from -1 to 1 become 0 … 2 * HALF, one letter: enough for a color."""
 NEVER = len(ALPHABET) - 1
 """The step of a token that no step masks."""
 STEPS = 21
 """More steps than a slider needs are thinned out."""
+STRONGEST = 3
+"""So many words of a text are told with their scores."""
 TAIL = 200
 """Characters shown of what the model did not read."""
-BUDGET = 8_000_000
-"""Bytes for all texts: with the scripts, the page stays below 10 MB."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,8 @@ def sources(records: Iterable[tuple[Path, Record]]) -> list[Source]:
     """For each task and model one checkpoint: masked rather than plain, the lowest seed, the most methods."""
     checkpoints: dict[tuple[Any, ...], list[tuple[Path, Record]]] = {}
     for folder, record in records:
-        if record["kind"] == "measure" and (folder / "inputs.parquet").exists():
+        readable = record["kind"] == "measure" and INPUTS in record["files"]
+        if readable and sound(folder, record, (INPUTS, TEXTS)):
             trained = trained_config(record)
             key = (trained["task"], trained["model"], record["config"]["checkpoint"])
             checkpoints.setdefault(key, []).append((folder, record))
@@ -51,14 +58,20 @@ def sources(records: Iterable[tuple[Path, Record]]) -> list[Source]:
     return [Source(task, model, tuple(runs)) for (task, model), runs in best.items()]
 
 
-def pack(found: Sequence[Source], limit: int) -> list[dict[str, Any]]:
-    """The first texts of each source, `limit` over all and no more than BUDGET allows."""
+def pack(found: Sequence[Source], limit: int, room: int) -> list[dict[str, Any]]:
+    """The first texts of each source, `limit` over all and in no more bytes than there is room for."""
     groups = []
     for number, source in enumerate(found):
         share = (limit + number) // len(found)  # what does not divide goes to the last ones
         if share:
-            groups.append(_group(source, share, BUDGET // len(found)))
+            groups.append(_group(source, share, room // len(found)))
     return [group for group in groups if group["texts"]]
+
+
+def as_json(value: Any) -> str:
+    """For a script element: no text can end it."""
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
 
 
 def letters(numbers: Iterable[int], width: int) -> str:
@@ -77,14 +90,14 @@ def _order(runs: Sequence[tuple[Path, Record]]) -> tuple[Any, ...]:
     return not methods, *rank(trained["strategy"], trained["validation"], trained["scope"]), trained["seed"]
 
 
-def _group(source: Source, limit: int, budget: int) -> dict[str, Any]:
+def _group(source: Source, limit: int, room: int) -> dict[str, Any]:
     """What the page shows of one checkpoint, the most faithful method first."""
     import pandas as pd
 
     runs = sorted(source.runs, key=lambda run: -run[1]["texts"])
-    inputs = pd.concat([pd.read_parquet(folder / "inputs.parquet") for folder, _ in runs])
+    inputs = pd.concat([pd.read_parquet(folder / INPUTS) for folder, _ in runs])
     inputs = inputs.drop_duplicates("row").sort_values("row").head(limit)
-    steps = pd.concat([pd.read_parquet(folder / "texts.parquet") for folder, _ in runs])
+    steps = pd.concat([pd.read_parquet(folder / TEXTS) for folder, _ in runs])
     steps = steps[steps["row"].isin(inputs["row"])].drop_duplicates(["method", "row", "percent"])
     percents = _thinned([set(rows["percent"]) for _, rows in steps.groupby("method")])
     areas = {name: found["acu"] for _, record in runs for name, found in record["methods"].items()}
@@ -95,9 +108,9 @@ def _group(source: Source, limit: int, budget: int) -> dict[str, Any]:
     texts: list[dict[str, Any]] = []
     for text in inputs.to_dict("records"):
         by = [rows.get((text["row"], method)) for method in methods]
-        packed = {**_text(text), "by": [step and _method(step) for step in by]}
-        budget -= len(json.dumps(packed, ensure_ascii=False, separators=(",", ":")).encode())
-        if budget < 0:
+        packed = {**_text(text), "by": [found and _method(found, text) for found in by]}
+        room -= len(as_json(packed).encode()) + 1  # for the comma
+        if room < 0:
             break
         texts.append(packed)
     record = runs[0][1]
@@ -109,6 +122,7 @@ def _group(source: Source, limit: int, budget: int) -> dict[str, Any]:
         "strategy": trained["strategy"],
         "labels": record["labels"],
         "methods": methods,
+        "signed": [_signed(name) for name in methods],
         "percents": percents,
         "total": max(record["texts"] for _, record in runs),
         "texts": texts,
@@ -116,8 +130,8 @@ def _group(source: Source, limit: int, budget: int) -> dict[str, Any]:
 
 
 def _text(text: Mapping[Any, Any]) -> dict[str, Any]:
-    """What all methods share. Tokens are gaps and lengths in turn; `joined` ones go on with a word."""
-    starts, ends, words = (list(map(int, text[name])) for name in ("starts", "ends", "words"))
+    """What all methods share. Tokens are gaps and lengths in turn."""
+    starts, ends = (list(map(int, text[name])) for name in ("starts", "ends"))
     shown = text["text"][: max(ends, default=0) + TAIL]
     places = zip(starts, ends, [0, *ends][:-1], strict=True)
     packed = {
@@ -126,25 +140,45 @@ def _text(text: Mapping[Any, Any]) -> dict[str, Any]:
         "left": len(text["text"]) - len(shown),
         "label": int(text["label"]),
         "spans": [number for start, end, before in places for number in (start - before, end - start)],
-        "joined": [token for token in range(1, len(words)) if words[token] == words[token - 1]],
     }
     return packed | ({"context": text["context"]} if isinstance(text["context"], str) else {})
 
 
-def _method(steps: Sequence[Any]) -> dict[str, Any]:
+def _method(steps: Sequence[Any], text: Mapping[Any, Any]) -> dict[str, Any]:
     """Scores as shares of the strongest, and what each step does to the prediction."""
     scores = list(map(float, steps[0].scores))
-    strongest = max(map(abs, scores), default=0.0)
-    shares = levels((score / strongest + 1) / 2 if strongest else 0.5 for score in scores)
+    most = max(map(abs, scores), default=0.0)
     packed = {
-        "most": float(f"{strongest:.4g}"),
-        "scores": letters(shares, 2),
+        "most": _short(most),
+        "strongest": _strongest(scores, text),
+        "scores": letters((round(HALF * (1 + score / (most or 1))) for score in scores), 1),
         "masked": letters(_first_masked([step.masked for step in steps], len(scores)), 1),
         "predicted": letters((step.prediction for step in steps), 2),
         "chance": letters(levels(step.probability for step in steps), 2),
     }
     tests = [test for test in ("p_crossfit", "p_published") if hasattr(steps[0], test)]
     return packed | {test: letters(levels(getattr(step, test) for step in steps), 2) for test in tests}
+
+
+def _strongest(scores: Sequence[float], text: Mapping[Any, Any]) -> list[tuple[str, float]]:
+    """The strongest words with their scores; a word scores as its strongest token."""
+    words: dict[int, list[int]] = {}
+    for token, word in enumerate(text["words"]):
+        words.setdefault(int(word), []).append(token)
+    best = {max(tokens, key=lambda token: abs(scores[token])): tokens for tokens in words.values()}
+    first = sorted(best, key=lambda token: -abs(scores[token]))[:STRONGEST]
+    spans = {token: (text["starts"][best[token][0]], text["ends"][best[token][-1]]) for token in first}
+    return [(text["text"][slice(*spans[token])], _short(scores[token])) for token in first]
+
+
+def _short(score: float) -> float:
+    return float(f"{score:.3g}")
+
+
+def _signed(method: str) -> bool:
+    """Whether a method's scores speak for and against; what is not known here may."""
+    found = known(method)
+    return found is None or found.signed
 
 
 def _first_masked(masks: Sequence[Sequence[int]], tokens: int) -> list[int]:

@@ -1,5 +1,10 @@
 "use strict";
-/* theme, contents, copying */
+/* theme, contents, copying, printing; and for the other scripts: an element with what it contains */
+const build = (tag, content, settings = {}) => {
+  const made = Object.assign(document.createElement(tag), settings);
+  made.append(...[content].flat());
+  return made;
+};
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -41,5 +46,16 @@
     } catch {
       said.textContent = document.execCommand("copy") ? "Copied." : "Selected: press Ctrl-C to copy.";
     }
+  });
+
+  /* What is folded would be missing on paper; folded charts and tables of numbers may be. */
+  const folded = document.querySelectorAll("details:not([data-numbers], :has([data-chart]))");
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...folded].filter((details) => !details.open);
+    for (const details of opened) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const details of opened) details.open = false;
   });
 })();

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from ..config import BASELINE
 from ..figures import config
-from ..store import plain
-from .examples import ALPHABET, TOP
+from .examples import ALPHABET, HALF, TOP, as_json
 
-SCRIPTS = ("page.js", "charts.js", "examples.js")
+CODE = {"alphabet": ALPHABET, "top": TOP, "half": HALF, "baseline": BASELINE}
+"""What the script needs to read the texts."""
+SCRIPTS = ("page.js", "charts.js", "numbers.js", "examples.js")
 
 
 def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **shown: Any) -> str:
@@ -32,8 +33,8 @@ def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **shown
         policy=_policy(scripts, style),
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
-        chart_data=Markup(_json(charts)),
-        example_data=Markup(_json({"alphabet": ALPHABET, "top": TOP, "groups": texts}) if texts else ""),
+        chart_data=Markup(as_json(charts)),
+        example_data=Markup(as_json({**CODE, "groups": texts}) if texts else ""),
         examples=bool(texts),
         **shown,
     )
@@ -62,9 +63,3 @@ def _policy(scripts: Sequence[str], style: str) -> str:
         f"default-src 'none'; script-src {sources(*scripts)}; style-src {sources(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _json(value: Any) -> str:
-    """For a script element: no text can end it."""
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config import Config, MeasureConfig, TrainConfig
 from ..errors import InputError
-from ..methods import parse
+from ..methods import Method, parse
 
 Record = Mapping[str, Any]
 Records = Sequence[tuple[Path, Record]]
@@ -24,8 +24,16 @@ MANY = 12
 """More values than this are counted, not listed."""
 
 
+def known(method: str) -> Method | None:
+    """None if it was registered by whoever measured it, but not here."""
+    try:
+        return parse(method)
+    except InputError:
+        return None
+
+
 def methods(names: Iterable[str]) -> list[dict[str, Any]]:
-    """For each method the first paragraph about its function, its options, and whether it is asked again."""
+    """For each method what it is about, its options, and whether it is asked again."""
     return [_method(name) for name in names]
 
 
@@ -61,21 +69,19 @@ def runs(records: Records) -> list[dict[str, str]]:
 def _asked(config: type[Config], records: Records) -> dict[str, str]:
     configs = [record["config"] for _, record in records if record["kind"] == config.kind]
     names = [option.name for option in config.options() if option.metadata["identity"]]
+    names = [name for name in names if name != "methods"]  # they are listed one by one
     return {name.replace("_", " "): _distinct(one.get(name) for one in configs) for name in names}
 
 
 def _method(name: str) -> dict[str, Any]:
-    try:
-        found = parse(name)
-    except InputError:  # registered by whoever measured it, not here
+    found = known(name)
+    if found is None:
         return {"name": name, "what": "a method that is not part of faithmeter", "options": []}
     parameters = inspect.signature(found.function).parameters.values()
     defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     options = [f"{option}={value}" for option, value in {**defaults, **found.options}.items()]
-    what = (inspect.getdoc(found.function) or "").partition("\n\n")[0].replace("\n", " ").rstrip(".")
-    what += " (absolute value)" if found.name.endswith("-abs") else ""
     again = "asked again at every step" if found.recursive else "asked once: its first answer is the order"
-    return {"name": name, "what": what, "options": [*options, again]}
+    return {"name": name, "what": found.about, "options": [*options, again]}
 
 
 def _train(record: Record, root: Path) -> str:

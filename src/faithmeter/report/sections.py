@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from ..config import BASELINE
+
 
 class Figure(NamedTuple):
     """A chart's name, what it shows, and its Vega-Lite spec."""
@@ -93,11 +95,12 @@ TITLES = {
     "faithfulness": "Performance by percent of the tokens erased; ribbons: 95 % intervals over seeds",
     "roar": "Recursive ROAR beside masked fine-tuning",
 }
+FEWER = "; labels with a number: measured on fewer texts than the others"
 
 
 def filled(specs: Mapping[str, dict[str, Any]], tables: Mapping[str, Any]) -> list[Section]:
     """The sections that have something to show, with what they show."""
-    figures = {name: Figure(name, TITLES.get(name, name), spec) for name, spec in specs.items()}
+    figures = {name: Figure(name, _title(name, spec), spec) for name, spec in specs.items()}
     tables = {name: table for name, table in tables.items() if not name.startswith(BY_TASK)}
     placed = {
         name
@@ -125,11 +128,21 @@ def _filled(section: Section, figures: Mapping[str, Figure], tables: Mapping[str
         tables=there(section.tables, tables),
         folded_figures=there(section.folded_figures, figures),
         folded_tables=there(section.folded_tables, tables),
-        switch=_names(chosen[0].spec) if section.anchor == "faithfulness" and chosen else (),
+        switch=_switch(chosen[0].spec) if section.anchor == "faithfulness" and chosen else (),
     )
 
 
-def _names(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """The curves of a chart, random last."""
-    found = dict.fromkeys(row["name"] for rows in spec["datasets"].values() for row in rows)
-    return tuple(sorted(found, key=lambda name: name == "random"))
+def _title(name: str, spec: Mapping[str, Any]) -> str:
+    fewer = any(label.endswith(" texts)") for label in _labels(spec))
+    return TITLES.get(name, name) + (FEWER if fewer else "")
+
+
+def _switch(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The curves of a chart in the order of its legend, random last."""
+    return tuple(sorted(_labels(spec), key=lambda label: label.startswith(BASELINE)))
+
+
+def _labels(spec: Mapping[str, Any]) -> list[str]:
+    """What the colors of a chart stand for."""
+    found: list[str] = spec["concat"][0]["spec"]["layer"][-1]["encoding"]["color"]["scale"]["domain"]
+    return found

@@ -1,0 +1,68 @@
+"use strict";
+/* The numbers of a chart: a table for each of its panels, made when it is asked for */
+(() => {
+  const KEYS = {
+    model: "Model",
+    tuning: "Fine-tuning",
+    strategy: "Masked training texts",
+    validation: "Validation texts",
+    way: "Measured by",
+    group: "Scores",
+    label: "Method",
+  };
+  const STEPS = { percent: (value) => `${value} %`, epoch: (value) => `Epoch ${value}` };
+  const heading = (text, scope) => build("th", text, { scope });
+
+  /* Percents with one digit, p-values with three. */
+  function written(row, digits) {
+    if (!row) return "–";
+    const short = (value) => (value < 0.001 && digits === 3 ? "<0.001" : value.toFixed(digits));
+    const [lower, upper] = [short(row.lower), short(row.upper)];
+    return short(row.mean) + (lower === upper ? "" : ` [${lower}, ${upper}]`);
+  }
+
+  /* The rows of a panel as lines that differ in their keys, in the order of legend and facet. */
+  function linesOf(rows, keys, panel) {
+    const { color } = panel.spec.layer.at(-1).encoding;
+    const { column } = panel.facet;
+    const orders = { [column.field]: [column.sort].flat(), [color.field]: color.scale.domain };
+    const place = (name, row) => orders[name]?.indexOf(row[name]) ?? 0;
+    const before = (a, b) => keys.reduce((found, name) => found || place(name, a) - place(name, b), 0);
+    const lines = new Map();
+    for (const row of rows.toSorted(before)) {
+      const line = keys.map((name) => row[name]).join("\n");
+      lines.set(line, [...(lines.get(line) ?? []), row]);
+    }
+    return [...lines.values()];
+  }
+
+  function table(spec, panel) {
+    const rows = spec.datasets[(panel.data ?? spec.data).name].filter((row) => row.part === "mean");
+    const values = (name) => [...new Set(rows.map((row) => row[name]))];
+    const there = (name) => name in rows[0] && (name !== "model" || values(name).length > 1);
+    const keys = Object.keys(KEYS).filter(there);
+    const step = Object.keys(STEPS).find((name) => name in rows[0]);
+    const steps = step ? values(step).sort((a, b) => a - b) : [];
+    const unit = panel.spec.layer.at(-1).encoding.y.title;
+    const digits = unit.endsWith("(%)") ? 1 : 3;
+    const head = [...keys.map((name) => KEYS[name]), ...(step ? steps.map(STEPS[step]) : ["Mean"]), "Seeds"];
+    const body = linesOf(rows, keys, panel).map((line) => {
+      const shown = step ? steps.map((value) => line.find((row) => row[step] === value)) : line;
+      const cells = [...shown.map((row) => written(row, digits)), String(line[0].n)];
+      const names = keys.map((name) => heading(line[0][name], "row"));
+      return build("tr", [...names, ...cells.map((text) => build("td", text))]);
+    });
+    const over = rows.some((row) => row.n > 1) ? ", mean over seeds with its 95 % interval" : "";
+    const caption = build("caption", `${panel.title}: ${unit}${over}`);
+    const first = build("thead", build("tr", head.map((text) => heading(text, "col"))));
+    return build("table", [caption, first, build("tbody", body)]);
+  }
+
+  for (const details of document.querySelectorAll("[data-numbers]")) {
+    const fill = () => {
+      const spec = JSON.parse(document.getElementById("chart-data").textContent).specs[details.dataset.numbers];
+      details.querySelector("div").append(...spec.concat.map((panel) => table(spec, panel)));
+    };
+    details.addEventListener("toggle", fill, { once: true });
+  }
+})();
