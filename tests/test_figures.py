@@ -375,3 +375,21 @@ def test_a_spec_takes_the_theme_of_its_page(charts: dict[str, Any]) -> None:
     drawn = vl_convert.vegalite_to_svg({**spec, "config": dark})
     assert dark["title"]["color"] in drawn
     assert light["title"]["color"] not in drawn
+
+
+def test_many_panels_are_also_written_page_by_page(
+    charts: dict[str, Any], tmp_path: Path, monkeypatch
+) -> None:
+    chart = charts["performance-unmasked"]
+    panels = list(titles(figures.spec(chart)))
+    monkeypatch.setattr(figures, "PAGE", len(panels) - 1)
+    written = figures.save(chart, tmp_path, "many")
+    assert [file.name for file in written if file.suffix == ".svg"] == [
+        "many.svg",
+        "many-1.svg",
+        "many-2.svg",
+    ]
+    whole, first, second = (file.read_text(encoding="utf-8") for file in written if file.suffix == ".svg")
+    for place, panel in enumerate(panels):
+        found = [f">{panel}<" in page for page in (whole, first, second)]
+        assert found == [True, place < len(panels) - 1, place == len(panels) - 1]
