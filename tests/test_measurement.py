@@ -113,7 +113,7 @@ def test_pvalues_are_those_of_the_masked_texts_alone(clf, reviews, tests, result
     rows = result.frame[(result.frame["method"] == "grad-l2") & (result.frame["percent"] == 50)]
     assert at_half.p == fm.simes(rows["p_crossfit"])
     steps = [step.p for step in result.pvalues("grad-l2", "crossfit").values()]
-    assert result.p("grad-l2", "crossfit") == fm.simes(steps) >= min(steps)
+    assert result.p("grad-l2", "crossfit") == fm.simes(steps[:-1]) >= min(steps[:-1])
 
 
 def test_chunks_and_order_of_methods_change_no_number(clf, reviews, tests, result, monkeypatch) -> None:

@@ -23,7 +23,7 @@ from .masks import PERCENTS, row_generators, uniform_mask
 from .methods import METHODS, Method, parse
 from .metrics import majority, score
 from .onetext import TextMeasurement, measure_text
-from .pvalues import DatasetPValue, dataset_pvalue, simes
+from .pvalues import DatasetPValue, dataset_pvalue, of_steps
 from .steps import Tests, erased, floors_of, states
 from .store import read_parquet, write_parquet
 from .tasks import TASKS, Task
@@ -115,8 +115,8 @@ class Measurement:
         return {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
 
     def p(self, method: str, test: str) -> float:
-        """Of all texts at all steps together, by Simes: the smallest of many p-values is none itself."""
-        return float(simes([step.p for step in self.pvalues(method, test).values()]))
+        """Of all texts at the steps together: the smallest of many p-values is none itself."""
+        return of_steps({percent: step.p for percent, step in self.pvalues(method, test).items()})
 
     def _steps(self, method: str) -> Iterator[tuple[int, DataFrame]]:
         if method not in self.methods:

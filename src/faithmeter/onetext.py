@@ -17,7 +17,7 @@ from .evaluator import Evaluator
 from .explanation import class_number
 from .masks import PERCENTS
 from .methods import Method, parse
-from .pvalues import p_text, simes
+from .pvalues import of_steps, p_text
 from .steps import Tests, erased, floors_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Erasure:
 
     probability: list[float]  # of the label
     pvalues: Mapping[str, list[float]]  # in-distribution, by test
-    p: Mapping[str, float]  # of all steps together, by test
+    p: Mapping[str, float]  # of the steps together, by test
     acu: float  # against the mean of the random orders
     racu: float
     chance: float  # the share of random orders that do as well, the method's own order counted as one
@@ -203,8 +203,10 @@ def _outside(name: str, erasure: Erasure, percents: Sequence[int]) -> Iterator[D
     test = judge(erasure.p)
     if erasure.p[test] >= LEVEL:
         return
-    low = [percent for percent, p in zip(percents, erasure.pvalues[test], strict=True) if p < LEVEL]
-    to_the_end = low == [percent for percent in percents if percent >= low[0]]
+    steps = dict(zip(percents, erasure.pvalues[test], strict=True))
+    below = [percent for percent in steps if percent < 100]  # as `of_steps` has it
+    low = [percent for percent in below if steps[percent] < LEVEL]
+    to_the_end = low == [percent for percent in below if percent >= low[0]]
     where = f"from {low[0]} % on" if to_the_end else f"at {', '.join(map(str, low))} %"
     what = f"erased by {name}, the text is out of distribution {where} ({p_text(erasure.p[test])})"
     yield Doubt("outside", name, f"{what}: do not trust its curve")
@@ -220,7 +222,7 @@ def _erasure(rows: DataFrame, shares: NDArray[np.float64], percents: Sequence[in
     return Erasure(
         probability=falling,
         pvalues=pvalues,
-        p={test: float(simes(values)) for test, values in pvalues.items()},
+        p={test: of_steps(dict(zip(percents, values, strict=True))) for test, values in pvalues.items()},
         acu=area,
         racu=racu(curve, mean),
         chance=(1 + as_good) / (1 + shares.shape[1]),

@@ -34,7 +34,7 @@ class Pipeline:
     - `explanation`: the words with `start`, `end` and `score`; where the method is signed, positive ones
       speak for the label and negative ones against it;
     - `acu`: how far erasing by these scores drives the probability below random orders (`orders` of them);
-    - `p_value`: of the text at all steps of erasure together: small when these are out of distribution to
+    - `p_value`: of the text at the steps of erasure together: small when these are out of distribution to
       the model, so that `acu` says nothing; None where no test is at hand;
     - `trusted`: there are no `doubts`, which are sentences of `onetext.doubts`;
     - `truncated`: the text was longer than the model can read.

@@ -156,7 +156,7 @@ def summary(*results: Measurement) -> Table:
     Areas on different texts do not compare: those on the texts that all methods share are told below.
     """
     tests = [f"p {test}" for test in results[0].tests]
-    title = f"faithfulness by {results[0].metric}: areas in %, p of all steps together"
+    title = f"faithfulness by {results[0].metric}: areas in %, p of the steps below 100 % together"
     shown = table(title, "method", "ACU", "RACU", *tests, "texts", "evaluations", "seconds")
     rows = [(result, method) for result in results for method in result.methods if method != BASELINE]
     for result, method in sorted([*rows, (results[0], BASELINE)], key=lambda row: -row[0].acu(row[1])):
@@ -194,6 +194,8 @@ def pvalue_table(**results: Measurement) -> Table:
 
 def warn(result: Measurement) -> None:
     """Say what must not be trusted."""
+    from ..pvalues import p_text
+
     for test, floor in result.floors.items():
         if floor >= LEVEL:
             why = f"a hopeless outlier gets p = {floor:.3f}, as there are too few validation texts"
@@ -201,5 +203,9 @@ def warn(result: Measurement) -> None:
     for method in result.methods:
         p = result.p(method, "crossfit")
         if p < LEVEL:
-            found = f"{method}: erased texts are out of distribution (p = {p:.3f})"
+            found = f"{method}: erased texts are out of distribution ({p_text(p)})"
             console.print(f"{found}; do not trust its areas.", style="yellow")
+    last = result.pvalues(BASELINE, "crossfit")[100].p
+    if last < LEVEL:
+        found = f"wholly masked texts are out of distribution ({p_text(last)})"
+        console.print(f"{found}: rare in fine-tuning; RACU, which is scaled by them, is less sure than ACU.")

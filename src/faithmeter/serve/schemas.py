@@ -107,7 +107,9 @@ class ExplainResponse(Given):
 class Erasure(Given):
     probability: list[Share] = Field(description="of the label, at each percent erased")
     pvalues: dict[str, list[Share]]
-    p: dict[str, Share] = Field(description="is the erased text in distribution? All steps together, by test")
+    p: dict[str, Share] = Field(
+        description="is the erased text in distribution? The steps below 100 % together, by test"
+    )
     acu: float = Field(description="area between the mean of the random orders and this curve")
     racu: float | None = Field(description="the same as a share of what is possible; null where undefined")
     chance: Share = Field(description="share of random orders that do as well")
