@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -31,6 +32,7 @@ SELECTION: dict[str, list[Condition]] = {"both": [0, UNIFORM], "masked": [UNIFOR
 """The conditions whose rows, taken together, choose the best epoch."""
 Erased = Mapping[str, Sequence[Sequence[int]]]
 """For each split, the positions of the erased tokens of each row."""
+SPENT = "seconds_spent"
 SMALL = 1_000_000
 """Parameters."""
 
@@ -65,11 +67,12 @@ def finetune(
         validation = Sweep(rows["validation"].to_list(), stream="validation", **masking)
         test = Sweep(rows["test"].to_list(), stream="sweep", **masking)
     trainer = _trainer(config, task, model, tokenizer, rows["train"], validation, folder / "trainer")
-    for callback in callbacks:
+    for callback in (clock := _Sessions(), *callbacks):
         trainer.add_callback(callback)
     with _fitting_threads(model):
         with timed(seconds, "train"):
             trainer.train(resume_from_checkpoint=last_checkpoint(folder / "trainer") if resume else None)
+        seconds["train"] += clock.earlier
         with timed(seconds, "test"):
             trainer.compute_metrics = None  # made for the validation sweep
             logits = np.asarray(trainer.predict(test).predictions)
@@ -143,6 +146,21 @@ class _EpochClock(TrainerCallback):  # type: ignore[misc]
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.collator.epoch = round(state.epoch)
+
+
+class _Sessions(TrainerCallback):  # type: ignore[misc]
+    """Keeps in the Trainer's log what training took, so that a resumed one knows of the sessions before."""
+
+    earlier = 0.0
+    """Seconds up to the checkpoint that this session goes on from; what a kill undid is not counted."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.earlier = max((line.get(SPENT, 0.0) for line in state.log_history), default=0.0)
+        self.begun = time.perf_counter()
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # a checkpoint comes next
+        spent = self.earlier + time.perf_counter() - self.begun
+        state.log_history.append({"epoch": state.epoch, "step": state.global_step, SPENT: spent})
 
 
 def _trainer(

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .clock import timed
 from .erasure import erase
-from .errors import InputError
 from .evaluator import Evaluator
 from .measurement import chunks, seeded
 from .methods import parse
-from .store import write_parquet
+from .store import read_parquet, write_json, write_parquet
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from pandas import DataFrame
 
 ERASED = "erased.parquet"
+NOTE = "trainer/explained.json"
+"""By which model and in what time: not in a file that stays, as the same run may take another time."""
 Positions = dict[str, list[list[int]]]
 """For each split, the positions in each row's tokens that are erased."""
 
@@ -53,25 +58,36 @@ def erase_splits(
     return erased
 
 
-def save(erased: Positions, folder: Path) -> None:
-    """Beside the checkpoint that was trained on it."""
+def kept(folder: Path, model: str, make: Callable[[], Positions]) -> tuple[Positions, float]:
+    """What is erased for the run in a folder, and the seconds it took: made now, or before a kill.
+
+    What another model erased, and was trained on since, is of no use.
+    """
     import pandas as pd
 
+    frame, note = read_parquet(folder / ERASED), folder / NOTE
+    if frame is not None and note.exists():
+        said = json.loads(note.read_text(encoding="utf-8"))
+        if said["model"] == model:
+            return _positions(frame), float(said["seconds"])
+    shutil.rmtree(folder, ignore_errors=True)
+    seconds: dict[str, float] = {}
+    with timed(seconds, "explain"):
+        erased = make()
     rows = [(name, row, gone) for name, split in erased.items() for row, gone in enumerate(split)]
     write_parquet(folder / ERASED, pd.DataFrame(rows, columns=["split", "row", "positions"]))
+    write_json(note, {"model": model, "seconds": seconds["explain"]})
+    return erased, seconds["explain"]
 
 
 def read(folder: Path) -> Positions:
     """What the checkpoint in a folder was trained on; nothing was erased where no file says so."""
-    import pandas as pd
+    frame = read_parquet(folder / ERASED)
+    return {} if frame is None else _positions(frame)
 
-    if not (folder / ERASED).exists():
-        return {}
-    try:
-        frame = pd.read_parquet(folder / ERASED)
-        return {
-            str(name): [gone.tolist() for gone in part.sort_values("row")["positions"]]
-            for name, part in frame.groupby("split")
-        }
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{folder / ERASED} cannot be read: {error}; run that step again") from error
+
+def _positions(frame: DataFrame) -> Positions:
+    return {
+        str(name): [gone.tolist() for gone in part.sort_values("row")["positions"]]
+        for name, part in frame.groupby("split")
+    }

@@ -250,7 +250,10 @@ def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
             raise Unready(f"{checkpoint} was damaged and is put aside; train it again")
     else:
         record = read_record(folder / RECORD)
-        require_files(folder, record)
+        try:
+            require_files(folder, record)
+        except InputError as error:
+            raise InputError(f"{error}; copy that checkpoint again, or train it again") from error
     return str(record["fingerprint"])
 
 
@@ -266,7 +269,8 @@ def fitted_tests(
     from .indist import CALIBRATIONS, FORMAT, MaSF
     from .measurement import fit_tests
 
-    settings = replace(config, checkpoint="", methods="", code="", limit=0, step=10).digest  # what the fit depends on
+    # all that the fit does not depend on is left out
+    settings = replace(config, checkpoint="", methods="", code="", limit=0, step=10).digest
     version = FORMAT.rpartition("-")[2]
     files = {n: Path(checkpoint) / f"masf-{n}-{settings}-{version}.safetensors" for n in CALIBRATIONS}
     if all(file.exists() for file in files.values()):

@@ -42,6 +42,10 @@ class Busy(InputError):
     """Another process is working on the run."""
 
 
+class Unready(InputError):
+    """What a run builds on is not there, or was put aside just now: that must be done first."""
+
+
 class RunStore:
     """A folder of runs, each in a folder of its own; a run is finished when that holds a record.
 
@@ -58,11 +62,16 @@ class RunStore:
 
     def get(self, config: Config) -> dict[str, Any] | None:
         """The record of a finished run; None if there is none, or none that verifies, files included."""
-        return self._verified(self.folder(config) / RECORD, with_files=True)
+        return self.open(self.folder(config))
+
+    def open(self, folder: Path) -> dict[str, Any] | None:
+        """As `get`, of a run that is known by its folder."""
+        record = _verified(folder / RECORD)
+        return record if record is not None and sound(folder, record) else None
 
     def peek(self, config: Config) -> dict[str, Any] | None:
         """As `get`, but without reading the run's other files."""
-        return self._verified(self.folder(config) / RECORD, with_files=False)
+        return _verified(self.folder(config) / RECORD)
 
     def put(self, config: Config, result: Mapping[str, Any]) -> dict[str, Any]:
         """Write the record of a finished run: config, results, and where and with what it was made."""
@@ -82,7 +91,7 @@ class RunStore:
     def records(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """The folders and records of all finished runs."""
         for path in sorted(self.root.glob(f"*/{RECORD}")):
-            if record := self._verified(path, with_files=False):
+            if record := _verified(path):
                 yield path.parent, record
 
     def frame(self, kind: str, **where: Any) -> DataFrame:
@@ -97,37 +106,53 @@ class RunStore:
     @contextmanager
     def claim(self, config: Config) -> Iterator[None]:
         """Work on a run while no other process does; a lock that ends with its process, however it ends."""
-        folder = self.folder(config)
-        lock = self.root / "locks" / f"{folder.name}.lock"  # not in the folder, which may be deleted
+        with self.lock(self.folder(config).name):
+            yield
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """What only one process may do at a time, in a store that several share."""
+        lock = self.root / "locks" / f"{name}.lock"  # not in the run's folder, which may be deleted
         lock.parent.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(lock, timeout=0):
                 yield
         except Timeout as error:
-            raise Busy(f"another process is working on {folder}; wait for it to end") from error
+            raise Busy(f"another process is working on {self.root / name}; wait for it to end") from error
 
-    def _verified(self, path: Path, *, with_files: bool) -> dict[str, Any] | None:
-        if not path.exists():
-            return None
-        try:
-            record = read_record(path)
-            if with_files:
-                _require_files(path.parent, record)
-        except InputError as error:
-            self._put_aside(path.parent, str(error))
-            return None
-        return record
 
-    def _put_aside(self, folder: Path, why: str) -> None:
-        aside = self.root / "quarantine"
+def _verified(path: Path) -> dict[str, Any] | None:
+    """The record in a store's folder; one that is not as it was written is put aside."""
+    if not path.exists():
+        return None
+    try:
+        return read_record(path)
+    except InputError as error:
+        _put_aside(path.parent, str(error))
+        return None
+
+
+def sound(folder: Path, record: Mapping[str, Any]) -> bool:
+    """Whether the files beside a record are as written; if not, it is put aside."""
+    try:
+        require_files(folder, record)
+    except InputError as error:
+        _put_aside(folder, str(error))
+        return False
+    return True
+
+
+def _put_aside(folder: Path, why: str) -> None:
+    aside = folder.parent / "quarantine"
+    try:
         aside.mkdir(exist_ok=True)
         number = sum(1 for _ in aside.glob(f"{folder.name}*"))
         target = aside / (f"{folder.name}-{number}" if number else folder.name)
         with suppress(FileNotFoundError):  # another process was faster
             os.rename(folder, target)
-        warnings.warn(
-            f"{why}; put aside as {target}, the run counts as not done", DamageWarning, stacklevel=4
-        )
+    except OSError as error:
+        raise InputError(f"{why}, and {folder} could not be put aside: {error}") from error
+    warnings.warn(f"{why}; put aside as {target}, the run counts as not done", DamageWarning, stacklevel=4)
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -157,7 +182,8 @@ def _file_checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _require_files(folder: Path, record: Mapping[str, Any]) -> None:
+def require_files(folder: Path, record: Mapping[str, Any]) -> None:
+    """Refuse files that are not as they were when the record was written."""
     for name, checksum in record["files"].items():
         path = folder / name
         if not path.exists() or _file_checksum(path) != checksum:

@@ -1,4 +1,4 @@
-"""SIGKILL of a grid at ten random moments: the records end as those of a grid that was left alone."""
+"""Grids as processes: killed at ten random moments, or shared by two workers, the records end the same."""
 
 from __future__ import annotations
 
@@ -80,3 +80,18 @@ def test_a_grid_killed_ten_times_ends_with_the_same_records(tmp_path: Path) -> N
     for name, record in whole.items():
         assert timeless(killed[name]) == timeless(record), name
     assert not list((tmp_path / "killed" / "runs").glob("quarantine/*"))
+
+
+def test_two_workers_try_a_failing_run_once_and_one_process_sums_up(tmp_path: Path) -> None:
+    bad = GRID.partition("[measure]")[0].replace("embedded", "no/such/model")
+    (tmp_path / "grid.toml").write_text(f"workers = 2\n{bad}")
+    command = [sys.executable, "-m", "faithmeter", "grid", "grid.toml", "-o", "runs"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    for seed in (0, 1):
+        for pair in ("half/both", "none/unmasked"):
+            assert done.stderr.count(f"failed: train bAbI-1 model {pair} seed {seed}") == 1, done.stderr
+    summary, *failed = done.stdout.splitlines()
+    assert summary.startswith("4 runs: 4 failed; ")
+    assert len(failed) == 4
+    assert all("no/such/model" in line and "traceback in runs/failures" in line for line in failed)

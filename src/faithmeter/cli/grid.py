@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +17,7 @@ import typer
 from rich.progress import Progress
 
 from ..config import MeasureConfig, RoarConfig
-from .screen import Json, Store, bars, output, print_json, quiet, table, training_bar
+from .screen import Json, Store, bars, marked, output, print_json, quiet, table, training_bar
 
 if TYPE_CHECKING:
     from ..grid import Run
@@ -34,13 +36,14 @@ def grid(
     ] = 0,
     store: Store = Path("runs"),
     as_json: Json = False,
+    call: Annotated[str, typer.Option(hidden=True, help="the call that this process is a worker of")] = "",
 ) -> None:
     """Train, measure and check all that a file asks for, skipping what is done; then see `faithmeter report`.
 
     Several of these may work in one folder, also from different machines. Exit code 1 if a run failed.
     Example: faithmeter grid grids/smoke.toml --dry-run
     """
-    from ..grid import execute, failures, read
+    from ..grid import execute, read
     from ..store import RunStore
 
     found, place = read(file, data_dir=data_dir), RunStore(store)
@@ -48,33 +51,49 @@ def grid(
     if dry_run:
         _show_plan(runs, place, as_json)
         return
-    begun = time.perf_counter()
+    begun, before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)
+    call = call or uuid.uuid4().hex
     if workers > 1:
-        _share(workers)
+        _share(workers, call)
     quiet()
-    outcomes: Counter[str] = Counter()
+    outcomes: dict[Run, str] = {}
     with bars() as progress:
         total = progress.add_task("runs", total=len(runs), note="")
 
         def tell(run: Run, outcome: str) -> None:
-            outcomes[outcome] += 1
+            outcomes[run] = "finished" if outcome == "done" and run not in before else outcome
             progress.advance(total)
-            if outcome != "done":
-                progress.console.print(f"{outcome}: {run.name}", highlight=False)
+            if outcome in ("finished", "failed"):  # here; what other workers did they tell themselves
+                progress.console.print(f"{outcome}: {run.name}")
 
-        execute(runs, place, lambda run: work(run, place, progress), tell)
-    failed = failures(runs, place)
-    if as_json:
-        print_json(
-            {"outcomes": dict(outcomes), "failures": {name: str(path) for name, path in failed.items()}}
-        )
-    else:
-        counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
-        output.print(f"{len(runs)} runs: {counts}; {_clock(time.perf_counter() - begun)}")
-        for name, path in failed.items():
-            output.print(f"[bold red]failed:[/] {name}; traceback in {path}", soft_wrap=True, highlight=False)
-    if failed or outcomes["blocked"]:
+        failed = execute(runs, place, lambda run: work(run, place, progress), tell, call=call)
+    if worker:
+        return
+    _show_outcomes(outcomes, failed, place, time.perf_counter() - begun, as_json)
+    if failed:
         raise typer.Exit(1)
+
+
+def _show_outcomes(
+    outcomes: dict[Run, str], failed: dict[Run, str], store: RunStore, seconds: float, as_json: bool
+) -> None:
+    from ..grid import failure_file
+
+    said = {run: "failed" if outcome == "skipped" else outcome for run, outcome in outcomes.items()}
+    counts = Counter(said.values())
+    tried = [(run, why, failure_file(run, store)) for run, why in failed.items() if said[run] == "failed"]
+    if as_json:
+        failures = [
+            {"run": run.name, "error": why, "traceback": str(file) if file.exists() else None}
+            for run, why, file in tried
+        ]
+        print_json({"outcomes": counts, "failures": failures})
+        return
+    told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+    output.print(f"{len(said)} runs: {told}; {_clock(seconds)}")
+    for run, why, file in tried:
+        place = f"; traceback in {file}" if file.exists() else ""
+        output.print(marked("failed: ", "bold red", f"{run.name}: {why}{place}"), soft_wrap=True)
 
 
 def work(run: Run, store: RunStore, progress: Progress) -> None:
@@ -82,7 +101,8 @@ def work(run: Run, store: RunStore, progress: Progress) -> None:
     from .. import runs
 
     def moved(name: str, done: int, total: int) -> None:
-        progress.update(line, description=f"{run.name}: {name}", advance=done, total=total * parts)
+        said = f"{run.name}: {name}"
+        progress.update(line, description=said, advance=done, total=total * parts, visible=True)
 
     config, before = run.config, len(progress.tasks)
     try:
@@ -92,7 +112,9 @@ def work(run: Run, store: RunStore, progress: Progress) -> None:
             folder = store.folder(run.trained)
             runs.measure(folder, config, store, data_dir=_data_dir(run), progress=moved)
         elif isinstance(config, RoarConfig):
-            runs.roar(config, store, callbacks=[training_bar(progress, run.name)])
+            line, parts = progress.add_task(run.name, total=None, note="", visible=False), 1
+            explained = partial(moved, "explain")
+            runs.roar(config, store, callbacks=[training_bar(progress, run.name)], progress=explained)
         else:
             runs.train(run.trained, store, resume=True, callbacks=[training_bar(progress, run.name)])
     finally:
@@ -104,9 +126,9 @@ def _data_dir(run: Run) -> Path | None:
     return Path(run.trained.data_dir) if run.trained.data_dir else None
 
 
-def _share(workers: int) -> None:
+def _share(workers: int, call: str) -> None:
     """Let other processes do the same in the same store; this one then does what they left, if anything."""
-    command = [sys.executable, "-m", "faithmeter", *sys.argv[1:], "--workers", "1"]
+    command = [sys.executable, "-m", "faithmeter", *sys.argv[1:], "--workers", "1", "--call", call]
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     environment = os.environ | {"OMP_NUM_THREADS": threads}
     processes = [subprocess.Popen(command, env=environment, stdout=sys.stderr) for _ in range(workers)]
@@ -130,7 +152,7 @@ def _show_plan(runs: Sequence[Run], store: RunStore, as_json: bool) -> None:
         cost = estimates[run]
         state = "done" if run in done else "to do"
         known = "not known" if cost is None else f"{_clock(cost[0])} {cost[1]}"
-        output.print(f"{state:5}  {known:>22}  {run.name}", soft_wrap=True, highlight=False)
+        output.print(f"{state:5}  {known:>22}  {run.name}", soft_wrap=True)
     output.print(_totals(runs, done, estimates))
 
 
@@ -142,14 +164,15 @@ def _plain(run: Run, done: bool, cost: tuple[float, str] | None) -> dict[str, An
 
 
 def _totals(runs: Sequence[Run], done: set[Run], estimates: Estimates) -> Any:
-    shown = table("in all", "kind", "runs", "done", "to do", "estimate of what is to do", "not estimated")
+    shown = table("in all", "kind", "runs", "done", "to do", "estimate of what is to do", "without estimate")
     kinds = dict.fromkeys(run.config.kind for run in runs)
     for title in [*kinds, "all"]:
         chosen = [run for run in runs if title in (run.config.kind, "all")]
         left = [run for run in chosen if run not in done]
         costs = [cost[0] for run in left if (cost := estimates[run]) is not None]
         counts = (len(chosen), len(chosen) - len(left), len(left))
-        shown.add_row(title, *map(str, counts), _clock(sum(costs)), str(len(left) - len(costs)))
+        total = _clock(sum(costs)) if costs or not left else "not known"
+        shown.add_row(title, *map(str, counts), total, str(len(left) - len(costs)))
     return shown
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from ..config import MeasureConfig, RoarConfig, TrainConfig
 from ..errors import InputError, unknown
-from .screen import Json, Store, output, print_json, table
+from .screen import Json, Store, marked, output, print_json, table
 
 if TYPE_CHECKING:
     from ..tasks.overview import Detail
@@ -31,6 +33,8 @@ FILTERS = tuple(
         ]
     )
 )
+FEW = 3
+"""More methods than these are counted instead of named."""
 Shown = tuple[Any, list[Any]]
 """Plain values for JSON, and what to print."""
 
@@ -66,8 +70,8 @@ def listing(
     if as_json:
         print_json(value)
     else:
-        for table in tables:
-            output.print(table)
+        for part in tables:
+            output.print(part, soft_wrap=not isinstance(part, Table))  # lines are left to the terminal
 
 
 def tasks(data_dir: Path | None) -> Shown:
@@ -80,7 +84,7 @@ def tasks(data_dir: Path | None) -> Shown:
         sizes = "/".join(f"{line.sizes[split]}" for split in ("train", "validation", "test"))
         place = f"{line.source.kind} {line.source.place}"
         here = "yes" if line.source.available else "no"
-        shown.add_row(line.task.name, sizes, line.task.metric, f"{line.majority:.3f}", escape(place), here)
+        shown.add_row(line.task.name, sizes, line.task.metric, f"{line.majority:.3f}", place, here)
     values = [
         {
             "task": line.task.name,
@@ -127,14 +131,14 @@ def described(found: Detail) -> list[Any]:
     task = found.task
     columns = f"text = {task.explained} (explained)" + (f", context = {task.context}" if task.context else "")
     lines = [
-        f"[bold]{escape(task.name)}[/] from {escape(f'{found.source.kind}: {found.source.place}')}",
-        escape(f"{columns}, label = {task.label}; {task.metric} chooses the checkpoint"),
+        marked(task.name, "bold", f" from {found.source.kind}: {found.source.place}"),
+        f"{columns}, label = {task.label}; {task.metric} chooses the checkpoint",
         "these are the published splits" if found.as_published else "",
-        escape(found.source.note),
+        found.source.note,
     ]
     counts = table("rows by label", "label", *found.class_counts)
     for number, label in enumerate(task.labels):
-        counts.add_row(escape(label), *(f"{c[number]:,}" for c in found.class_counts.values()))
+        counts.add_row(label, *(f"{c[number]:,}" for c in found.class_counts.values()))
     counts.add_section()
     counts.add_row("all", *(f"{sum(c):,}" for c in found.class_counts.values()))
     lengths = table("words: quantiles in %", "column", *map(str, QUANTILES))
@@ -143,7 +147,7 @@ def described(found: Detail) -> list[Any]:
     examples = table("the first rows", "label", "row", numbers=False)
     for example in found.examples:
         texts = [f"{name}: {value:.300}" for name, value in example.items() if name != "label"]
-        examples.add_row(escape(example["label"]), escape("\n".join(texts)))
+        examples.add_row(example["label"], "\n".join(texts))
     baseline = ", ".join(f"{name} {value:.3f}" for name, value in found.majority.items())
     return [line for line in lines if line] + [
         counts,
@@ -163,44 +167,80 @@ def methods() -> Shown:
     for name, method in METHODS.items():
         parameters = inspect.signature(method.function).parameters.values()
         options = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-        summary = (inspect.getdoc(method.function) or "").split("\n")[0]
-        values.append({"method": name, "options": options, "summary": summary})
-        shown.add_row(name, escape(", ".join(f"{k}={v}" for k, v in options.items())), escape(summary))
+        values.append({"method": name, "options": options, "summary": method.about})
+        shown.add_row(name, ", ".join(f"{k}={v}" for k, v in options.items()), method.about)
     return values, [shown]
 
 
 def runs(root: Path, where: list[str]) -> Shown:
+    """The runs in which all conditions hold; in print the folder comes last and is never cut."""
     from ..frames import trained_config
     from ..store import RunStore
 
-    headings = ("run", "task", "model", "fine-tuning", "seed", "what", "finished")
+    conditions = [_condition(said) for said in where]
+    records = list(RunStore(root).records())
+    if not records:
+        raise InputError(
+            f"{root} holds no finished run; expected a folder of runs, such as that of `train -o`"
+        )
+    for name, value in conditions:
+        found = {text for _, record in records for text in _known_as(record, name)}
+        if value not in found:
+            raise unknown(f"{name} of the runs in {root}", value, found - {""} or {"(none)"})
+    headings = ("task", "model", "fine-tuning", "seed", "what", "finished", "folder")
     shown = table(f"runs in {root}", *headings, numbers=False)
     values = []
-    for folder, record in RunStore(root).records():
-        config, trained = record["config"], trained_config(record)
-        known = {**trained, **config, "task": trained["task"], "kind": record["kind"]}
-        if not all(_holds(known, condition) for condition in where):
+    for folder, record in records:
+        if not all(value in _known_as(record, name) for name, value in conditions):
             continue
         values.append({"folder": str(folder), **record})
-        what = {"measure": config.get("methods") or "all methods", "roar": f"{config.get('percent')} %"}
-        facts = (
-            folder.name,
+        trained = trained_config(record)
+        shown.add_row(
             trained["task"],
             Path(trained["model"]).name,
             f"{trained['strategy']}/{trained['validation']}",
             f"{trained['seed']}",
-            " ".join(filter(None, [config.get("method"), what.get(record["kind"])])),
+            _what(record),
+            record["finished"],
+            str(folder),
         )
-        shown.add_row(*map(escape, facts), record["finished"])
-    return values, [shown]
+    return values, [_uncut(shown)]
 
 
-def _holds(known: dict[str, Any], condition: str) -> bool:
-    """Whether a run is as `name=value` says; a model is known by its name as well as by its path."""
-    name, equals, value = condition.partition("=")
+def _what(record: dict[str, Any]) -> str:
+    config = record["config"]
+    if record["kind"] == RoarConfig.kind:
+        return f"{config['method']} {config['percent']} %"
+    methods = list(record.get("methods", ()))
+    return " ".join(methods) if len(methods) <= FEW else f"{len(methods)} methods"
+
+
+def _uncut(shown: Table) -> Text:
+    """A table as wide as it needs to be: a terminal wraps its lines, a file has them whole."""
+    wide = Console(width=10_000, color_system=None, markup=False, highlight=False)
+    with wide.capture() as captured:
+        wide.print(shown)
+    return Text("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _condition(said: str) -> tuple[str, str]:
+    name, equals, value = said.partition("=")
     if not equals:
-        raise InputError(f"--where {condition!r}; expected such as strategy=half")
+        raise InputError(f"--where {said!r}; expected such as strategy=half")
     if name not in FILTERS:
         raise unknown("filter", name, FILTERS)
-    found = str(known.get(name, ""))
-    return value in ((found, Path(found).name) if name == "model" else (found,))
+    return name, value
+
+
+def _known_as(record: dict[str, Any], name: str) -> set[str]:
+    """What a run goes by: a model by its path and its name, a measurement by each of its methods."""
+    from ..frames import trained_config
+
+    trained, config = trained_config(record), record["config"]
+    value = {**trained, **config, "task": trained["task"], "kind": record["kind"]}.get(name, "")
+    names = {str(value)}
+    if name == "model":
+        names.add(Path(value).name)
+    if name == "methods":
+        names |= {text for method in record.get("methods", ()) for text in (method, method.partition("(")[0])}
+    return names

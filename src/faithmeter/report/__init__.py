@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, frames, published
-from ..config import BASELINE
+from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
-from ..store import RunStore, atomic
+from ..store import RunStore, atomic, sound
 from . import examples as packing
 from . import provenance
 from .page import render
@@ -59,7 +59,7 @@ def write(
     `progress` is called with what is being made, how many of them are done, and how many there are.
     """
     moved = progress or (lambda what, done, total: None)
-    records = list(store.records())
+    records = [(folder, record) for folder, record in store.records() if _readable(folder, record)]
     _require_runs(store, records)
     found, left_out = frames.comparable({kind: frames.frame(kind, records) for kind in frames.COLUMNS})
     digests = {digest for frame in found.values() for digest in frame["digest"]}
@@ -118,6 +118,11 @@ def _tables(found: Frames, folder: Path | None, moved: Progress) -> tuple[dict[s
             written += save(table, folder, name) if folder else []
         moved("tables", number, len(TABLES))
     return shown, written
+
+
+def _readable(folder: Path, record: frames.Record) -> bool:
+    """Of measurements every text is looked into: one with a damaged file is put aside, not half used."""
+    return record["kind"] != MeasureConfig.kind or sound(folder, record)
 
 
 def _require_runs(store: RunStore, records: provenance.Records) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config import BASELINE
 from ..frames import trained_config
-from ..store import plain, sound
+from ..store import plain
 from .answers import rank
 from .provenance import known
 
@@ -46,8 +46,7 @@ def sources(records: Iterable[tuple[Path, Record]]) -> list[Source]:
     """For each task and model one checkpoint: masked rather than plain, the lowest seed, the most methods."""
     checkpoints: dict[tuple[Any, ...], list[tuple[Path, Record]]] = {}
     for folder, record in records:
-        readable = record["kind"] == "measure" and INPUTS in record["files"]
-        if readable and sound(folder, record, (INPUTS, TEXTS)):
+        if record["kind"] == "measure" and INPUTS in record["files"]:
             trained = trained_config(record)
             key = (trained["task"], trained["model"], record["config"]["checkpoint"])
             checkpoints.setdefault(key, []).append((folder, record))

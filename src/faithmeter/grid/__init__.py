@@ -1,0 +1,8 @@
+"""A TOML file → many runs in the order of their needs, done once each, by any number of processes."""
+
+from .costs import seconds
+from .execution import execute, failure_file
+from .file import Grid, read
+from .run import Run
+
+__all__ = ["Grid", "Run", "execute", "failure_file", "read", "seconds"]

@@ -1,0 +1,151 @@
+"""What runs will take: amounts of work × seconds for one, as measured in the store or as published."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..config import BASELINE, Config, MeasureConfig, RoarConfig, TrainConfig
+from ..frames import trained_config
+from ..runs import task_of
+from ..store import RunStore
+from ..tasks import TASKS
+from ..tasks.overview import published
+from .run import Run
+
+Record = Mapping[str, Any]
+Work = dict[tuple[str, str], float]
+"""By what is done (train, roar, fit, explain, evaluate) and method: how much of it, or seconds for one."""
+
+CONFIGS: dict[str, type[Config]] = {kind.kind: kind for kind in (TrainConfig, RoarConfig, MeasureConfig)}
+HERE, PUBLISHED = "measured here", "published"
+COLUMNS = {"roberta-base": "base_hhmm", "roberta-large": "large_hhmm"}
+STEPS = len(MeasureConfig().percents)
+"""As many as in the paper."""
+
+
+def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str] | None]:
+    """What each run is expected to take, and how that is known; None if it is not."""
+    records = [record for _, record in store.records()]
+    here, seen = _rates(records), _rows(records)
+    found: dict[Run, tuple[float, str] | None] = {}
+    for run in runs:
+        trained = run.trained
+        task, model = trained.data or trained.task, Path(trained.model).name
+        limit = run.config.limit if isinstance(run.config, MeasureConfig) else trained.limit
+        rows = _published_rows(task, limit) | seen.get((task, limit), {})
+        methods = [BASELINE, *run.config.methods.split()] if isinstance(run.config, MeasureConfig) else []
+        known = {PUBLISHED: _published_rates(task, model), HERE: here.get((task, model), {})}
+        found[run] = None
+        for source, rates in known.items():  # what is known from here comes last, and stays
+            try:
+                work = _work(run.config, trained.epochs or task_of(trained).epochs, rows, methods)
+                found[run] = sum(amount * rates[part] for part, amount in work.items()), source
+            except KeyError:  # how many rows there are, or what a part of the work costs
+                continue
+    return found
+
+
+def _work(config: Config, epochs: int, rows: Mapping[str, int], methods: Iterable[str]) -> Work:
+    """Rows trained on × epochs; texts explained and evaluated × steps; and one check fitted, always whole."""
+    if isinstance(config, MeasureConfig):
+        texts, steps = rows["test"], len(config.percents)
+        explained: Work = {("explain", method): texts * _explanations(method, steps) for method in methods}
+        return {("fit", ""): 1, **explained, **{("evaluate", method): texts * steps for method in methods}}
+    work: Work = {(config.kind, ""): epochs * rows["train"]}
+    if isinstance(config, RoarConfig):  # every text, at one step
+        work["explain", config.method] = rows["train"] + rows["validation"] + rows["test"]
+    return work
+
+
+def _explanations(method: str, steps: int) -> int:
+    """Of one text: at each step but the last, where nothing is left to choose; by some methods once."""
+    from ..methods import METHODS
+
+    known = METHODS.get(method.partition("(")[0])
+    return 1 if known is not None and not known.recursive else max(1, steps - 1)
+
+
+def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
+    """Seconds for one, by task and model: over all runs here."""
+    spent: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
+    amounts: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
+    for record in records:
+        place, config = _place(record), CONFIGS[record["kind"]].from_dict(record["config"])
+        rows = record.get("rows") or {"test": record["texts"]}
+        work = _work(config, len(record.get("epochs", ())), rows, record.get("methods", ()))
+        for part, value in _spent(record).items():
+            spent[place][part] += value
+            amounts[place][part] += work[part]
+    return {
+        place: {part: value / amounts[place][part] for part, value in parts.items()}
+        for place, parts in spent.items()
+    }
+
+
+def _spent(record: Record) -> Work:
+    """Seconds of a run, by the parts of its work."""
+    own = dict(record["seconds"])
+    if record["kind"] == MeasureConfig.kind:
+        spent: Work = {("fit", ""): own["fit"]}
+        for method, found in record["methods"].items():
+            spent["explain", method] = found["seconds"]["explain"]
+            spent["evaluate", method] = found["seconds"]["evaluate"] + found["seconds"]["check"]
+        return spent
+    explained = {("explain", record["config"]["method"]): own.pop("explain")} if "explain" in own else {}
+    return {(record["kind"], ""): sum(own.values()), **explained}
+
+
+def _rows(records: Iterable[Record]) -> dict[tuple[str, int], dict[str, int]]:
+    """Rows of each split, by task and limit, where runs here have seen them."""
+    seen: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
+    for record in records:
+        rows = record.get("rows") or {"test": record["texts"]}
+        seen[_place(record)[0], record["config"]["limit"]] |= rows
+    return seen
+
+
+def _place(record: Record) -> tuple[str, str]:
+    trained = trained_config(record)
+    return trained["task"], Path(trained["model"]).name
+
+
+def _published_rows(task: str, limit: int) -> dict[str, int]:
+    counts = published().get(task.partition("(")[0], {}).get("class_counts", {})
+    return {split: min(limit or sum(rows), sum(rows)) for split, rows in counts.items()}
+
+
+@cache
+def _published_rates(task: str, model: str) -> Work:
+    """By the paper's wall-times, on one A100; what fitting the check took is not among them."""
+    task, column = task.partition("(")[0], COLUMNS.get(model, "")
+    if task not in TASKS or not column:
+        return {}
+    rows = _published_rows(task, 0)
+    trained = _published("walltime_fine_tune", column)[task, ""] / (TASKS[task].epochs * rows["train"])
+    judged = sum(
+        _published(f"walltime_{part}", column)[task, ""] for part in ("faithfulness", "in_distribution")
+    )
+    rates: Work = {("train", ""): trained, ("roar", ""): trained, ("fit", ""): 0.0}
+    for (dataset, method), explained in _published("walltime_importance_measures", column).items():
+        if dataset == task:  # a time is of all steps together
+            rates["explain", method] = explained / (rows["test"] * _explanations(method, STEPS))
+            rates["evaluate", method] = judged / (rows["test"] * STEPS)
+    return rates
+
+
+@cache
+def _published(name: str, column: str) -> Work:
+    """Seconds by task and, where it is by method, method."""
+    from ..published import table
+
+    found = table(name).dropna(subset=[column])
+    methods = found.get("importance_measure", [""] * len(found))
+    times = [cell.split(":") for cell in found[column]]
+    return {
+        (task, method): 3600.0 * int(hours) + 60.0 * int(minutes)
+        for task, method, (hours, minutes) in zip(found["dataset"], methods, times, strict=True)
+    }

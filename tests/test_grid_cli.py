@@ -1,0 +1,97 @@
+"""`faithmeter grid` as it is called: what it would do, what it says, and who says it when several work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import typer
+
+import faithmeter as fm
+from faithmeter.cli import grid as grid_verb
+from faithmeter.cli.grid import grid as verb
+from faithmeter.grid import Run, failure_file, read
+
+GRID = """
+workers = 2
+tasks = ["bAbI-1"]
+models = ["no/such/model"]
+seeds = [0]
+strategies = ["half/both", "none/unmasked"]
+[measure]
+strategies = ["half/both"]
+methods = ["grad-l2"]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "grid.toml"
+    path.write_text(GRID)
+    return path
+
+
+def test_a_dry_run_lists_and_does_nothing(file: Path, tmp_path: Path, capsys) -> None:
+    verb(file, dry_run=True, store=tmp_path / "runs")
+    *lines, _, headings, train, measure, total = capsys.readouterr().out.splitlines()
+    assert [line.split("not known")[0].split() for line in lines] == [["to", "do"]] * 3
+    assert lines[2].endswith("measure bAbI-1 model half/both seed 0")
+    assert headings.split()[-2:] == ["without", "estimate"]
+    assert train.split() == ["train", "2", "0", "2", "not", "known", "2"]
+    assert measure.split() == ["measure", "1", "0", "1", "not", "known", "1"]
+    assert total.split() == ["all", "3", "0", "3", "not", "known", "3"]
+    assert not (tmp_path / "runs").exists()
+    verb(file, dry_run=True, store=tmp_path / "runs", as_json=True)
+    runs = json.loads(capsys.readouterr().out)
+    assert [(run["done"], run["seconds"], run["known_from"]) for run in runs] == [(False, None, None)] * 3
+
+
+def test_workers_share_a_call_and_only_the_first_process_sums_up(
+    file: Path, tmp_path: Path, capsys, monkeypatch
+) -> None:
+    """The workers here are calls one after the other; tests/slow has processes."""
+
+    class Worker:
+        def __init__(self, command: list[str], **_: object) -> None:
+            assert command[-4:-1] == ["--workers", "1", "--call"]
+            verb(file, workers=1, store=tmp_path / "runs", call=command[-1])
+            assert capsys.readouterr().out == ""
+
+        def wait(self) -> None:
+            pass
+
+        terminate = wait
+
+    tried: list[str] = []
+
+    def work(run: Run, *_: object) -> None:
+        tried.append(run.name)
+        raise OSError("no such model")
+
+    monkeypatch.setattr(grid_verb, "work", work)
+    monkeypatch.setattr(grid_verb, "subprocess", SimpleNamespace(Popen=Worker))
+    with pytest.raises(typer.Exit) as stop:
+        verb(file, store=tmp_path / "runs")
+    assert stop.value.exit_code == 1
+    assert tried == [f"train bAbI-1 model {pair} seed 0" for pair in ("half/both", "none/unmasked")]
+    summary, *failed = capsys.readouterr().out.splitlines()
+    assert summary.startswith("3 runs: 1 blocked, 2 failed; ")
+    assert len(failed) == 2
+    for name, line in zip(tried, failed, strict=True):
+        assert line.startswith(f"failed: {name}: OSError: no such model; traceback in ")
+        assert Path(line.rpartition("traceback in ")[2]).exists()
+
+
+def test_a_failure_is_told_as_json_and_gone_when_the_run_is_done(file: Path, tmp_path: Path, capsys) -> None:
+    store = fm.RunStore(tmp_path / "runs")
+    first, second, _ = read(file).runs
+    for run in (first, second):
+        store.put(run.config, {"fingerprint": "f", "data": "d"})
+        failure_file(run, store).parent.mkdir(exist_ok=True)
+        failure_file(run, store).write_text("{}")
+    file.write_text(GRID.partition("[measure]")[0])
+    verb(file, workers=1, store=store.root, as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"outcomes": {"done": 2}, "failures": []}
+    assert not list((store.root / "failures").iterdir())
