@@ -262,7 +262,10 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
     monkeypatch.setattr(demo, "RECIPE", replace(demo.RECIPE, epochs=1, limit=64))
     monkeypatch.setattr(demo, "FAST", "grad-l2 loo-sign")
     monkeypatch.setattr(demo, "TEXTS", 8)
+    monkeypatch.setattr(demo, "BEAM", "beam(width=2)")
     monkeypatch.setattr(demo, "BEAM_TEXTS", 2)
+    monkeypatch.setattr("faithmeter.figures.FIGURES", {})  # they have tests of their own
+    monkeypatch.setattr("faithmeter.tables.TABLES", {})
     outcome = faithmeter("demo", "-o", tmp_path)
     assert outcome.code == 0
     for seen in (
@@ -287,22 +290,22 @@ def test_other_texts_under_the_same_name_are_not_taken_for_measured_ones(
     faithmeter, tmp_path, folder
 ) -> None:
     """A chunk is found again by what was measured, not by what it is called."""
-    train = ("train", "--task", "bAbI-1", "--limit", 64, "--epochs", 1, "-o", tmp_path)
+    data = [tmp_path / "one", tmp_path / "other"]
+    for seed, place in enumerate(data):
+        (place / "bAbI").mkdir(parents=True)
+        for name, questions in (("train", 250), ("test", 50)):
+            path = place / "bAbI" / f"qa1_single-supporting-fact_{name}.txt"
+            babi.write(stories.generate(1, questions, seed=seed), path)
+    train = ("train", "--task", "bAbI-1", "--data-dir", data[0], "--epochs", 1, "-o", tmp_path)
     assert faithmeter(*train).code == 0
     checkpoint = next(tmp_path.glob("train-*"))
-    official = tmp_path / "data" / "bAbI"
-    official.mkdir(parents=True)
-    for number, (name, questions) in enumerate((("train", 250), ("test", 50))):
-        path = official / f"qa1_single-supporting-fact_{name}.txt"
-        babi.write(stories.generate(1, questions, seed=number), path)
     measure = ("measure", checkpoint, "-m", "grad-l2", "--limit", 20, "-o", tmp_path, "--json")
-    generated = json.loads(faithmeter(*measure).out)
-    from_files = json.loads(faithmeter(*measure, "--data-dir", tmp_path / "data").out)
+    first = json.loads(faithmeter(*measure, "--data-dir", data[0]).out)
+    from_files = json.loads(faithmeter(*measure, "--data-dir", data[1]).out)
     assert from_files["methods"]["grad-l2"]["evaluations"] > 0
-    assert from_files["methods"]["grad-l2"]["curve"] != generated["methods"]["grad-l2"]["curve"]
-    again = json.loads(faithmeter(*measure).out)
-    assert again == generated, "read, not measured again: even the seconds are the same"
-    assert again["methods"]["grad-l2"]["curve"] == generated["methods"]["grad-l2"]["curve"]
+    assert from_files["methods"]["grad-l2"]["curve"] != first["methods"]["grad-l2"]["curve"]
+    again = json.loads(faithmeter(*measure, "--data-dir", data[0]).out)
+    assert again == first, "read, not measured again: even the seconds are the same"
 
 
 def test_options_with_blanks_reach_the_method(faithmeter, checkpoint: Path, folder: Path) -> None:

@@ -39,6 +39,11 @@ TASKS = {  # name: metric, majority on test, unmasked performance, epochs
     "Diabetes": ("macro_f1", 0.45, 0.78, 20),
 }
 MODELS = {"roberta-base": 0.0, "/models/roberta-large": 0.02}
+ONE_OF_EACH = [
+    *("performance-unmasked", "ablation-masked-test", "epochs"),
+    *("pvalues-crossfit", "faithfulness", "roar"),
+]
+"""Figures of the same definition differ in their rows only."""
 X_TITLES = {
     "ablation": ("validation texts",),
     "epochs": ("epoch",),
@@ -337,8 +342,8 @@ def test_models_of_the_same_last_part_are_told_apart() -> None:
     assert {row["model"] for row in rows} == {"a/m", "b/m", "large"}
 
 
-@pytest.mark.parametrize("name", figures.FIGURES)
-def test_every_figure_comes_out_in_three_formats(name: str, charts: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_figures_come_out_in_three_formats(name: str, charts: dict[str, Any], tmp_path: Path) -> None:
     pdf, svg, png = figures.save(charts[name], tmp_path / "new", name)
     assert [file.name for file in (pdf, svg, png)] == [f"{name}.pdf", f"{name}.svg", f"{name}.png"]
     assert pdf.read_bytes().startswith(b"%PDF")

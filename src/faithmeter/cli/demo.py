@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
 """A model this small needs a higher learning rate than the paper's, and then fewer epochs."""
 FAST = "grad-l1 grad-l2 inp-grad-sign inp-grad-abs int-grad-sign int-grad-abs loo-sign loo-abs"
+BEAM = "beam"
 TEXTS, BEAM_TEXTS = 200, 50
 
 
@@ -45,9 +46,9 @@ def demo(
     checks = {name: measure.run(folder, only, store, None) for name, folder in folders.items()}
     console.print(marked("3. the measurement", "bold", ": which explanation is true?"))
     fast = measure.run(folders["half"], replace(only, methods=FAST), store, None)
-    beam = measure.run(folders["half"], replace(only, methods="beam", limit=BEAM_TEXTS), store, None)
+    beam = measure.run(folders["half"], replace(only, methods=BEAM, limit=BEAM_TEXTS), store, None)
     tokenizer = load_tokenizer(folders["half"])
-    measured = {"loo-sign": fast, "beam": beam, "random": fast}
+    measured = {"loo-sign": fast, BEAM: beam, "random": fast}
     hits = {method: hit_rate(result, method, tokenizer) for method, result in measured.items()}
     console.print("4. the report", style="bold")
     page = report.write(RunStore(store), store / "report.html").page
