@@ -120,7 +120,7 @@ def _published_rows(task: str, limit: int) -> dict[str, int]:
 
 @cache
 def _published_rates(task: str, model: str) -> Work:
-    """By the paper's wall-times, on one A100; what fitting the check took is not among them."""
+    """By the paper's wall-times, on one V100; what fitting the check took is not among them."""
     task, column = task.partition("(")[0], COLUMNS.get(model, "")
     if task not in TASKS or not column:
         return {}
