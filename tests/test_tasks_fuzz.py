@@ -151,7 +151,7 @@ def fuzz(name: str, examples: int) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_damaged_files_give_a_clean_error_or_the_right_rows(name):
-    fuzz(name, 270)
+    fuzz(name, 150)
 
 
 @pytest.mark.slow
