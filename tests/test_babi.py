@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,8 @@ from hypothesis import strategies as st
 from faithmeter.errors import InputError
 from faithmeter.tasks import babi
 from faithmeter.tasks.babi import Question, Story
+from fixtures_tasks import SHARED
 
-SHARED = Path(os.environ.get("FAITHMETER_SHARED", Path(__file__).parents[2] / "shared"))
 OFFICIAL = sorted((SHARED / "data/bAbI/en-10k").glob("qa*.txt"))
 
 TEXT = """1 Mary moved to the bathroom.

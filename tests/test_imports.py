@@ -38,6 +38,7 @@ ORDER = [
     "steps",
     "onetext",
     "probe",
+    "chunks",
     "measurement",
     "published",
     "roar",

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter import measurement
+from faithmeter import chunks
 from faithmeter.evaluator import Evaluator
 from faithmeter.measurement import Measurement, training_mask
 from faithmeter.methods import METHODS, parse
@@ -117,7 +117,7 @@ def test_pvalues_are_those_of_the_masked_texts_alone(clf, reviews, tests, result
 
 
 def test_chunks_and_order_of_methods_change_no_number(clf, reviews, tests, result, monkeypatch) -> None:
-    monkeypatch.setattr(measurement, "CHUNK", 7)
+    monkeypatch.setattr(chunks, "CHUNK", 7)
     other = fm.measure(clf, reviews, ["grad-l2", "loo-sign"], seed=3, tests=tests)
     columns = ["row", "percent", "masked", "prediction", "probability", "p_crossfit"]
     for method in ("random", "grad-l2", "loo-sign"):
@@ -129,7 +129,7 @@ def test_chunks_and_order_of_methods_change_no_number(clf, reviews, tests, resul
 
 
 def test_a_killed_measurement_goes_on_after_its_last_chunk(clf, reviews, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(measurement, "CHUNK", 10)
+    monkeypatch.setattr(chunks, "CHUNK", 10)
     whole = fm.measure(clf, reviews, ["loo-sign"])
     seen: list[str] = []
 
@@ -147,7 +147,7 @@ def test_a_killed_measurement_goes_on_after_its_last_chunk(clf, reviews, tmp_pat
 
 
 def test_a_broken_chunk_is_measured_again(clf, reviews, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(measurement, "CHUNK", 10)
+    monkeypatch.setattr(chunks, "CHUNK", 10)
     whole = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
     file = min(tmp_path.iterdir())
     content = bytearray(file.read_bytes())

@@ -11,8 +11,9 @@ import pytest
 
 from faithmeter import published
 from faithmeter.errors import InputError
+from fixtures_tasks import SHARED
 
-PAPER = Path("/work/shared/paper")
+PAPER = SHARED / "paper"
 
 
 @pytest.mark.parametrize("name", published.NAMES)

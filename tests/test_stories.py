@@ -14,8 +14,8 @@ import pytest
 from faithmeter.errors import InputError
 from faithmeter.tasks import babi, stories
 from faithmeter.tasks.babi import Question
+from fixtures_tasks import SHARED
 
-SHARED = Path(os.environ.get("FAITHMETER_SHARED", Path(__file__).parents[2] / "shared"))
 FOLDER = SHARED / "data/bAbI/en-10k"
 OFFICIAL = {1: "qa1_single-supporting-fact_test.txt", 3: "qa3_three-supporting-facts_test.txt"}
 

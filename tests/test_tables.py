@@ -22,8 +22,9 @@ from faithmeter.frames import COLUMNS
 from faithmeter.tables import TABLES, Cell, Column, Table, save
 from faithmeter.tables.cells import duration, written
 from faithmeter.tables.quotes import compared
+from fixtures_tasks import SHARED
 
-PAPER = Path("/work/shared/paper")
+PAPER = SHARED / "paper"
 FILES = {name: name for name in TABLES if not name.startswith("faithfulness_")} | {"models": "performance"}
 SEEDS = range(5)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,31 +11,24 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 from torch import Tensor
 
+from .chunks import PHASES, chunks, erased_chunk, read_texts
 from .collator import STRATEGIES, require_masking
 from .config import BASELINE
 from .curves import Curve, acu, racu, whole_percents
 from .errors import InputError, unknown
 from .evaluator import Evaluator
-from .explanation import token_spans
 from .indist import CALIBRATIONS, MaSF
 from .masks import PERCENTS, row_generators, uniform_mask
 from .methods import METHODS, Method, parse
 from .metrics import majority, score
 from .onetext import TextMeasurement, measure_text
 from .pvalues import DatasetPValue, dataset_pvalue, of_steps
-from .steps import Tests, erased, floors_of, states
-from .store import read_parquet, write_parquet
+from .steps import Tests, floors_of, states
 from .tasks import TASKS, Task
 from .tokens import Batch
 
 if TYPE_CHECKING:
-    from datasets import Dataset
     from pandas import DataFrame
-
-CHUNK = 64
-"""Texts that are worked on together: the unit of progress and resume. Batches do not reach across chunks."""
-
-PHASES = ("explain", "evaluate", "check")
 
 Names = Sequence[str | Method]
 Progress = Callable[[str, int, int], object]
@@ -57,7 +49,7 @@ class Measurement:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], texts: Path) -> Measurement:
         """What was measured before, from its record and the frame beside it."""
-        frame = _read(texts)
+        frame = read_texts(texts)
         if frame is None:
             raise InputError(f"{texts} is gone; delete the folder it was in and measure again")
         methods = record["methods"]
@@ -212,31 +204,12 @@ def measure_task(
         if progress is not None:
             progress(name, texts, count)
 
-    parts = []
-    for batch, labels in chunks(clf, split, count):
-        file = None if keep is None else keep / f"{int(batch.index[0])}-{int(batch.index[-1])}.parquet"
-        part = None if file is None else _read(file)
-        stamp = "" if file is None else _stamp(clf, batch, labels, named, percents, tests or {})
-        if part is not None and part.attrs.get("stamp") != stamp:
-            raise InputError(f"{file} is of another measurement; keep each in a folder of its own")
-        if part is None:
-            evaluator.forget()  # methods share its memory; chunks do not, so that each stands alone
-            part = _chunk(
-                evaluator,
-                batch,
-                labels,
-                named,
-                percents,
-                tests or {},
-                done=partial(tell, len(batch)),
-            )
-            if file is not None:
-                part.attrs["stamp"] = stamp
-                write_parquet(file, part)
-        else:
-            for name in named:
-                tell(len(batch), name)
-        parts.append(part)
+    parts = [
+        erased_chunk(
+            evaluator, batch, labels, named, percents, tests or {}, keep=keep, done=partial(tell, len(batch))
+        )
+        for batch, labels in chunks(clf, split, count)
+    ]
     costs = [part.attrs["costs"] for part in parts]
     frame = pd.concat(parts, ignore_index=True)
     frame.attrs = {}  # what one chunk cost
@@ -276,83 +249,12 @@ def fit_tests(
     return {calibration: MaSF(calibration=calibration).fit(together) for calibration in CALIBRATIONS}
 
 
-def _chunk(
-    evaluator: Evaluator,
-    batch: Batch,
-    labels: Tensor,
-    methods: Mapping[str, Method],
-    percents: Sequence[int],
-    tests: Tests,
-    done: Callable[[str], object],
-) -> DataFrame:
-    """All methods on the texts of a chunk; what each cost is in the frame's `attrs`, which parquet keeps."""
-    import pandas as pd
-
-    frames, costs = [], {}
-    for name, method in methods.items():
-        before, seconds = evaluator.evaluations, dict.fromkeys(PHASES, 0.0)
-        frames.append(erased(evaluator, batch, labels, method, percents, tests, seconds).assign(method=name))
-        costs[name] = {"evaluations": evaluator.evaluations - before, "seconds": seconds}
-        done(name)
-    frame = pd.concat(frames, ignore_index=True)
-    frame.insert(0, "method", frame.pop("method"))
-    frame.attrs = {"costs": costs}
-    return frame
-
-
-def _stamp(
-    clf: Any,
-    batch: Batch,
-    labels: Tensor,
-    methods: Mapping[str, Method],
-    percents: Sequence[int],
-    tests: Tests,
-) -> str:
-    """Digest of what decides a chunk's numbers."""
-    model = clf.fingerprint if hasattr(clf, "fingerprint") else ""
-    named = [f"{method} {method.code}" for method in methods.values()]
-    settings = [model, *named, *map(str, percents), *tests]
-    said = hashlib.sha256(" ".join(settings).encode())
-    for values in (batch.input_ids.numpy(), labels.numpy(), *(test.statistics_ for test in tests.values())):
-        said.update(values.tobytes())
-    return said.hexdigest()[:16]
-
-
 def training_mask(batch: Batch, *, strategy: str, scope: str, seed: int) -> Tensor:
     """[B, T]: texts masked as a fine-tuning of this strategy and scope would see them."""
     chosen = torch.zeros(len(batch), dtype=torch.bool)
     chosen[STRATEGIES[strategy]] = True
     allowed = batch.explained if scope == "explained" else batch.content
     return uniform_mask(allowed & chosen[:, None], row_generators(seed, "masf", batch.index))
-
-
-def readable(clf: Any, task: Task, count: int) -> DataFrame:
-    """The first test texts and where in each its explained tokens stand: what a report shows scores on.
-
-    Columns: row, text, context, label, and of the tokens starts, ends, words (the number of the word).
-    """
-    import pandas as pd
-
-    rows = []
-    split = task.load()["test"]
-    for batch, labels in chunks(clf, split, count):
-        for place, row in enumerate(batch.index.tolist()):
-            text, context = split[row]["text"], split[row].get("context")
-            positions = batch.explained[place].nonzero()[:, 0].tolist()
-            ids = batch.input_ids[place].tolist()
-            text, spans, words = token_spans(clf, text, context, positions, ids)
-            starts, ends = [start for start, _ in spans], [end for _, end in spans]
-            rows.append((row, text, context, int(labels[place]), starts, ends, words))
-    return pd.DataFrame(rows, columns=["row", "text", "context", "label", "starts", "ends", "words"])
-
-
-def chunks(clf: Any, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor]]:
-    """The first texts of a split with their labels, a chunk at a time."""
-    for start in range(0, count, CHUNK):
-        index = range(start, min(start + CHUNK, count))
-        part = split.select(index)[:]
-        batch = clf.encode(part["text"], part.get("context"))
-        yield replace(batch, index=torch.tensor(index)), torch.tensor(part["label"])
 
 
 def seeded(method: Method, seed: int) -> Method:
@@ -368,16 +270,3 @@ def _require_classes(labels: Sequence[int], task: Task) -> None:
             f"all {len(labels)} texts of {task.name} to be measured have the label "
             f"{task.labels[labels[0]]!r}; expected at least two classes: take more texts"
         )
-
-
-def _read(file: Path) -> DataFrame | None:
-    """As it was written: parquet gives arrays for lists. None if it was not, or not to its end."""
-    import pandas as pd
-
-    frame = read_parquet(file)
-    if frame is None:
-        return None
-    for column in ("masked", "scores"):
-        values = [None if value is None else value.tolist() for value in frame[column]]
-        frame[column] = pd.Series(values, dtype=object)
-    return frame

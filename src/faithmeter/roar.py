@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .chunks import chunks
 from .clock import timed
 from .erasure import erase
 from .evaluator import Evaluator
-from .measurement import chunks, seeded
+from .measurement import seeded
 from .methods import parse
 from .store import read_parquet, write_json, write_parquet
 

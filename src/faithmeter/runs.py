@@ -195,8 +195,9 @@ def measure(
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
     """Measure, keeping finished chunks, the results of every text, and a record. What is done is read."""
+    from .chunks import readable
     from .clock import timed
-    from .measurement import Measurement, measure_task, readable
+    from .measurement import Measurement, measure_task
     from .methods import METHODS
     from .model import load
 
