@@ -1,6 +1,6 @@
 """Pre-train the embedded model: a tiny ModernBERT as a masked language model on generated bAbI stories.
 
-python scripts/pretrain_embedded.py    # minutes on one core; writes src/faithmeter/embedded, prints its log
+python scripts/pretrain_embedded.py    # minutes on one core; writes models/embedded, prints its log
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedToke
 from faithmeter.tasks import stories
 from faithmeter.tasks.babi import Question
 
-FOLDER = Path(__file__).parents[1] / "src/faithmeter/embedded"
+FOLDER = Path(__file__).parents[1] / "src/faithmeter/models/embedded"
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 GRAMMAR = "to the there where is was before . ?"
 

@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 from faithmeter.config import MeasureConfig, TrainConfig
-from faithmeter.pvalues import LEVELS
-from faithmeter.store import RunStore, write_parquet
+from faithmeter.faithfulness.pvalues import LEVELS
+from faithmeter.files import write_parquet
+from faithmeter.runs.store import RunStore
 
 PERCENTS = tuple(range(0, 101, 10))
 PLACES = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 import faithmeter as fm
 from faithmeter.cli.serve import _listening
 from faithmeter.methods import METHODS
+from faithmeter.serve.admission import Served
 from faithmeter.serve.app import create_app
-from faithmeter.serve.desk import Served
 from faithmeter.serve.schemas import Example
 from toy import WORDS, tiny
 

@@ -13,45 +13,7 @@ import pytest
 import faithmeter
 
 ROOT = Path(faithmeter.__file__).parent
-ORDER = [
-    "errors",
-    "clock",
-    "config",
-    "frames",
-    "store",
-    "metrics",
-    "tasks",
-    "tokens",
-    "masks",
-    "model",
-    "evaluator",
-    "collator",
-    "sweep",
-    "finetuning",
-    "methods",
-    "erasure",
-    "curves",
-    "pvalues",
-    "indist",
-    "bootstrap",
-    "explanation",
-    "steps",
-    "onetext",
-    "probe",
-    "chunks",
-    "measurement",
-    "published",
-    "roar",
-    "runs",
-    "grid",
-    "tables",
-    "figures",
-    "modelcard",
-    "pipelines",
-    "report",
-    "serve",
-    "cli",
-]
+ORDER = list(faithmeter.LAYERS)
 
 
 def module_of(path: Path) -> str:

@@ -18,8 +18,8 @@ from transformers import (
     RobertaForSequenceClassification,
 )
 
-from faithmeter.model import Classifier
-from faithmeter.tokens import Batch
+from faithmeter.models.classifier import Classifier
+from faithmeter.models.tokens import Batch
 
 BOS, PAD, EOS, UNK, MASK = range(5)
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")

@@ -1,12 +1,8 @@
 """Masked language models as text classifiers whose explanations can be measured for faithfulness.
 
-The way of the data is the list of modules:
-
-    config, store, metrics → tasks → tokens → masks → model → evaluator → collator, sweep, finetuning
-    → methods → erasure → curves, pvalues, indist, bootstrap → explanation, steps, onetext
-    → measurement, roar → runs → grid → tables, figures, modelcard, report, pipelines, serve → cli
-
-Importing this package imports nothing heavy; a name brings its module when it is first used.
+The packages follow the data: a text becomes tokens, masked inputs, scores, curves, a verdict, a report.
+`LAYERS` lists them in that order; each imports only those before it. Importing `faithmeter` imports nothing
+heavy: a public name loads its module on first use.
 """
 
 from __future__ import annotations
@@ -15,59 +11,79 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .bootstrap import bootstrap_interval
-    from .collator import MaskingCollator
     from .config import TrainConfig
-    from .curves import Curve, acu, racu
-    from .erasure import erase
     from .errors import InputError
-    from .evaluator import Evaluator
-    from .explanation import Explanation, explain_text
-    from .indist import MaSF
-    from .measurement import Measurement, fit_tests, measure
+    from .explanations.explanation import Explanation, explain_text
+    from .explanations.pipeline import Pipeline, pipeline
+    from .faithfulness.curves import Curve, acu, racu
+    from .faithfulness.dataset import Measurement, fit_tests, measure
+    from .faithfulness.erasure import erase
+    from .faithfulness.intervals import bootstrap_interval
+    from .faithfulness.masf import MaSF
+    from .faithfulness.pvalues import simes
+    from .faithfulness.single_text import TextMeasurement, measure_text
     from .methods import explain, method
-    from .model import Classifier, load
-    from .onetext import TextMeasurement, measure_text
-    from .pipelines import Pipeline, pipeline
-    from .pvalues import simes
-    from .runs import train
-    from .store import RunStore
+    from .models.classifier import Classifier, load
+    from .models.evaluator import Evaluator
+    from .models.tokens import Batch
+    from .runs.run import train
+    from .runs.store import RunStore
     from .tasks import Task, own_task, task
-    from .tokens import Batch
+    from .training.collator import MaskingCollator
+
+LAYERS = {
+    "errors": "errors that a user can act on",
+    "config": "what a run is asked to do, and constants that several packages share",
+    "metrics": "labels and predictions → performance",
+    "files": "atomic writes, JSON, parquet, checksums, timing",
+    "published": "the numbers of the paper, as data",
+    "tasks": "datasets with splits, columns, labels and metric",
+    "models": "text → tokens → masks → logits and hidden states",
+    "training": "masked fine-tuning",
+    "methods": "importance measures: a score for each token",
+    "faithfulness": "erasure, curves, areas, intervals, p-values, and when to doubt them",
+    "runs": "configs → records in a store",
+    "explanations": "single texts: explanations, masked variants, a pipeline",
+    "grid": "a TOML file → many runs",
+    "reporting": "a store → tables, figures, report, model card",
+    "serve": "the live page and its JSON API",
+    "cli": "the command line",
+}
+"""Modules and packages with what they hold; each imports only those above it."""
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Batch": "tokens",
-    "Classifier": "model",
-    "Curve": "curves",
-    "Evaluator": "evaluator",
-    "Explanation": "explanation",
+    "Batch": "models.tokens",
+    "Classifier": "models.classifier",
+    "Curve": "faithfulness.curves",
+    "Evaluator": "models.evaluator",
+    "Explanation": "explanations.explanation",
     "InputError": "errors",
-    "MaSF": "indist",
-    "MaskingCollator": "collator",
-    "Measurement": "measurement",
-    "Pipeline": "pipelines",
-    "RunStore": "store",
+    "MaSF": "faithfulness.masf",
+    "MaskingCollator": "training.collator",
+    "Measurement": "faithfulness.dataset",
+    "Pipeline": "explanations.pipeline",
+    "RunStore": "runs.store",
     "Task": "tasks",
-    "TextMeasurement": "onetext",
+    "TextMeasurement": "faithfulness.single_text",
     "TrainConfig": "config",
-    "acu": "curves",
-    "bootstrap_interval": "bootstrap",
-    "erase": "erasure",
+    "acu": "faithfulness.curves",
+    "bootstrap_interval": "faithfulness.intervals",
+    "erase": "faithfulness.erasure",
     "explain": "methods",
-    "explain_text": "explanation",
-    "fit_tests": "measurement",
-    "load": "model",
-    "measure": "measurement",
-    "measure_text": "onetext",
+    "explain_text": "explanations.explanation",
+    "fit_tests": "faithfulness.dataset",
+    "load": "models.classifier",
+    "measure": "faithfulness.dataset",
+    "measure_text": "faithfulness.single_text",
     "method": "methods",
     "own_task": "tasks",
-    "pipeline": "pipelines",
-    "racu": "curves",
-    "simes": "pvalues",
+    "pipeline": "explanations.pipeline",
+    "racu": "faithfulness.curves",
+    "simes": "faithfulness.pvalues",
     "task": "tasks",
-    "train": "runs",
+    "train": "runs.run",
 }
 
 __all__ = [

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from faithmeter.frames import COLUMNS
-from faithmeter.tables import TABLES
-from faithmeter.tables.latex import PACKAGES
+from faithmeter.reporting.tables import TABLES
+from faithmeter.reporting.tables.latex import PACKAGES
+from faithmeter.runs.frames import COLUMNS
 
 pytestmark = pytest.mark.slow
 DEBIAN = "texlive-latex-base texlive-latex-recommended texlive-latex-extra"

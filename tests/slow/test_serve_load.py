@@ -38,7 +38,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The embedded model with a classifier for the stories on top: as large as that of the demo."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    embedded, folder = Path(fm.__file__).parent / "embedded", tmp_path_factory.mktemp("model")
+    embedded, folder = Path(fm.__file__).parent / "models/embedded", tmp_path_factory.mktemp("model")
     labels = dict(enumerate(fm.task("bAbI-1").labels))
     AutoModelForSequenceClassification.from_pretrained(embedded, id2label=labels).save_pretrained(folder)
     AutoTokenizer.from_pretrained(embedded).save_pretrained(folder)

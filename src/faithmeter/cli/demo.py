@@ -13,7 +13,7 @@ from . import measure, train
 from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
-    from ..measurement import Measurement
+    from ..faithfulness.dataset import Measurement
 
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
 """A model this small needs a higher learning rate than the paper's, and then fewer epochs."""
@@ -31,9 +31,9 @@ def demo(
 
     Needs no downloads. Example: faithmeter demo --seed 1
     """
-    from .. import report
-    from ..model import load_tokenizer
-    from ..store import RunStore
+    from ..models.classifier import load_tokenizer
+    from ..reporting import page as report
+    from ..runs.store import RunStore
 
     where = " on bAbI-1 (where is an actor, after 2 to 10 statements?), and plain"
     console.print(marked("1. masked fine-tuning", "bold", where))

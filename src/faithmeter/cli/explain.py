@@ -60,10 +60,10 @@ def explain(
 
     Example: faithmeter explain runs/train-bAbI-1-half-0-… "Mary went to the garden." --pair "Where is Mary?"
     """
-    from ..evaluator import Evaluator
-    from ..explanation import class_number, explain_texts, page
-    from ..methods import parse
-    from ..model import load
+    from ..explanations.explanation import explain_texts, page
+    from ..methods.registry import parse
+    from ..models.classifier import class_number, load
+    from ..models.evaluator import Evaluator
 
     rows = _rows(file, text=text, pair=pair, label=label)
     methods = [parse(name) for name in method]

@@ -21,7 +21,7 @@ from .screen import Json, Store, bars, marked, output, print_json, quiet, table,
 
 if TYPE_CHECKING:
     from ..grid import Run
-    from ..store import RunStore
+    from ..runs.store import RunStore
 
 Estimates = dict["Run", tuple[float, str] | None]
 
@@ -44,7 +44,7 @@ def grid(
     Example: faithmeter grid grids/smoke.toml --dry-run
     """
     from ..grid import execute, read
-    from ..store import RunStore
+    from ..runs.store import RunStore
 
     found, place = read(file, data_dir=data_dir), RunStore(store)
     runs, workers = found.runs, workers or found.workers
@@ -98,7 +98,7 @@ def _show_outcomes(
 
 def work(run: Run, store: RunStore, progress: Progress) -> None:
     """One run, with a bar of its own."""
-    from .. import runs
+    from ..runs import run as runs
 
     def moved(name: str, done: int, total: int) -> None:
         said = f"{run.name}: {name}"

@@ -19,7 +19,7 @@ from ..errors import InputError, unknown
 from .screen import Json, Store, marked, output, print_json, table
 
 if TYPE_CHECKING:
-    from ..tasks.overview import Detail
+    from ..tasks.summary import Detail
 
 FILTERS = tuple(
     dict.fromkeys(
@@ -75,7 +75,7 @@ def listing(
 
 
 def tasks(data_dir: Path | None) -> Shown:
-    from ..tasks.overview import overview
+    from ..tasks.summary import overview
 
     lines = overview(data_dir)
     headings = ("task", "train/validation/test", "metric", "majority", "source", "here")
@@ -100,7 +100,7 @@ def tasks(data_dir: Path | None) -> Shown:
 
 def one_task(name: str, data_dir: Path | None) -> Shown:
     from ..tasks import task
-    from ..tasks.overview import detail
+    from ..tasks.summary import detail
 
     found = detail(task(name, data_dir))
     return description(found), described(found)
@@ -108,7 +108,7 @@ def one_task(name: str, data_dir: Path | None) -> Shown:
 
 def description(found: Detail) -> dict[str, Any]:
     """A task in plain values."""
-    from ..tasks.overview import QUANTILES
+    from ..tasks.summary import QUANTILES
 
     return {
         "task": found.task.name,
@@ -126,7 +126,7 @@ def description(found: Detail) -> dict[str, Any]:
 
 def described(found: Detail) -> list[Any]:
     """What was understood of a task, to print."""
-    from ..tasks.overview import QUANTILES
+    from ..tasks.summary import QUANTILES
 
     task = found.task
     columns = f"text = {task.explained} (explained)" + (f", context = {task.context}" if task.context else "")
@@ -158,7 +158,7 @@ def described(found: Detail) -> list[Any]:
 
 
 def methods() -> Shown:
-    from ..methods import METHODS, load_plugins
+    from ..methods.registry import METHODS, load_plugins
 
     load_plugins()
     headings = ("method", "options and defaults", "what it is")
@@ -174,8 +174,8 @@ def methods() -> Shown:
 
 def runs(root: Path, where: list[str]) -> Shown:
     """The runs in which all conditions hold; in print the folder comes last and is never cut."""
-    from ..frames import trained_config
-    from ..store import RunStore
+    from ..runs.frames import trained_config
+    from ..runs.store import RunStore
 
     conditions = [_condition(said) for said in where]
     records = list(RunStore(root).records())
@@ -234,7 +234,7 @@ def _condition(said: str) -> tuple[str, str]:
 
 def _known_as(record: dict[str, Any], name: str) -> set[str]:
     """What a run goes by: a model by its path and its name, a measurement by each of its methods."""
-    from ..frames import trained_config
+    from ..runs.frames import trained_config
 
     trained, config = trained_config(record), record["config"]
     value = {**trained, **config, "task": trained["task"], "kind": record["kind"]}.get(name, "")

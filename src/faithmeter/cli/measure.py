@@ -15,8 +15,8 @@ from .requirements import CHECK, Require, hold, parse_requirements, quantities
 from .screen import Json, Store, bars, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
-    from ..measurement import Measurement
-    from ..onetext import TextMeasurement
+    from ..faithfulness.dataset import Measurement
+    from ..faithfulness.single_text import TextMeasurement
 
 FEW = ("loo-sign", "int-grad-sign", "grad-l2")
 """The methods that one text is measured by, unless told otherwise."""
@@ -48,7 +48,7 @@ def measure(
 
     Example: faithmeter measure runs/train-bAbI-1-half-0-… -m loo-sign -m grad-l2 --limit 200
     """
-    from ..methods import METHODS, parse
+    from ..methods.registry import METHODS, parse
 
     names = [str(parse(name)) for name in method]
     config = MeasureConfig(task=task, methods=" ".join(names), seed=seed, limit=limit, step=step)
@@ -93,9 +93,9 @@ def check(
 
 def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | None) -> Measurement:
     """Measure with a bar for each method."""
-    from .. import runs
-    from ..methods import METHODS, parse
-    from ..store import RunStore
+    from ..methods.registry import METHODS, parse
+    from ..runs import run as runs
+    from ..runs.store import RunStore
 
     methods = [parse(name) for name in config.methods.split()] or list(METHODS.values())
     quiet()
@@ -113,9 +113,9 @@ def _measure_text(
     checkpoint: str, config: MeasureConfig, data_dir: Path | None, one: dict[str, str | None]
 ) -> TextMeasurement:
     """One text, with p-values where it is known what the model was trained on."""
-    from .. import runs
-    from ..model import load
-    from ..onetext import measure_text
+    from ..faithfulness.single_text import measure_text
+    from ..models.classifier import load
+    from ..runs import run as runs
 
     quiet()
     clf = load(checkpoint)
@@ -194,7 +194,7 @@ def pvalue_table(**results: Measurement) -> Table:
 
 def warn(result: Measurement) -> None:
     """Say what must not be trusted."""
-    from ..pvalues import p_text
+    from ..faithfulness.pvalues import p_text
 
     for test, floor in result.floors.items():
         if floor >= LEVEL:

@@ -12,7 +12,7 @@ from ..errors import InputError
 from .screen import Json, bars, console, output, print_json, quiet
 
 if TYPE_CHECKING:
-    from ..store import RunStore
+    from ..runs.store import RunStore
 
 MARKS = {"good": ("✓ ", "green"), "caution": ("! ", "yellow"), "bad": ("✕ ", "red")}
 
@@ -33,14 +33,14 @@ def report(
 
     Example: faithmeter report runs -o report.html
     """
-    from ..store import RunStore
+    from ..runs.store import RunStore
 
     if model_card is not None:
         _write_card(model_card, RunStore(store), as_json)
         return
     if page.is_dir():
         raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
-    from .. import report as writing
+    from ..reporting import page as writing
 
     files = None if page_only else page.with_name(f"{page.stem}_files")
     with bars() as progress:
@@ -64,7 +64,7 @@ def report(
 
 
 def _write_card(checkpoint: Path, store: RunStore, as_json: bool) -> None:
-    from .. import modelcard
+    from ..reporting import modelcard
 
     quiet()
     path = modelcard.write(checkpoint, store)

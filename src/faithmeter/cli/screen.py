@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from ..store import plain
+from ..files import plain
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback

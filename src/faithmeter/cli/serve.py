@@ -21,7 +21,7 @@ from .screen import bars, console, quiet
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from ..serve.desk import Served
+    from ..serve.admission import Served
 
 GRACE_SECONDS = 3
 Allowed = Annotated[
@@ -64,9 +64,9 @@ def serve(
 
 def _served(checkpoint: str, config: MeasureConfig, data_dir: Path | None) -> Served:
     """The model, with its task's examples and in-distribution tests where its task is known."""
-    from .. import runs
-    from ..model import load
-    from ..serve.desk import Served, examples_of
+    from ..models.classifier import load
+    from ..runs import run as runs
+    from ..serve.admission import Served, examples_of
 
     quiet()
     clf, name = load(checkpoint), Path(checkpoint).resolve().name

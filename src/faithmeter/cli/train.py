@@ -27,8 +27,8 @@ def train(
     Example: faithmeter train --task bAbI-1 --epochs 3 --learning-rate 1e-3
     """
     if config.data and not as_json:
-        from ..runs import task_of
-        from ..tasks.overview import detail
+        from ..runs.run import task_of
+        from ..tasks.summary import detail
 
         for part in described(detail(task_of(config))):
             output.print(part)
@@ -41,8 +41,8 @@ def train(
 
 def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool = False) -> dict[str, Any]:
     """Train with a bar on the screen."""
-    from .. import runs
-    from ..store import RunStore
+    from ..runs import run as runs
+    from ..runs.store import RunStore
 
     quiet()
     store = RunStore(root)
@@ -55,8 +55,8 @@ def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool 
 
 def summary(records: list[dict[str, Any]]) -> Table:
     """Test performance under random masking, one line for each run, with the majority baseline below."""
-    from ..runs import task_of
-    from ..sweep import UNIFORM
+    from ..runs.run import task_of
+    from ..training.masked_eval import UNIFORM
 
     first = task_of(TrainConfig.from_dict(records[0]["config"]))
     metric = first.metric

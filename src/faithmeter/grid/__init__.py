@@ -3,6 +3,6 @@
 from .costs import seconds
 from .execution import execute, failure_file
 from .file import Grid, read
-from .run import Run
+from .planned import Run
 
 __all__ = ["Grid", "Run", "execute", "failure_file", "read", "seconds"]

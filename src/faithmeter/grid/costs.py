@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..config import BASELINE, Config, MeasureConfig, RoarConfig, TrainConfig
-from ..frames import trained_config
-from ..runs import task_of
-from ..store import RunStore
+from ..runs.frames import trained_config
+from ..runs.run import task_of
+from ..runs.store import RunStore
 from ..tasks import TASKS
-from ..tasks.overview import published
-from .run import Run
+from ..tasks.summary import published
+from .planned import Run
 
 Record = Mapping[str, Any]
 Work = dict[tuple[str, str], float]
@@ -63,7 +63,7 @@ def _work(config: Config, epochs: int, rows: Mapping[str, int], methods: Iterabl
 
 def _explanations(method: str, steps: int) -> int:
     """Of one text: at each step but the last, where nothing is left to choose; by some methods once."""
-    from ..methods import METHODS
+    from ..methods.registry import METHODS
 
     known = METHODS.get(method.partition("(")[0])
     return 1 if known is not None and not known.recursive else max(1, steps - 1)

@@ -10,8 +10,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..store import Busy, RunStore, Unready, environment, write_json
-from .run import Run
+from ..files import write_json
+from ..runs.store import Busy, RunStore, Unready, environment
+from .planned import Run
 
 PATIENCE = 2.0
 """Seconds until runs that other processes work on are looked at again."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..config import BASELINE, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import InputError, unknown
-from ..runs import task_of
-from .run import Run
+from ..runs.run import task_of
+from .planned import Run
 
 Said = Mapping[str, Any]
 
@@ -122,7 +122,7 @@ def _training(options: Said, pair: str) -> TrainConfig:
 
 def _measurement(measure: Said, task: str, seed: int) -> MeasureConfig | None:
     """None for a task that is measured without any method: no methods would mean all of them."""
-    from ..methods import parse
+    from ..methods.registry import parse
 
     without = {str(parse(name)) for name, tasks in measure.get("without", {}).items() if task in tasks}
     methods = [name for names in _methods(measure) if not without.intersection(names) for name in names[1:]]
@@ -133,14 +133,14 @@ def _measurement(measure: Said, task: str, seed: int) -> MeasureConfig | None:
 
 def _methods(measure: Said) -> list[tuple[str, str]]:
     """The methods to measure, each as its name and as its name with options: either can be left out."""
-    from ..methods import METHODS, parse
+    from ..methods.registry import METHODS, parse
 
     methods = [parse(name) for name in measure.get("methods", METHODS)]
     return list(dict.fromkeys((method.name, str(method)) for method in methods))
 
 
 def _roar(plain: Run, method: str, step: int) -> Iterator[Run]:
-    from ..methods import parse
+    from ..methods.registry import parse
 
     run, erasing = plain, parse(method)
     options = {option.name: getattr(plain.config, option.name) for option in TrainConfig.options()}
@@ -196,7 +196,7 @@ def _require_options(entry: str, options: Said) -> None:
 
 
 def _require_measure(measure: Said, tasks: list[str]) -> None:
-    from ..methods import parse
+    from ..methods.registry import parse
 
     _among("strategy in [measure]", measure.get("strategies", ()), STRATEGIES)
     with _told("[measure]"):
@@ -211,7 +211,7 @@ def _require_measure(measure: Said, tasks: list[str]) -> None:
 
 
 def _require_roar(roar: Said, said: Said) -> None:
-    from ..methods import parse
+    from ..methods.registry import parse
 
     for name in ("tasks", "models", "seeds"):
         _among(f"{name.removesuffix('s')} in [roar]", roar.get(name, ()), said[name])

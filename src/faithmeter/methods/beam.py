@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import InputError
-from ..evaluator import Evaluator, pick
-from ..tokens import Batch
+from ..models.evaluator import Evaluator, pick
+from ..models.tokens import Batch
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..evaluator import VOCABULARY_BLOCK, Evaluator, pick
-from ..tokens import Batch
+from ..models.evaluator import VOCABULARY_BLOCK, Evaluator, pick
+from ..models.tokens import Batch
 
 
 def gradient_l1(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from ..evaluator import Evaluator
-from ..tokens import Batch
+from ..models.evaluator import Evaluator
+from ..models.tokens import Batch
 from .gradients import collect, logit_gradient
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..evaluator import Evaluator, pick
-from ..tokens import Batch
+from ..models.evaluator import Evaluator, pick
+from ..models.tokens import Batch
 
 
 def leave_one_out(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:

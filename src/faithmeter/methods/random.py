@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from ..errors import InputError
-from ..evaluator import Evaluator
-from ..masks import random_scores, row_generators
-from ..tokens import Batch
+from ..models.evaluator import Evaluator
+from ..models.masks import random_scores, row_generators
+from ..models.tokens import Batch
 
 
 def random_order(clf: Evaluator, batch: Batch, labels: Tensor, *, seed: int = 0) -> Tensor:

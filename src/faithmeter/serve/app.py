@@ -15,17 +15,17 @@ from starlette.middleware import Middleware
 
 from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
-from ..evaluator import Evaluator
-from ..explanation import explain_text
-from ..methods import METHODS
-from ..onetext import measure_text
-from ..probe import probe_text
+from ..explanations.explanation import explain_text
+from ..explanations.what_if import probe_text
+from ..faithfulness.single_text import measure_text
+from ..methods.registry import METHODS
+from ..models.evaluator import Evaluator
 from . import schemas
-from .answers import STREAM, Result, answer
-from .borders import Border, KnownHost, SafeHeaders
-from .desk import Desk, Served
-from .lanes import Busy, Job, Stopped
+from .admission import Desk, Served
 from .limits import Limits, explain_cost, measure_cost
+from .security import Border, KnownHost, SafeHeaders
+from .streaming import STREAM, Result, answer
+from .worker import Busy, Job, Stopped
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 RETRY_SECONDS = 2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from ..methods import Method
+from ..methods.registry import Method
 
 WORD_CHARACTERS = 20
 """A text may have this many for each word that it may have: some scripts put no blanks between words."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import InputError, unknown
-from .definition import Task
-from .own import own_task, task_file
-from .table import TASKS
+from .catalog import TASKS
+from .custom import own_task, task_file
+from .task import Task
 
 __all__ = ["TASKS", "Task", "own_task", "task", "task_file"]
 

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from ..errors import InputError
-from .records import lines
+from .readers import lines
 
 
 @dataclass(frozen=True)

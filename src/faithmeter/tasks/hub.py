@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .definition import Hub, Task
-from .records import Record, require_columns
+from .readers import Record, require_columns
 from .splits import Parts, read_rows
+from .task import Hub, Task
 
 UNLABELED = "-1"
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
-from .definition import Files, Task
-from .records import unreadable
+from .readers import unreadable
 from .splits import Parts, Row
+from .task import Files, Task
 
 ARCHIVE, FOLDER = "aclImdb_v1.tar.gz", "aclImdb"
 _REVIEW = re.compile(rf"{FOLDER}/(train|test)/(neg|pos)/[^/]+\.txt")

@@ -11,9 +11,9 @@ from operator import or_, xor
 from pathlib import Path
 
 from ..errors import InputError
-from .definition import Files, Task
-from .records import comma_separated
+from .readers import comma_separated
 from .splits import Parts, Row
+from .task import Files, Task
 
 NOTES, DIAGNOSES = "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv"
 _CODE_COLUMNS = ("SUBJECT_ID", "HADM_ID", "ICD9_CODE")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ..errors import InputError
 from . import babi
-from .definition import Files, Task
-from .records import Record, jsonl, lines, tsv
+from .readers import Record, jsonl, lines, tsv
 from .splits import Parts, Row, read_rows
+from .task import Files, Task
 
 MSR_TRAIN, MSR_DEV = "msr_paraphrase_train.txt", "dev_ids.tsv"
 

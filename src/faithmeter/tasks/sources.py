@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import InputError
-from . import hub, imdb, mimic, official, own, stories
-from .definition import Files, Source, Task
+from . import custom as own
+from . import hub, imdb, mimic, official, stories
 from .splits import Parts, arrange, dataset
+from .task import Files, Source, Task
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
-from .definition import ROLES, Columns
-from .records import Record
+from .readers import Record
+from .task import ROLES, Columns
 
 if TYPE_CHECKING:
     from datasets import Dataset

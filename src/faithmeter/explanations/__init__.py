@@ -1,0 +1,1 @@
+"""Explanations of single texts: scores per word, their rendering, and a pipeline."""

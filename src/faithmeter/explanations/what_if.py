@@ -1,0 +1,123 @@
+"""One text with chosen words masked: what the model makes of it, and whether such a text is normal to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+import torch
+
+from ..config import LEVEL
+from ..errors import InputError
+from ..faithfulness.pvalues import p_text
+from ..faithfulness.single_text import Doubt, judge, unchecked
+from ..faithfulness.trajectory import Tests, floors_of, states
+from ..models.evaluator import Evaluator, Model
+from ..models.tokens import Batch, encode, token_spans
+
+BLANK = "␣"
+"""What a token that is nothing but blanks is shown as."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A word of the explained text: where it stands, and the numbers of its tokens among those explained.
+
+    A token is a piece as well, with one number.
+    """
+
+    text: str
+    start: int
+    end: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The text with some of its explained tokens masked, as the model sees it."""
+
+    text: str
+    pair: str | None
+    truncated: bool
+    masked: tuple[int, ...]
+    prediction: str
+    probabilities: Mapping[str, float]
+    pvalues: Mapping[str, float]  # in-distribution, by test
+    floors: Mapping[str, float]  # the smallest p-value that each test could give
+    words: tuple[Piece, ...]
+    tokens: tuple[Piece, ...]
+
+    @property
+    def doubts(self) -> list[Doubt]:
+        """Why not to trust what the model says of it: by the cross-fitted test, or no test could tell."""
+        if why := unchecked(self.floors):
+            return [
+                Doubt(
+                    "unchecked", None, f"nothing tells whether a masked text is normal to this model: {why}"
+                )
+            ]
+        p = self.pvalues[judge(self.pvalues)]
+        what = "this text, masked as it is," if self.masked else "this text"
+        text = f"{what} is out of distribution ({p_text(p)}): do not trust what the model says of it"
+        return [Doubt("outside", None, text)] if p < LEVEL else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "doubts": [asdict(doubt) for doubt in self.doubts]}
+
+
+def probe_text(
+    clf: Model,
+    text: str,
+    *,
+    pair: str | None = None,
+    masked: Collection[int] = (),
+    tests: Tests | None = None,
+) -> Probe:
+    """What the model makes of `text` with the explained tokens of these numbers masked.
+
+    To mask a word, mask all of its `tokens`; those of the probe without a mask tell which they are.
+    """
+    evaluator, pairs = Evaluator.of(clf), None if pair is None else [pair]
+    batch = evaluator.encode([text], pairs)
+    positions = batch.explained[0].nonzero()[:, 0]  # [n]
+    numbers = sorted(set(masked))
+    if numbers and not 0 <= numbers[0] <= numbers[-1] < len(positions):
+        raise InputError(
+            f"masked holds {numbers[0] if numbers[0] < 0 else numbers[-1]}; expected numbers of explained "
+            f"tokens, 0 to {len(positions) - 1}: this text has {len(positions)}"
+        )
+    where = torch.zeros_like(batch.explained)
+    where[0, positions[numbers]] = True
+    probabilities, pvalues = _judged(evaluator, batch.masked(where, evaluator.mask_id), tests or {})
+    shown, spans, words = token_spans(evaluator, text, pair, positions.tolist(), batch.input_ids[0].tolist())
+    tokens = [Piece(shown[start:end] or BLANK, start, end, (i,)) for i, (start, end) in enumerate(spans)]
+    return Probe(
+        text=shown,
+        pair=pair,
+        truncated=encode(evaluator.tokenizer, [text], pairs, max_length=evaluator.max_length)["truncated"][0],
+        masked=tuple(numbers),
+        prediction=max(probabilities, key=probabilities.__getitem__),
+        probabilities=probabilities,
+        pvalues=pvalues,
+        floors=floors_of(tests),
+        words=tuple(
+            _joined(shown, [tokens[i] for i in group])
+            for _, group in groupby(range(len(tokens)), key=words.__getitem__)
+        ),
+        tokens=tuple(tokens),
+    )
+
+
+def _judged(evaluator: Evaluator, batch: Batch, tests: Tests) -> tuple[dict[str, float], dict[str, float]]:
+    """Probabilities by class, and p-values by test."""
+    logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
+    pvalues = {name: float(test.pvalues(features.numpy())[0]) for name, test in tests.items()}
+    return dict(zip(evaluator.labels, logits.softmax(dim=1)[0].tolist(), strict=True)), pvalues
+
+
+def _joined(text: str, tokens: list[Piece]) -> Piece:
+    start, end = min(token.start for token in tokens), max(token.end for token in tokens)
+    return Piece(text[start:end] or BLANK, start, end, tuple(token.tokens[0] for token in tokens))

@@ -1,0 +1,1 @@
+"""The measurement: erasure, curves, areas, intervals, p-values, and when to doubt a result."""

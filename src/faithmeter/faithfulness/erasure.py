@@ -1,0 +1,58 @@
+"""The one loop of the measurement: texts with more and more of what a method calls important masked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..methods.registry import Method, as_labels, explain, parse
+from ..models.evaluator import Evaluator, Model
+from ..models.masks import PERCENTS, top_mask
+from ..models.tokens import Batch
+
+
+def erase(
+    clf: Model,
+    batch: Batch,
+    labels: Tensor | Iterable[int],
+    method: str | Method,
+    *,
+    percents: Sequence[int] = PERCENTS,
+    scores: Tensor | None = None,
+) -> Iterator[tuple[int, Batch]]:
+    """(percent, batch) at each of `percents`, `n * percent // 100` of a text's n explained tokens masked.
+
+    At every step the method explains the text as it is masked by then (beam and random: once), and masks only
+    grow. Only texts that lose a token at a step are explained; at 100 % none is. `scores` [B, T] are the
+    method's for the texts as they are, if they are known already.
+    """
+    if list(percents) != sorted(set(percents)) or not all(0 <= percent <= 100 for percent in percents):
+        raise InputError(f"percents are {tuple(percents)}; expected rising numbers from 0 to 100")
+    batch = batch.to(torch.device("cpu"))
+    return _steps(Evaluator.of(clf), batch, as_labels(labels, batch), parse(method), percents, scores)
+
+
+def _steps(
+    clf: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    method: Method,
+    percents: Sequence[int],
+    known: Tensor | None,
+) -> Iterator[tuple[int, Batch]]:
+    explained, sizes = batch.explained, batch.explained.sum(dim=1)  # [B, T], [B]
+    scores = torch.zeros(explained.shape, dtype=torch.float64) if known is None else known.clone()
+    masked, unchanged = batch, torch.ones(len(batch), dtype=torch.bool)
+    for percent in percents:
+        already = explained & (masked.input_ids == clf.mask_id)
+        growing = sizes * percent // 100 > already.sum(dim=1)
+        stale = torch.where(unchanged, known is None, method.recursive)
+        rows = (growing & stale & (percent < 100)).nonzero()[:, 0]
+        if len(rows):
+            scores[rows] = explain(clf, masked[rows], labels[rows], method)
+        unchanged &= ~growing
+        masked = batch.masked(top_mask(scores, explained, percent, already=already), clf.mask_id)
+        yield percent, masked

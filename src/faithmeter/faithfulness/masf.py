@@ -1,0 +1,257 @@
+"""In-distribution p-values of texts from a model's hidden states (MaSF: max, Simes, Fisher).
+
+As published, or cross-fitted so that fresh rows get uniform p-values; docs/masf.md derives both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from ..errors import InputError, unknown
+from ..files import atomic
+from .pvalues import fisher, ranks, simes_counts
+
+Array = NDArray[np.float64]
+MIN_ROWS = 20
+MIN_LEARNED = 10
+BLOCK = 4096  # rows ranked at a time, which bounds the memory
+FORMAT = "faithmeter-masf-3"
+
+
+class MaSF:
+    """Tests whether hidden states, maximized over tokens, come from where the fitted ones came from.
+
+    `published` scores the fitted rows against themselves: its p-values are not uniform, can be 0, and with
+    few rows none is small (`smallest_p` tells). `crossfit` learns from one part of the fitted rows what rows
+    look like and ranks a new row among the other part: uniform on rows from the same distribution.
+
+    After `fit`: `columns_` [L, H, n] sorted hidden states and `layers_` [n, K, L] summaries of the n rows
+    learned from, `statistics_` sorted statistics of the rows that new ones are ranked among.
+    """
+
+    columns_: NDArray[Any]
+    layers_: Array
+    statistics_: Array
+
+    def __init__(self, *, calibration: str = "published") -> None:
+        self.calibration = calibration
+
+    def fit(self, features: ArrayLike) -> Self:
+        """Learn from features [N, L, H] of validation texts masked as in training; at least 20 of them."""
+        if self.calibration not in CALIBRATIONS:
+            raise unknown("calibration", self.calibration, tuple(CALIBRATIONS))
+        rows = _features(features)
+        if len(rows) < MIN_ROWS:
+            raise InputError(
+                f"{len(rows)} rows to fit; expected at least {MIN_ROWS}: use a larger validation set"
+            )
+        learned, held_out = self._rule.split(rows)
+        self.columns_ = _sorted(learned)
+        self.layers_ = self._layers(learned, new=0)
+        calibration = self.layers_ if held_out is rows else self._layers(held_out, new=1)
+        self.statistics_ = np.sort(self._rule.statistic(self.layers_, calibration))
+        return self
+
+    def pvalues(self, features: ArrayLike) -> Array:
+        """The p-value [M] of each row of features [M, L, H] under "it is in distribution"."""
+        self._require_fitted()
+        rows = _features(features)
+        if rows.shape[1:] != self.columns_.shape[:2]:
+            raise InputError(
+                f"features with layers × dimensions {rows.shape[1:]}; fitted on {self.columns_.shape[:2]}: "
+                "fit and score with the same model"
+            )
+        rows = rows.astype(self.columns_.dtype, copy=False)
+        return self._ranked(self._layers(rows, new=self._rule.plus))
+
+    def smallest_p(self) -> float:
+        """The p-value of a hopeless outlier, beyond every fitted row in every dimension.
+
+        A level below it cannot be rejected at, whatever the data.
+        """
+        self._require_fitted()
+        layers, dimensions, n = self.columns_.shape
+        plus = self._rule.plus
+        beyond = self._rule.layer(np.full((1, dimensions), plus, np.int32), n + plus)  # [1, K]
+        return float(self._ranked(np.repeat(beyond[:, :, None], layers, axis=2))[0])
+
+    def save(self, path: str | Path, *, fingerprint: str) -> None:
+        """Write the fitted test; `fingerprint` names the checkpoint it belongs to."""
+        self._require_fitted()
+        path = Path(path)
+        arrays = {"columns": self.columns_, "layers": self.layers_, "statistics": self.statistics_}
+        metadata = {"format": FORMAT, "calibration": self.calibration, "fingerprint": fingerprint}
+        metadata["checksum"] = _checksum(arrays)
+        with atomic(path) as temporary:
+            save_file(arrays, temporary, metadata=metadata)
+
+    @classmethod
+    def load(cls, path: str | Path, *, fingerprint: str) -> Self:
+        """Read a saved test; an error unless it was fitted on the checkpoint of this `fingerprint`."""
+        again = "delete it, and the test is fitted again"
+        try:
+            with safe_open(path, framework="numpy") as file:
+                metadata = file.metadata() or {}
+                if metadata.get("format") != FORMAT:
+                    raise InputError(
+                        f"{path} has format {metadata.get('format')}; expected {FORMAT}: {again}"
+                    )
+                if metadata["fingerprint"] != fingerprint:
+                    found = metadata["fingerprint"]
+                    raise InputError(f"{path} was fitted on checkpoint {found}, not {fingerprint}: {again}")
+                arrays = {name: file.get_tensor(name) for name in ("columns", "layers", "statistics")}
+        except (SafetensorError, OSError) as error:
+            raise InputError(f"{path} is no saved MaSF test ({error}): {again}") from error
+        if metadata["checksum"] != _checksum(arrays):
+            raise InputError(f"{path} is not as it was written: {again}")
+        test = cls(calibration=metadata["calibration"])
+        test.columns_, test.layers_, test.statistics_ = arrays.values()
+        return test
+
+    def _layers(self, rows: NDArray[Any], *, new: int) -> Array:
+        """What is kept of each layer of each row, [M, K, L]: K summaries of its ranks among the columns.
+
+        Rows that are not in the columns are counted in, with `new` = 1.
+        """
+        n, rule = self.columns_.shape[2], self._rule
+        blocks = []
+        for start in range(0, max(len(rows), 1), BLOCK):
+            block = rows[start : start + BLOCK]
+            layers = []
+            for layer, columns in enumerate(self.columns_):
+                smaller, upto = ranks(columns, np.ascontiguousarray(block[:, layer].T))
+                extremity = np.minimum(upto if rule.plus else smaller, n - smaller) + new
+                layers.append(rule.layer(np.ascontiguousarray(extremity.T), n + new))
+            blocks.append(np.stack(layers, axis=2))
+        return np.concatenate(blocks)
+
+    def _ranked(self, layers: Array) -> Array:
+        n, plus = len(self.statistics_), self._rule.plus
+        statistics = self._rule.statistic(self.layers_, layers)
+        as_large = n - self.statistics_.searchsorted(statistics, "left")
+        p: Array = (as_large + plus) / (n + plus)
+        return p
+
+    @property
+    def _rule(self) -> _Rule:
+        return CALIBRATIONS[self.calibration]
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "statistics_"):
+            raise InputError("this MaSF is not fitted; call fit(features) on validation texts first")
+
+
+class _Rule(NamedTuple):
+    """What tells one calibration from the other."""
+
+    plus: int  # 1: a new row is counted among those it is ranked in, so that no p is 0
+    split: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]  # rows to learn from, to rank among
+    layer: Callable[[NDArray[np.int32], int], Array]  # ranks [M, H] of n → [M, K]
+    statistic: Callable[[Array, Array], Array]  # learned [n, K, L], rows [M, K, L] → [M]
+
+
+def _halves(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """At least half of the rows to rank among, by a fixed lot: rows in order may alternate in their masking.
+
+    Of 20 k rows to rank among, k / (20 k + 1) of the p-values are below 0.05: nearest to it from below.
+    """
+    n = len(rows)
+    held_out = min(20 * -(-n // 40), n - MIN_LEARNED)
+    lot = np.random.default_rng(0).permutation(n)
+    return rows[np.sort(lot[held_out:])], rows[np.sort(lot[:held_out])]
+
+
+def _simes_and_mean(counts: NDArray[np.int32], n: int) -> Array:
+    """Log Simes, which a few far dimensions make small, and the mean log, which it takes many to change."""
+    return np.stack([np.log(simes_counts(counts) / n), np.log(counts / n).mean(axis=1)], axis=1)
+
+
+def _fisher(learned: Array, rows: Array) -> Array:
+    """Fisher over the layers' two-sided ranks among those learned."""
+    n = len(learned)
+    smaller, _ = ranks(np.sort(learned[:, 0].T), np.ascontiguousarray(rows[:, 0].T))
+    statistics: Array = fisher(np.minimum(smaller, n - smaller) / n, axis=0)
+    return statistics
+
+
+def _farthest(learned: Array, rows: Array) -> Array:
+    """Soft maximum of three standardized scores: far out, far out for its mean, and unusual altogether."""
+    n, _, layers = learned.shape
+    center, scale = learned.mean(axis=0), _spread(learned)
+    known, new = (learned - center) / scale, (rows - center) / scale
+    flat = known.reshape(n, -1)
+    correlation = flat.T @ flat / n
+    ridge = 2 * layers / n  # the fewer rows, the less is made of the correlations
+    precision = np.linalg.inv(correlation + ridge * np.eye(2 * layers))
+    shared = (known[:, 0] * known[:, 1]).mean(axis=0)  # [L]: correlation of Simes and mean
+    own = np.sqrt(np.maximum(1 - shared**2, 0.01))
+
+    def scores(z: Array, *, inside: bool) -> Array:
+        flat = z.reshape(len(z), 2 * layers)
+        square = (flat @ precision * flat).sum(axis=1)
+        if inside:  # the distance if this row had been left out of the correlations
+            square = square / (1 - square / n)
+        given_mean = (z[:, 0] - shared * z[:, 1]) / own
+        return np.stack([-z[:, 0].sum(axis=1), -given_mean.sum(axis=1), np.sqrt(square)])
+
+    usual = scores(known, inside=True).T
+    standardized = (scores(new, inside=False).T - usual.mean(axis=0)) / _spread(usual)
+    statistics: Array = np.logaddexp.reduce(standardized, axis=1).round(9)  # equal rows tie in any batch
+    return statistics
+
+
+def _spread(rows: Array) -> Array:
+    """Standard deviations over rows; 1 for what does not vary but for rounding."""
+    spread = rows.std(axis=0)
+    return np.where(spread > 1e-9, spread, 1.0)
+
+
+CALIBRATIONS = {
+    "published": _Rule(
+        0, lambda rows: (rows, rows), lambda counts, n: simes_counts(counts)[:, None], _fisher
+    ),
+    "crossfit": _Rule(1, _halves, _simes_and_mean, _farthest),
+}
+
+
+def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
+    said = hashlib.sha256()
+    for array in arrays.values():
+        said.update(np.ascontiguousarray(array).data)
+    return said.hexdigest()
+
+
+def _features(features: ArrayLike) -> NDArray[Any]:
+    """Features [N, L, H] as finite float32 or float64."""
+    try:
+        rows = np.asarray(features)
+    except (TypeError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"features are no array ({error}); for a tensor give .detach().float().cpu()"
+        ) from error
+    if rows.ndim != 3 or 0 in rows.shape[1:]:
+        raise InputError(f"features of shape {rows.shape}; expected [rows, layers, dimensions]")
+    if rows.dtype.kind not in "fiu":
+        raise InputError(f"features of type {rows.dtype}; expected numbers")
+    if rows.dtype != np.float64:
+        rows = rows.astype(np.float32 if rows.dtype.kind == "f" else np.float64, copy=False)
+    if not all(np.isfinite(rows[:, layer]).all() for layer in range(rows.shape[1])):
+        raise InputError(
+            "features contain nan or infinity; expected finite numbers: check the model's outputs"
+        )
+    return rows
+
+
+def _sorted(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows [N, …] as sorted columns […, N], one piece of memory each."""
+    columns = np.array(np.moveaxis(rows, 0, -1), order="C")  # a copy even where the layout is right
+    columns.sort(axis=-1)
+    return columns

@@ -1,0 +1,65 @@
+"""Which tokens to mask: pure functions from what may be masked, and scores or generators, to a boolean mask.
+
+Every row draws from a generator of its own, made of the run's seed and the row's number, and draws one number
+for each token that may be masked. So its mask depends neither on the batch it is in nor on its padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+
+PERCENTS = tuple(range(0, 101, 10))
+STREAMS = ("train", "collator", "validation", "sweep", "method", "masf")
+
+
+def generator(seed: int, stream: str, *key: int) -> np.random.Generator:
+    """The generator of one purpose and one row: the same arguments, the same numbers, on every machine."""
+    return np.random.default_rng([seed, STREAMS.index(stream), *key])
+
+
+def row_generators(seed: int, stream: str, index: Tensor, *key: int) -> list[np.random.Generator]:
+    """One generator for each row of a batch, from its row number."""
+    return [generator(seed, stream, *key, int(row)) for row in index]
+
+
+def uniform_mask(allowed: Tensor, generators: Iterable[np.random.Generator]) -> Tensor:
+    """Each row draws a rate r ~ U(0, 1), then masks each allowed token with probability r."""
+    mask = torch.zeros_like(allowed)
+    for row, rng in zip(range(len(allowed)), generators, strict=True):
+        rate = rng.random()
+        mask[row, allowed[row]] = torch.from_numpy(rng.random(int(allowed[row].sum())) < rate)
+    return mask
+
+
+def random_scores(allowed: Tensor, generators: Iterable[np.random.Generator]) -> Tensor:
+    """U(0, 1) for each allowed token, 0 elsewhere: a random order of the tokens."""
+    scores = torch.zeros(allowed.shape, dtype=torch.float64)
+    for row, rng in zip(range(len(allowed)), generators, strict=True):
+        scores[row, allowed[row]] = torch.from_numpy(rng.random(int(allowed[row].sum())))
+    return scores
+
+
+def top_mask(scores: Tensor, allowed: Tensor, percent: int, *, already: Tensor | None = None) -> Tensor:
+    """The `n * percent // 100` allowed tokens with the highest scores, of the n allowed in each row.
+
+    Those `already` masked stay masked and count; ties go to the leftmost token.
+    """
+    if not 0 <= percent <= 100:
+        raise InputError(f"percent is {percent}; expected 0 to 100")
+    if torch.isnan(scores[allowed]).any():
+        raise InputError("scores hold NaN, which has no rank; the model's output or the method is broken")
+    if already is None:
+        already = torch.zeros_like(allowed)
+    counts = allowed.sum(dim=1, keepdim=True) * percent // 100  # [B, 1]
+    ranked = scores.masked_fill(already & allowed, torch.inf).masked_fill(~allowed, -torch.inf)
+    order = ranked.argsort(dim=1, descending=True, stable=True)
+    places = torch.empty_like(order).scatter_(
+        1, order, torch.arange(order.shape[1], device=order.device).expand_as(order)
+    )
+    return ((places < counts) | already) & allowed

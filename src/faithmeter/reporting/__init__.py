@@ -1,0 +1,1 @@
+"""Tables, figures, report page and model card, from a store."""

@@ -1,0 +1,144 @@
+"""How things are named and drawn: labels, colors that differ for the color-blind and on light and dark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import cycle
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from ...config import BASELINE
+from ...errors import InputError
+from ...methods.registry import parse
+
+
+class Style(NamedTuple):
+    """A color, a dash pattern and a shape, so that a figure also reads in gray."""
+
+    color: str
+    dash: tuple[int, ...]
+    shape: str
+
+
+SOLID, DASHED = (1, 0), (4, 2)
+# the palette of Okabe and Ito, without the two that vanish on black or on white
+ORANGE, SKY, GREEN, BLUE = "#E69F00", "#56B4E9", "#009E73", "#0072B2"
+VERMILION, PURPLE, GRAY = "#D55E00", "#CC79A7", "#888888"
+TRAINING = {
+    "none": Style(VERMILION, DASHED, "square"),
+    "all": Style(SKY, (2, 2), "triangle-up"),
+    "half": Style(BLUE, SOLID, "circle"),
+}
+VALIDATION = ("unmasked", "masked", "both")
+STRATEGIES = {  # the named pairs of training and validation
+    ("none", "unmasked"): "Plain",
+    ("all", "masked"): "Only masking",
+    ("half", "both"): "Masked",
+}
+STRATEGY_STYLES = {name: TRAINING[training] for (training, _), name in STRATEGIES.items()}
+PLAIN, _, MASKED = STRATEGIES.values()
+
+GROUPS = ("Absolute", "Signed")
+PENTAGON = "M0,-1L0.95,-0.31L0.59,0.81H-0.59L-0.95,-0.31Z"
+HOLLOW = {  # the inner line runs the other way round, which leaves it empty
+    "circle": "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.4,0A0.4,0.4,0,1,0,0.4,0A0.4,0.4,0,1,0,-0.4,0Z",
+    "triangle-up": "M0,-1L1,0.8H-1ZM0,-0.2L-0.35,0.4H0.35Z",
+    "triangle-down": "M0,1L-1,-0.8H1ZM0,0.2L0.35,-0.4H-0.35Z",
+    "diamond": "M0,-1L1,0L0,1L-1,0ZM0,-0.45L-0.45,0L0,0.45L0.45,0Z",
+}
+METHOD_STYLES = {
+    BASELINE: Style(GRAY, SOLID, "circle"),
+    "grad-l1": Style(SKY, SOLID, "square"),
+    "grad-l2": Style(BLUE, SOLID, "square"),
+    **{  # where a measure comes signed too, that is dashed and hollow
+        f"{stem}-{sign}": Style(color, dash, shapes.get(shape, shape))
+        for stem, color, shape in (
+            ("inp-grad", ORANGE, "triangle-up"),
+            ("int-grad", GREEN, "diamond"),
+            ("loo", VERMILION, "triangle-down"),
+        )
+        for sign, dash, shapes in (("abs", SOLID, {}), ("sign", DASHED, HOLLOW))
+    },
+    "beam": Style(PURPLE, SOLID, "cross"),
+}
+OTHERS = tuple(  # for methods that are not ours: three by four, so that neighbors differ in all
+    Style(color, dash, shape)
+    for color, (dash, shape) in zip(
+        ("#A6761D", "#7A68C4", "#4D9221", "#B5446E") * 3,
+        (((8, 2, 2, 2), "triangle-left"), ((2, 1), "triangle-right"), ((5, 3), PENTAGON)) * 4,
+        strict=True,
+    )
+)
+METRICS = {"macro_f1": "macro F1", "micro_f1": "micro F1", "matthews": "Matthews"}
+
+
+def metric_label(metric: str) -> str:
+    return f"{METRICS.get(metric, metric.replace('_', ' '))} (%)"
+
+
+def short(names: Iterable[str]) -> dict[str, str]:
+    """The last parts of hub names and paths; the whole where that would be the same for two."""
+    last = {name: PurePath(name.replace("\\", "/")).name or name for name in set(names)}
+    often = Counter(last.values())
+    return {name: part if often[part] == 1 else name for name, part in last.items()}
+
+
+def group(method: str) -> str:
+    """The panel of a method. Beam search has no signs, but like signed ones it may go below all masked."""
+    name = method.partition("(")[0]
+    try:
+        signed = parse(method).signed
+    except InputError:  # registered by whoever measured it, not here
+        signed = name.endswith("-sign")
+    return GROUPS[signed or name == "beam"]
+
+
+def counted(method: str, texts: int) -> str:
+    """The label of a method that was measured on fewer texts than others."""
+    return f"{method} ({texts} texts)"
+
+
+def styles(labels: Iterable[str]) -> dict[str, Style]:
+    """A style for each label: methods of ours in their order, the others by name, counted ones last.
+
+    Random, if counted, is dashed in the color of a method that was measured on the same texts.
+    """
+    parts = {label: label.partition(" (") for label in set(labels)}
+    others = sorted({method for method, *_ in parts.values()} - set(METHOD_STYLES))
+    looks = {**METHOD_STYLES, **dict(zip(others, cycle(OTHERS), strict=False))}
+    places = list(looks)
+    found = {}
+    for label in sorted(parts, key=lambda label: (parts[label][2], places.index(parts[label][0]))):
+        method, _, texts = parts[label]
+        found[label] = looks[method]
+        if method == BASELINE and texts:
+            company = sorted(name for name, _, own in parts.values() if own == texts and name != BASELINE)
+            found[label] = Style(looks[[*company, BASELINE][0]].color, DASHED, HOLLOW["circle"])
+    return found
+
+
+def config(dark: bool = False) -> dict[str, Any]:
+    """The Vega-Lite config that gives a figure its letters and lines; without a background of its own."""
+    text, quiet, faint = ("#E8E8E8", "#B8B8B8", "#3C3C3C") if dark else ("#111111", "#444444", "#E4E4E4")
+    return {
+        "background": "transparent",
+        "font": "Helvetica, Arial, Liberation Sans, sans-serif",
+        "view": {"stroke": quiet, "strokeWidth": 0.5},
+        "facet": {"spacing": 8},
+        "concat": {"spacing": 18},
+        "title": {"color": text, "fontSize": 13, "anchor": "start", "offset": 4},
+        "header": {"labelColor": text, "labelFontSize": 11, "labelPadding": 3, "labelLimit": 110},
+        "axis": {
+            **{"labelColor": quiet, "labelFontSize": 10, "titleColor": text, "titleFontSize": 11},
+            **{"titleFontWeight": "normal", "titlePadding": 4, "labelPadding": 2, "tickSize": 3},
+            **{"domain": False, "tickColor": quiet, "gridColor": faint, "gridWidth": 0.6},
+        },
+        "axisY": {"minExtent": 24},  # so that panels line up
+        "legend": {
+            **{"labelColor": text, "labelFontSize": 11, "labelLimit": 0, "titleColor": text},
+            **{"titleFontSize": 11, "titleFontWeight": "normal", "titleOrient": "left", "orient": "top"},
+            **{"symbolSize": 60, "symbolStrokeWidth": 0, "columnPadding": 14, "rowPadding": 3, "offset": 12},
+        },
+        "style": {"baseline": {"color": text}},
+    }

@@ -1,0 +1,31 @@
+"""The model card of a checkpoint: what was measured, put into the README.md that Hugging Face shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...errors import InputError
+from ...files import atomic
+from ...runs.store import RunStore
+from .facts import gather, results
+from .readme import new_card, section, with_results, with_section
+
+__all__ = ["write"]
+
+README = "README.md"
+
+
+def write(checkpoint: str | Path, store: RunStore) -> Path:
+    """Put what was measured of a checkpoint into the README.md in its folder; all else in it stays."""
+    folder = Path(checkpoint)
+    facts, path = gather(folder, store), folder / README
+    try:
+        old = path.read_bytes().decode("utf-8-sig") if path.exists() else new_card(facts)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 ({error}); save it as UTF-8 and run again") from error
+    line_break = "\r\n" if "\r\n" in old else "\n"
+    text = with_section(old.replace("\r\n", "\n"), section(facts), path)
+    text = with_results(text, facts.name, list(results(facts)), path).replace("\n", line_break)
+    with atomic(path) as temporary:
+        temporary.write_bytes(text.encode())
+    return path

@@ -1,0 +1,210 @@
+"""What a model card tells of a checkpoint: from its own folder, and from the store's measurements of it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...config import BASELINE, LEVEL, Config, MeasureConfig, TrainConfig
+from ...errors import InputError
+from ...faithfulness.pvalues import p_text
+from ...models.classifier import load
+from ...runs.frames import frame
+from ...runs.store import RECORD, RunStore, read_record
+from ...tasks import TASKS
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+    from pandas import DataFrame
+
+SOURCE = "faithmeter"
+"""Names the source of our results in a model-index."""
+PAPER = "https://arxiv.org/abs/2310.07819"
+HUB_METRICS = {"macro_f1": "f1", "micro_f1": "f1", "matthews": "matthews_correlation"}
+"""What the hub calls our metrics, where it differs."""
+NUMBERS = {
+    "acu": ("acu", "ACU"),
+    "racu": ("racu", "RACU"),
+    "p_crossfit": ("p_value", "in-distribution p-value"),
+}
+"""Columns of a method's results, and their type and name in a model-index."""
+FEW = 100
+"""Below this many texts a curve is coarse."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of one task; rows are those of the store's frames."""
+
+    task: str
+    metric: str
+    performance: dict[str, float]
+    methods: list[Row]  # the most faithful first
+    steps: list[Row]  # of the baseline
+
+    @property
+    def name(self) -> str:
+        return Path(self.task).name  # one's own data are named by their path
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a card tells of a checkpoint."""
+
+    name: str
+    labels: Sequence[str]
+    fingerprint: str
+    train: Row | None  # None if it is not ours
+    records: list[Row]
+    tasks: list[Measured]
+
+
+def gather(folder: Path, store: RunStore) -> Facts:
+    """What the folder and the store know of a checkpoint; its weights tell which measurements are of it."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder; expected that of a checkpoint, where its README.md belongs")
+    clf = load(folder)
+    found = [
+        (where, record)
+        for where, record in store.records()
+        if record["kind"] == MeasureConfig.kind and record["config"]["checkpoint"] == clf.fingerprint
+    ]
+    if not found:
+        raise InputError(
+            f"{store.root} holds no measurement of {folder}; run `faithmeter measure {folder}` first"
+        )
+    train = read_record(folder / RECORD) if (folder / RECORD).exists() else None
+    return Facts(
+        name=folder.resolve().name,
+        labels=clf.labels,
+        fingerprint=clf.fingerprint,
+        train=train,
+        records=sorted((record for _, record in found), key=lambda record: record["finished"]),
+        tasks=list(_measured(frame("areas", found), frame("measure", found), train)),
+    )
+
+
+def _measured(areas: DataFrame, steps: DataFrame, train: Row | None) -> Iterator[Measured]:
+    for task in sorted(areas["task"].unique()):
+        own = areas[areas["task"] == task]  # areas on other texts are no rivals
+        methods = _rows(own.sort_values(["texts", "acu"], ascending=False, kind="stable"))
+        random = _rows(steps[(steps["task"] == task) & (steps["method"] == BASELINE)])
+        yield Measured(task, methods[0]["metric"], performance(train, task, random), methods, random)
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    return [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
+
+
+def performance(train: Row | None, task: str, steps: list[Row]) -> dict[str, float]:
+    """On the whole test split where we trained on the task, else on the texts that were measured."""
+    if train is None or task != _trained_on(train):
+        return {"unmasked": steps[0]["value"], "fully masked": steps[-1]["value"]}
+    values = {str(line["masking"]): line[train["metric"]] for line in train["test"]}
+    majority = train["majority"]["test"][train["metric"]]
+    return {"unmasked": values["0"], "fully masked": values["100"], "class majority": majority}
+
+
+def results(facts: Facts) -> Iterator[EvalResult]:
+    """The numbers of the section for machines, as fractions; what is undefined is left out."""
+    from huggingface_hub import EvalResult
+
+    for measured in facts.tasks:
+        hub = getattr(TASKS.get(measured.task), "hub", None)
+        metric = HUB_METRICS.get(measured.metric, measured.metric)
+        numbers = [
+            (metric, f"{measured.metric}, {how}", measured.performance[how])
+            for how in ("unmasked", "fully masked")
+        ]
+        for row in measured.methods:
+            numbers += [
+                (kind, f"{what} of {row['method']}", row[column])
+                for column, (kind, what) in NUMBERS.items()
+                if row["method"] != BASELINE and defined(row[column])
+            ]
+        for kind, name, value in numbers:
+            yield EvalResult(
+                task_type="text-classification",
+                dataset_type=hub.repo if hub else re.sub(r"[^\w.-]+", "-", measured.name),
+                dataset_config=hub.config if hub else None,
+                dataset_name=measured.name,
+                dataset_split="test",
+                metric_type=kind,
+                metric_name=name,
+                metric_value=float(value),
+                source_name=SOURCE,
+                source_url=PAPER,
+            )
+
+
+def doubts(facts: Facts) -> Iterator[str]:
+    """What must not be trusted: first what was found here, then what always holds."""
+    for measured in facts.tasks:
+        methods = [row for row in measured.methods if row["method"] != BASELINE]
+        for row in measured.methods:
+            if defined(row["p_crossfit"]) and row["p_crossfit"] < LEVEL:
+                what = f"The area of {row['method']} on {measured.name}"
+                yield f"{what}: texts so erased are out of distribution ({p_text(row['p_crossfit'])})."
+        if weak := [row["method"] for row in methods if row["acu"] <= 0]:
+            yield f"Explanations by {', '.join(weak)}: they are no better than a random order."
+        if few := [row["method"] for row in methods if row["texts"] < FEW]:
+            yield f"Small differences of {', '.join(few)}: fewer than {FEW} texts were measured."
+        if not all(row["converged"] for row in measured.methods):
+            yield f"Any number of {measured.name}: the model has not learned it."
+    if max(record["floors"].get("crossfit", 1.0) for record in facts.records) >= LEVEL:
+        yield "High p-values: there was no test, or too few validation texts for it to reject anything."
+    if facts.train and (share := facts.train["truncated"]["test"]):
+        yield f"Long texts: the ends of {share:.1%} of the test texts were not read."
+    yield "The order of methods that are close: this is one training, with one seed."
+    yield "Texts unlike these: measure each; the pipeline below returns its p-value and what to doubt."
+    yield "A faithful explanation as a proof that the model is right or fair: it shows what the model used."
+
+
+def commands(facts: Facts) -> Iterator[str]:
+    """What to run to get the same numbers, and this card."""
+    checkpoint = facts.name
+    if facts.train is not None:
+        config = TrainConfig.from_dict(facts.train["config"])
+        checkpoint = str(RunStore("runs").folder(config))  # where the verb puts it
+        yield shlex.join(["faithmeter", "train", *_flags(config)])
+    for record in facts.records:
+        measured = MeasureConfig.from_dict(record["config"])
+        methods = [part for method in measured.methods.split() for part in ("--method", method)]
+        task = [] if measured.task == _trained_on(facts.train) else ["--task", measured.task]
+        yield shlex.join(["faithmeter", "measure", checkpoint, *task, *methods, *_flags(measured)])
+    yield shlex.join(["faithmeter", "report", "--model-card", checkpoint])
+
+
+def digests(facts: Facts) -> Iterator[tuple[str, str]]:
+    yield "weights", facts.fingerprint
+    if facts.train is not None:
+        yield "training", facts.train["digest"]
+        yield from ((f"{split} split", digest[:16]) for split, digest in facts.train["splits"].items())
+    yield from (("measurement", record["digest"]) for record in facts.records)
+
+
+def _flags(config: Config) -> list[str]:
+    """The options of a verb that make this config, but for those that it finds out itself."""
+    known = ("checkpoint", "data", "task", "methods", "strategy", "scope", "code")
+    found = known if config.kind == "measure" else ()
+    flags = []
+    for option in config.options():
+        value = getattr(config, option.name)
+        if option.name not in found and value != option.default:
+            flag = "--" + option.name.replace("_", "-")
+            flags += [flag] if value is True else [flag, str(value)]
+    return flags
+
+
+def _trained_on(train: Row | None) -> str | None:
+    return train["config"]["data"] or train["config"]["task"] if train else None
+
+
+def defined(value: float | None) -> bool:
+    return value is not None and value == value  # nan is not equal to itself

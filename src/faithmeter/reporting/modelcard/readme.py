@@ -1,0 +1,139 @@
+"""A README.md as Hugging Face reads it: our section and our results put in, all else left as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml  # type: ignore[import-untyped]
+
+from ...config import EMBEDDED, LEVEL
+from ...errors import InputError
+from ...tasks import TASKS
+from .facts import HUB_METRICS, PAPER, SOURCE, Facts, commands, defined, digests, doubts
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+
+TEMPLATE = Path(__file__).with_name("section.md.jinja")
+BEGIN, END = "<!-- faithmeter: begin -->", "<!-- faithmeter: end -->"
+"""What stands between them is ours."""
+TAGS = ["faithfulness", "explainability", "interpretability", "masked-language-model", SOURCE]
+
+
+def new_card(facts: Facts) -> str:
+    """A card for a checkpoint without one: what is known of it besides the section."""
+    from huggingface_hub import ModelCardData
+
+    model = facts.train["config"]["model"] if facts.train else EMBEDDED
+    on_hub = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) and model != EMBEDDED and not Path(model).exists()
+    hubs = [getattr(TASKS.get(measured.task), "hub", None) for measured in facts.tasks]
+    data = ModelCardData(
+        base_model=model if on_hub else None,
+        datasets=[hub.repo for hub in hubs if hub] or None,
+        library_name="transformers",
+        pipeline_tag="text-classification",
+        tags=TAGS,
+        metrics=[HUB_METRICS.get(measured.metric, measured.metric) for measured in facts.tasks],
+    )
+    about = "A text classifier whose explanations can be measured."
+    missing = "Its language and its license are not known to faithmeter: add them to the metadata above."
+    return f"---\n{data.to_yaml()}\n---\n\n# {plain(facts.name)}\n\n{about}\n\n{missing}\n"
+
+
+def section(facts: Facts) -> str:
+    """Our section in Markdown; whatever goes into the template is escaped unless it is code."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup) else plain(value),
+    )
+    environment.filters |= {
+        "percent": lambda value: f"{round(100 * value, 1) + 0.0}" if defined(value) else "–",  # not -0.0
+        "p": lambda value: f"{value:.3f}" if defined(value) else "–",
+        "last": lambda path: Path(path).name,
+        "listed": lambda names: ", ".join(names),
+        "json": lambda value: Markup(json.dumps(value)),
+        "fenced": lambda code: Markup(fenced(code)),
+    }
+    told = {
+        **vars(facts),
+        "alpha": LEVEL,
+        "paper": PAPER,
+        "doubts": list(doubts(facts)),
+        "commands": "\n".join(commands(facts)),
+        "digests": list(digests(facts)),
+        "versions": facts.records[-1]["environment"]["versions"],
+    }
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(told)
+
+
+def with_section(card: str, text: str, path: Path) -> str:
+    """The card with our section in the place of the one before, or at its end."""
+    start, end = card.find(BEGIN), card.rfind(END)
+    if (start < 0) != (end < 0) or end < start:
+        raise InputError(f"{path} has {BEGIN} without {END}, or before it; mend this, or delete both")
+    if start < 0:
+        return f"{card.rstrip()}\n\n{BEGIN}\n{text}\n{END}\n"
+    return f"{card[:start]}{BEGIN}\n{text}\n{END}{card[end + len(END) :]}"
+
+
+def with_results(card: str, name: str, ours: list[EvalResult], path: Path) -> str:
+    """The card with our results in its model-index; other lines of the metadata stay, comments included."""
+    from huggingface_hub.repocard import REGEX_YAML_BLOCK
+
+    match = REGEX_YAML_BLOCK.search(card)
+    block, body = (match[2] + "\n", card[match.end() :]) if match else ("", card)
+    try:
+        data = yaml.safe_load(block) or {}
+        wanted = {**data, "model-index": _merged(data.get("model-index"), name, ours)}
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+        raise InputError(
+            f"the metadata of {path} cannot be read ({' '.join(str(error).split())}); "
+            "mend what stands between its --- lines, or move the file away, and run again"
+        ) from error
+    others = re.sub(r"^model-index:.*\n(?:[ -].*\n|\n)*", "", block, flags=re.MULTILINE)
+    edited = others + _yaml({"model-index": wanted["model-index"]})
+    try:
+        kept = yaml.safe_load(edited) == wanted
+    except yaml.YAMLError:  # such as a block that is all in braces
+        kept = False
+    return f"---\n{edited if kept else _yaml(wanted)}---\n{body}"
+
+
+def _merged(index: list[dict[str, Any]] | None, name: str, ours: list[EvalResult]) -> list[dict[str, Any]]:
+    """A model-index with our results at the end of its first model, in the place of those from before."""
+    from huggingface_hub.repocard_data import eval_results_to_model_index
+
+    new = eval_results_to_model_index(name, ours)
+    if not index:
+        return new
+    kept = [{**model, "results": [one for one in model["results"] if not _is_ours(one)]} for model in index]
+    kept[0]["results"] += new[0]["results"]
+    return kept
+
+
+def _is_ours(result: dict[str, Any]) -> bool:
+    return (result.get("source") or {}).get("name") == SOURCE
+
+
+def _yaml(data: dict[str, Any]) -> str:
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return text
+
+
+def plain(value: Any) -> str:
+    """Text that Markdown shows as it is, in one line: no markup, no HTML, no end of a table's cell."""
+    return re.sub(r"([\\`*_\[\]<>|&~$#!])", r"\\\1", " ".join(str(value).split()))
+
+
+def fenced(code: str) -> str:
+    """A block of shell code; its fence is longer than any run of backticks inside."""
+    fence = "`" * max(3, *(1 + len(run) for run in re.findall("`*", code)))
+    return f"{fence}bash\n{code}\n{fence}"

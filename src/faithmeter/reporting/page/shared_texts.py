@@ -1,0 +1,51 @@
+"""Measurements of one checkpoint on more and on fewer texts → areas on the texts that they share."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...config import BASELINE, MeasureConfig
+from ...faithfulness.dataset import Measurement
+from ...runs.frames import TRAINING, Record, trained_config
+from ...runs.run import TEXTS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COLUMNS = (*TRAINING, "method", "texts", "acu")
+
+
+def shared(records: Sequence[tuple[Path, Record]]) -> DataFrame:
+    """ACU of each method on each smaller set of texts, by which methods measured on different ones compare.
+
+    Empty where all were measured on the same texts, as it should be.
+    """
+    import pandas as pd
+
+    checkpoints = defaultdict(list)
+    for folder, record in records:
+        if record["kind"] == MeasureConfig.kind:
+            config = record["config"]
+            checkpoints[config["checkpoint"], config["data"], config["step"]].append((folder, record))
+    rows = [row for runs in checkpoints.values() for row in _rows(runs)]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates()
+
+
+def _rows(runs: Sequence[tuple[Path, Record]]) -> Iterator[dict[str, Any]]:
+    explained = [(folder, record) for folder, record in runs if set(record["methods"]) - {BASELINE}]
+    sizes = sorted({record["texts"] for _, record in explained})[:-1]
+    if not sizes:
+        return
+    measured = [(record, Measurement.from_record(record, folder / TEXTS)) for folder, record in explained]
+    for size in sizes:
+        texts = next(set(result.frame["row"]) for record, result in measured if record["texts"] == size)
+        for record, whole in measured:
+            if record["texts"] < size:
+                continue
+            trained, part = trained_config(record), whole.among(texts)
+            for method in (name for name in part.methods if name != BASELINE):
+                named = {name: trained[name] for name in TRAINING}
+                yield {**named, "method": method, "texts": size, "acu": part.acu(method)}

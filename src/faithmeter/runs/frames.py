@@ -1,0 +1,184 @@
+"""Records → tidy frames: one table for each question that tables, figures and reports ask."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import BASELINE, LEVEL
+from ..errors import unknown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Record = Mapping[str, Any]
+Row = dict[str, Any]
+
+TRAINING = ("task", "model", "seed", "strategy", "validation", "scope")
+"""What tells one fine-tuning from another."""
+SETTINGS = "settings"
+"""Digest of all else in a training's config: only runs with the same settings may be averaged."""
+SEEDED = ("digest", "folder", *TRAINING, SETTINGS)
+COLUMNS = {
+    "train": (
+        *(*SEEDED, "epochs", "split", "epoch", "best", "masking", "rows", "train_rows"),
+        *("metric", "value", "loss", "majority", "threshold", "converged"),
+    ),
+    "measure": (
+        *(*SEEDED, "method", "percent", "texts", "metric", "value", "random"),
+        *("p_published", "p_crossfit", "below_published", "below_crossfit", "converged"),
+    ),
+    "areas": (
+        *(*SEEDED, "method", "texts", "metric", "acu", "racu"),
+        *("p_published", "p_crossfit", "floor_crossfit", "evaluations", "whole", "majority", "converged"),
+    ),
+    "seconds": (*SEEDED, "kind", "method", "phase", "seconds"),
+    "roar": (*SEEDED, "method", "step", "percent", "metric", "value"),
+}
+"""The frames and their columns; `random` is what random erasing gives on the same texts."""
+OF_ROAR = ("method", "code", "step", "percent")
+NOT_SETTINGS = {"seed", "strategy", "validation", *OF_ROAR, "data_dir", "report_to"}
+
+
+def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> DataFrame:
+    """The rows of one kind from all records, those in which every column of `where` has the given value.
+
+    Of a method measured more than once on the same checkpoint, the measurement of the most texts counts, of
+    equals the newest: one of your own may have changed.
+    """
+    import pandas as pd
+
+    records = list(records)
+    if kind not in COLUMNS:
+        raise unknown("frame", kind, COLUMNS)
+    for column in where:
+        if column not in COLUMNS[kind]:
+            raise unknown(f"column of {kind}", column, COLUMNS[kind])
+    rows = [row for folder, record in records for row in ROWS[kind](record, _identity(folder, record))]
+    chosen = [row for row in rows if all(row[column] == value for column, value in where.items())]
+    found = pd.DataFrame(chosen, columns=list(COLUMNS[kind]))
+    if kind not in ("measure", "areas"):
+        return found
+    same = [*TRAINING, SETTINGS, "method"]
+    finished = {record["digest"]: record["finished"] for _, record in records}
+    ranked = found[[*same, "digest", "texts"]].drop_duplicates()
+    ranked = ranked.assign(finished=ranked["digest"].map(finished)).sort_values(["texts", "finished"])
+    kept = ranked.drop_duplicates(same, keep="last")
+    return found.merge(kept[["digest", "method"]], on=["digest", "method"])
+
+
+def comparable(frames: Mapping[str, DataFrame]) -> tuple[dict[str, DataFrame], list[str]]:
+    """Frames with one set of settings for each task and model, that of most runs, and what was left out.
+
+    Averages over runs that were trained differently would be wrong numbers that look right.
+    """
+    import pandas as pd
+
+    trained = pd.concat(
+        [frame[["task", "model", SETTINGS, "digest"]] for frame in frames.values()]
+    ).drop_duplicates()
+    sizes = trained.groupby(["task", "model", SETTINGS]).size().reset_index(name="runs")
+    sizes = sizes.sort_values("runs", kind="stable")
+    kept = set(sizes.drop_duplicates(["task", "model"], keep="last")[SETTINGS])
+    others = sizes[~sizes[SETTINGS].isin(kept)]
+    left = [
+        f"{task}, {Path(str(model)).name}: {runs} runs with other settings"
+        for task, model, runs in zip(others["task"], others["model"], others["runs"], strict=True)
+    ]
+    return {kind: frame[frame[SETTINGS].isin(kept)] for kind, frame in frames.items()}, left
+
+
+def trained_config(record: Record) -> Mapping[str, Any]:
+    """The fine-tuning that a record is about: its own config, or that of the checkpoint it measured."""
+    config: Mapping[str, Any] = record.get("trained", record["config"])
+    return {**config, "task": config.get("data") or config["task"]}
+
+
+def _identity(folder: Path, record: Record) -> Row:
+    trained = trained_config(record)
+    others = {name: value for name, value in trained.items() if name not in NOT_SETTINGS}
+    settings = hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:8]
+    named = {name: trained[name] for name in TRAINING}
+    return {"digest": record["digest"], "folder": str(folder), **named, SETTINGS: settings}
+
+
+def _train(record: Record, run: Row) -> Iterator[Row]:
+    if record["kind"] != "train":
+        return
+    metric, best = record["metric"], record["best_epoch"]
+    unmasked = next(line[metric] for line in record["test"] if line["masking"] == 0)
+    common = {
+        **run,
+        "epochs": len(record["epochs"]),
+        "train_rows": record["rows"]["train"],
+        "metric": metric,
+        "threshold": record["threshold"],
+        "converged": unmasked > record["threshold"],
+    }
+    tables = [("validation", epoch["epoch"], epoch["validation"]) for epoch in record["epochs"]]
+    for split, epoch, lines in [*tables, ("test", best, record["test"])]:
+        place = {"split": split, "epoch": epoch, "best": epoch == best, "rows": record["rows"][split]}
+        for line in lines:
+            found = {"masking": str(line["masking"]), "value": line[metric], "loss": line["loss"]}
+            yield {**common, **place, **found, "majority": record["majority"][split][metric]}
+
+
+def _methods(record: Record, run: Row) -> Iterator[tuple[Mapping[str, Any], Row]]:
+    """Each measured method with the columns that all its rows share."""
+    if record["kind"] != "measure":
+        return
+    for name, method in record["methods"].items():
+        converged = method["curve"]["values"][0] > record["threshold"]
+        shared = {"method": name, "texts": record["texts"], "metric": record["metric"]}
+        yield method, {**run, **shared, "converged": converged}
+
+
+def _measure(record: Record, run: Row) -> Iterator[Row]:
+    for method, common in _methods(record, run):
+        random = record["methods"].get(BASELINE, method)["curve"]
+        erased = zip(method["curve"]["percents"], method["curve"]["values"], random["values"], strict=True)
+        for percent, value, baseline in erased:
+            pvalues = {test: steps[str(percent)] for test, steps in method["pvalues"].items()}
+            found = {f"p_{test}": step["p"] for test, step in pvalues.items()}
+            below = {f"below_{test}": step["below"][str(LEVEL)] for test, step in pvalues.items()}
+            yield {**common, "percent": percent, "value": value, "random": baseline, **found, **below}
+
+
+def _areas(record: Record, run: Row) -> Iterator[Row]:
+    for method, common in _methods(record, run):
+        areas = {name: method[name] for name in ("acu", "racu", "evaluations")}
+        pvalues = {f"p_{test}": p for test, p in method["p"].items()}
+        judged = {"floor_crossfit": record["floors"].get("crossfit"), "majority": record["majority"]}
+        yield {**common, **areas, **pvalues, **judged, "whole": method["curve"]["values"][0]}
+
+
+def _seconds(record: Record, run: Row) -> Iterator[Row]:
+    common = {"kind": record["kind"], **run}
+    method = record["config"].get("method", "")
+    for phase, seconds in record.get("seconds", {}).items():
+        yield {**common, "method": method, "phase": phase, "seconds": seconds}
+    for measured, shared in _methods(record, run):
+        for phase, seconds in measured["seconds"].items():
+            yield {**common, **shared, "phase": phase, "seconds": seconds}
+
+
+def _roar(record: Record, run: Row) -> Iterator[Row]:
+    if record["kind"] != "roar":
+        return
+    config, metric = record["config"], record["metric"]
+    series = {**run, "method": config["method"], "step": config["step"], "metric": metric}
+    yield {**series, "percent": config["percent"], "value": record["test"][0][metric]}
+    if config["percent"] == config["step"]:  # the first of a series knows where it began
+        yield {**series, "percent": 0, "value": record["plain"]}
+
+
+ROWS: dict[str, Callable[[Record, Row], Iterator[Row]]] = {
+    "train": _train,
+    "measure": _measure,
+    "areas": _areas,
+    "seconds": _seconds,
+    "roar": _roar,
+}

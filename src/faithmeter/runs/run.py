@@ -1,0 +1,285 @@
+"""Config → record in the store, doing only what is not done yet."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import MeasureConfig, RoarConfig, TrainConfig
+from ..errors import InputError
+from .store import RECORD, RunStore, Unready, read_record, require_files
+from ..files import write_parquet
+from ..tasks import Task, own_task, task
+from ..tasks.splits import digest
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback
+
+    from ..faithfulness.masf import MaSF
+    from ..faithfulness.dataset import Measurement
+    from ..models.classifier import Classifier
+
+
+TEXTS = "texts.parquet"
+UNFINISHED = "trainer"
+"""The folder in a run's folder where the Trainer keeps what it goes on from."""
+
+
+def task_of(config: TrainConfig) -> Task:
+    """The task that a config names, or the one that its own data make."""
+    if not config.data:
+        return task(config.task, config.data_dir or None)
+    if not (config.text and config.label):
+        missing = "--label" if config.text else "--text"
+        raise InputError(f"--data {config.data} came without {missing}, the name of that column")
+    return own_task(
+        config.data,
+        text=config.text,
+        label=config.label,
+        pair=config.pair or None,
+        valid=config.valid or None,
+        test=config.test or None,
+    )
+
+
+def train(
+    config: TrainConfig,
+    store: RunStore,
+    *,
+    resume: bool = False,
+    restart: bool = False,
+    callbacks: Sequence[TrainerCallback] = (),
+) -> dict[str, Any]:
+    """The record of a fine-tuning; the checkpoint lies beside it. A finished run is not run again."""
+    folder, task = store.folder(config), task_of(config)
+    with store.claim(config):
+        if restart:
+            shutil.rmtree(folder, ignore_errors=True)
+        if record := store.get(config):
+            _require_same_data(config, record, folder)
+            return record
+        if (folder / UNFINISHED).exists() and not resume:
+            raise InputError(
+                f"{folder} holds an unfinished run; add --resume to go on or --restart to begin anew"
+            )
+        from ..training.finetuning import finetune
+
+        result = finetune(config, task, folder, resume=resume, callbacks=callbacks)
+        return _finished(config, store, result)
+
+
+def roar(
+    config: RoarConfig,
+    store: RunStore,
+    *,
+    callbacks: Sequence[TrainerCallback] = (),
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, Any]:
+    """The record of one step of Recursive ROAR, after the one before, which must be in the store."""
+    from . import roar as erasing
+    from ..training.finetuning import finetune, load_splits
+    from ..models.classifier import load
+
+    folder, before, task = store.folder(config), store.folder(config.before), task_of(config)
+    with store.claim(config):
+        if record := store.get(config):
+            return record
+        earlier = store.get(config.before)
+        if earlier is None:
+            raise Unready(f"{before} has no record; Recursive ROAR needs the step before: run that first")
+        erased, explained = erasing.kept(
+            folder,
+            earlier["fingerprint"],
+            lambda: erasing.erase_splits(
+                load(str(before)),
+                load_splits(config, task),
+                erasing.read(before),
+                config.method,
+                config.percent,
+                seed=config.seed,
+                progress=progress,
+            ),
+        )
+        result = finetune(config, task, folder, resume=True, erased=erased, callbacks=callbacks)
+        unmasked = next(line[task.metric] for line in earlier["test"] if line["masking"] == 0)
+        plain = earlier.get("plain", unmasked)
+        seconds = {"explain": explained, **result["seconds"]}
+        return _finished(config, store, {**result, "plain": plain, "seconds": seconds})
+
+
+def _finished(config: TrainConfig, store: RunStore, result: dict[str, Any]) -> dict[str, Any]:
+    """The record written, and what was only needed on the way removed."""
+    folder = store.folder(config)
+    if (logs := folder / UNFINISHED / "runs").exists():  # where TensorBoard's files are
+        shutil.move(logs, folder / "logs")
+    record = store.put(config, result)
+    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
+    return record
+
+
+def _require_same_data(config: TrainConfig, record: dict[str, Any], folder: Path) -> None:
+    """A user's file may have changed since; what was trained on then would pass for a result of now."""
+    if not config.data:
+        return
+    from ..training.finetuning import load_splits
+
+    splits = load_splits(config, task_of(config))
+    changed = [name for name, rows in splits.items() if digest(rows) != record["splits"][name]]
+    if changed:
+        raise InputError(
+            f"{config.data} has changed ({', '.join(changed)}) since {folder} was trained; "
+            "add --restart to train again, or another --output to keep both"
+        )
+
+
+def trained_as(checkpoint: str | Path) -> TrainConfig | None:
+    """The config that a checkpoint was trained with, if it is one of ours."""
+    path = Path(checkpoint) / RECORD
+    if not path.exists():
+        return None
+    record = read_record(path)
+    return (RoarConfig if record["kind"] == RoarConfig.kind else TrainConfig).from_dict(record["config"])
+
+
+def training_of(checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None) -> TrainConfig:
+    """How a checkpoint was trained, as far as it is known, on the task that is to be measured."""
+    trained = trained_as(checkpoint) or TrainConfig(task=config.task, model=str(checkpoint))
+    if not (config.task or trained.task):
+        raise InputError(f"{checkpoint} does not say what it was trained on; name the task with --task")
+    if config.task:
+        trained = replace(trained, task=config.task, data="")
+    return trained if data_dir is None else replace(trained, data_dir=str(data_dir))
+
+
+def measured_task(
+    clf: Classifier, checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None
+) -> tuple[Task, MeasureConfig]:
+    """What to measure: the config with what it leaves open taken from how the checkpoint was trained."""
+    from ..training.finetuning import measured_data
+
+    trained = training_of(checkpoint, config, data_dir)
+    measured = task_of(trained)
+    if len(measured.labels) != len(clf.labels):
+        raise InputError(
+            f"{checkpoint} knows {len(clf.labels)} classes, {measured.name} has {len(measured.labels)}; "
+            "measure a checkpoint on the task it was trained on"
+        )
+    return measured, filled_config(config, trained, clf.fingerprint, measured_data(measured))
+
+
+def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:
+    """The config with what it leaves open taken from a training: what names the measurement's record."""
+    from ..methods.registry import METHODS, parse
+
+    methods = [parse(name) for name in config.methods.split()] or METHODS.values()
+    return replace(
+        config,
+        checkpoint=fingerprint,
+        data=data,
+        task=trained.data or trained.task,
+        strategy=config.strategy or trained.strategy,
+        scope=config.scope or trained.scope,
+        code=" ".join(f"{method.name}:{method.code}" for method in methods if method.code),
+    )
+
+
+def measure(
+    checkpoint: str | Path,
+    config: MeasureConfig,
+    store: RunStore,
+    *,
+    data_dir: Path | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
+) -> Measurement:
+    """Measure, keeping finished chunks, the results of every text, and a record. What is done is read."""
+    from ..faithfulness.chunks import readable
+    from ..files import timed
+    from ..faithfulness.dataset import Measurement, measure_task
+    from ..methods.registry import METHODS
+    from ..models.classifier import load
+
+    fingerprint = _checked(checkpoint, store)
+    clf = load(checkpoint)
+    if fingerprint not in (None, clf.fingerprint):
+        raise InputError(
+            f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
+            f"{fingerprint}: train it again"
+        )
+    trained = training_of(checkpoint, config, data_dir)
+    measured, config = measured_task(clf, checkpoint, config, data_dir)
+    folder = store.folder(config)
+    seconds: dict[str, float] = {}
+    with store.claim(config):
+        if record := store.get(config):
+            return Measurement.from_record(record, folder / TEXTS)
+        with timed(seconds, "fit"):
+            fitting = None if progress is None else partial(progress, "check")
+            tests = fitted_tests(clf, checkpoint, measured, config, progress=fitting)
+        result = measure_task(
+            clf,
+            measured,
+            config.methods.split() or list(METHODS),
+            seed=config.seed,
+            limit=config.limit,
+            percents=config.percents,
+            tests=tests,
+            keep=store.root / "chunks" / config.chunks,
+            progress=progress,
+        )
+        write_parquet(folder / TEXTS, result.frame)
+        write_parquet(folder / "inputs.parquet", readable(clf, measured, result.texts))
+        known = {"trained": trained.to_dict(), "train_digest": trained.digest, "labels": list(clf.labels)}
+        limits = {"threshold": measured.threshold, "seconds": seconds}
+        store.put(config, {**known, **limits, **result.to_dict()})
+        return result
+
+
+def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
+    """The fingerprint of a checkpoint of ours, if its files are as they were written; of others: None.
+
+    A damaged one is put aside if it is in the store, and refused elsewhere.
+    """
+    folder = Path(checkpoint)
+    if not (folder / RECORD).exists():
+        return None
+    if folder.resolve().parent == store.root.resolve():
+        record = store.open(folder)
+        if record is None:
+            raise Unready(f"{checkpoint} was damaged and is put aside; train it again")
+    else:
+        record = read_record(folder / RECORD)
+        try:
+            require_files(folder, record)
+        except InputError as error:
+            raise InputError(f"{error}; copy that checkpoint again, or train it again") from error
+    return str(record["fingerprint"])
+
+
+def fitted_tests(
+    clf: Classifier,
+    checkpoint: str | Path,
+    measured: Task,
+    config: MeasureConfig,
+    *,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, MaSF]:
+    """The in-distribution tests of a checkpoint: from the files beside it, or fitted now and put there."""
+    from ..faithfulness.masf import CALIBRATIONS, FORMAT, MaSF
+    from ..faithfulness.dataset import fit_tests
+
+    # all that the fit does not depend on is left out
+    settings = replace(config, checkpoint="", methods="", code="", limit=0, step=10).digest
+    version = FORMAT.rpartition("-")[2]
+    files = {n: Path(checkpoint) / f"masf-{n}-{settings}-{version}.safetensors" for n in CALIBRATIONS}
+    if all(file.exists() for file in files.values()):
+        return {name: MaSF.load(file, fingerprint=clf.fingerprint) for name, file in files.items()}
+    masking: dict[str, Any] = {"strategy": config.strategy, "scope": config.scope, "seed": config.seed}
+    tests = fit_tests(clf, measured, **masking, progress=progress)
+    if Path(checkpoint).is_dir():  # a hub model has no place of its own
+        for name, test in tests.items():
+            test.save(files[name], fingerprint=clf.fingerprint)
+    return tests

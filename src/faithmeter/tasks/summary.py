@@ -1,0 +1,90 @@
+"""What there is to know about tasks: a line for each of the paper's, and one task in detail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..metrics import majority
+from . import task as task_named
+from .splits import digest
+from .task import Source, Task
+
+QUANTILES = (0, 25, 50, 75, 95, 100)
+"""The percents at which the lengths are given."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A task with its published sizes and majority baseline (the metric of always guessing one class)."""
+
+    task: Task
+    sizes: dict[str, int]
+    majority: float
+    source: Source
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A task as it was read."""
+
+    task: Task
+    source: Source
+    class_counts: dict[str, list[int]]  # split → number of rows of each label
+    majority: dict[str, float]  # metric → value of always guessing the most frequent training label, on test
+    lengths: dict[str, list[int]]  # text, context → number of words at the QUANTILES
+    examples: list[dict[str, Any]]  # the first three of training, with the label's name
+    digests: dict[str, str]  # split → sha256 of its rows
+    as_published: bool  # the class counts are those of the paper
+
+
+def published() -> dict[str, Any]:
+    """Class counts and majority baselines of the sixteen tasks, as the paper's authors released them."""
+    text = files("faithmeter.published").joinpath("datasets.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+def overview(data_dir: str | Path | None = None) -> list[Line]:
+    """A line for each of the paper's tasks; nothing is loaded."""
+    lines = []
+    for name, numbers in published().items():
+        task = task_named(name, data_dir)
+        sizes = {split: sum(counts) for split, counts in numbers["class_counts"].items()}
+        lines.append(Line(task, sizes, numbers["majority"]["test"][task.metric], task.source))
+    return lines
+
+
+def detail(task: Task) -> Detail:
+    """Load a task and describe it."""
+    splits = task.load()
+    rows = {name: split[:] for name, split in splits.items()}
+    train, test = rows["train"], rows["test"]
+    texts = [name for name in ("text", "context") if name in train]
+    counts = {name: _counts(split["label"], len(task.labels)) for name, split in rows.items()}
+    numbers = published().get(task.name.partition("(")[0])
+    return Detail(
+        task,
+        task.source,
+        counts,
+        majority(task.metrics, train["label"], test["label"], len(task.labels)),
+        {name: _quantiles([text for split in rows.values() for text in split[name]]) for name in texts},
+        [
+            {name: train[name][row] for name in texts} | {"label": task.labels[train["label"][row]]}
+            for row in range(min(3, len(train["label"])))
+        ],
+        {name: digest(split) for name, split in splits.items()},
+        as_published=task.own is None and numbers is not None and counts == numbers["class_counts"],
+    )
+
+
+def _counts(labels: Sequence[int], classes: int) -> list[int]:
+    return [labels.count(label) for label in range(classes)]
+
+
+def _quantiles(texts: Sequence[str]) -> list[int]:
+    lengths = sorted(len(text.split()) for text in texts)
+    return [lengths[(len(lengths) - 1) * percent // 100] for percent in QUANTILES]

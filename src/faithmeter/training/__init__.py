@@ -1,0 +1,1 @@
+"""Masked fine-tuning on the Hugging Face Trainer."""

@@ -1,0 +1,72 @@
+"""MaskingCollator: rows → padded mini-batches, some rows masked: what makes fine-tuning masked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import unknown
+from ..models.classifier import find_mask_id
+from ..models.masks import generator, uniform_mask
+from ..models.tokens import Batch, kinds_from_ids
+
+STRATEGIES = {"half": slice(1, None, 2), "all": slice(None), "none": slice(0)}
+"""Which rows of a mini-batch are masked: every other one from the second on, all, none."""
+SCOPES = ("explained", "all")
+
+
+def require_masking(strategy: str, scope: str) -> None:
+    for kind, name, known in (("strategy", strategy, STRATEGIES), ("scope", scope, SCOPES)):
+        if name not in known:
+            raise unknown(kind, name, known)
+
+
+class MaskingCollator:
+    """Drop-in `data_collator` of a Hugging Face `Trainer` that fine-tunes with masking.
+
+    Takes what a tokenizer returns, plus labels. A masked row draws r ~ U(0, 1), then each token that may be
+    masked is, with probability r. The numbers come from (seed, epoch, row number) where rows have an `index`,
+    whatever batch they are in; otherwise from the seed and the number of batches made so far.
+
+    A Trainer uses its collator in evaluation, too: give `strategy="none"` to the one that evaluates unmasked.
+    """
+
+    def __init__(
+        self, tokenizer: Any, *, strategy: str = "half", scope: str = "explained", seed: int = 0
+    ) -> None:
+        require_masking(strategy, scope)
+        self.mask_id = find_mask_id(tokenizer)
+        self.pad_id: int = tokenizer.pad_token_id
+        # the mask and unknown tokens stand for words, so they are content
+        self.special = set(tokenizer.all_special_ids) - {self.mask_id, tokenizer.unk_token_id}
+        self.strategy, self.scope, self.seed = strategy, scope, seed
+        self.epoch = 0
+        self._batches = 0
+
+    def __call__(self, features: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+        rows = [
+            row if "kinds" in row else {**row, "kinds": kinds_from_ids(row["input_ids"], self.special)}
+            for row in features
+        ]
+        batch = Batch.from_rows(rows, pad_id=self.pad_id)
+        chosen = STRATEGIES[self.strategy]
+        allowed = (batch.explained if self.scope == "explained" else batch.content)[chosen]
+        where = torch.zeros_like(batch.content)
+        where[chosen] = uniform_mask(allowed, self._generators(features)[chosen])
+        inputs = batch.masked(where, self.mask_id).inputs
+        for name in ("labels", "label"):
+            if name in features[0]:
+                inputs["labels"] = torch.as_tensor([row[name] for row in features])
+        self._batches += 1
+        return inputs
+
+    def _generators(self, features: Sequence[Mapping[str, Any]]) -> list[np.random.Generator]:
+        if "index" in features[0]:
+            return [generator(self.seed, "train", self.epoch, row["index"]) for row in features]
+        info = torch.utils.data.get_worker_info()
+        key = (self._batches, *(() if info is None else (info.id, info.seed % 2**32)))
+        return [generator(self.seed, "collator", *key, place) for place in range(len(features))]

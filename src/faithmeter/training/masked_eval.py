@@ -1,0 +1,87 @@
+"""A split at 0, 10, …, 100 % random masking and masked as in training: what a fine-tuning is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..metrics import score
+from ..models.masks import PERCENTS, generator, random_scores, top_mask, uniform_mask
+from ..models.tokens import CONTEXT, EXPLAINED, SPECIAL
+
+UNIFORM = "uniform"
+"""The masked copy of a split: every row masked as in training, drawn once per run."""
+Condition = int | str
+CONDITIONS: tuple[Condition, ...] = (*PERCENTS, UNIFORM)
+
+
+class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
+    """Every row under every condition, longest first, each different input once.
+
+    A row's masks at 10, 20, … % are the start of one random order, so they only grow.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[dict[str, Any]],
+        *,
+        mask_id: int,
+        scope: str,
+        seed: int,
+        stream: str,
+        conditions: Sequence[Condition] = CONDITIONS,
+    ) -> None:
+        self.labels = np.array([row["labels"] for row in rows])
+        kinds = [EXPLAINED] if scope == "explained" else [EXPLAINED, CONTEXT]
+        numbers: dict[bytes, int] = {}
+        inputs: list[dict[str, Any]] = []
+        self.place: dict[Condition, np.ndarray] = {c: np.empty(len(rows), dtype=np.int64) for c in conditions}
+        for index, row in enumerate(rows):
+            ids = torch.tensor([row["input_ids"]])
+            allowed = torch.isin(torch.tensor([row["kinds"]]), torch.tensor(kinds))
+            masks = _masks(allowed, seed, stream, index)
+            for condition in conditions:
+                masked = ids.masked_fill(masks[condition], mask_id)[0].to(torch.int32).numpy()
+                key = masked.tobytes() + bytes(row.get("token_type_ids", ()))
+                if key not in numbers:
+                    numbers[key] = len(inputs)
+                    # a collator must mask no more of it: nothing in it is content
+                    inputs.append({**row, "input_ids": masked, "kinds": [SPECIAL] * len(masked)})
+                self.place[condition][index] = numbers[key]
+        order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i]["input_ids"]))
+        self.inputs = [inputs[i] for i in order]
+        moved = np.empty(len(order), dtype=np.int64)
+        moved[order] = np.arange(len(order))
+        self.place = {condition: moved[place] for condition, place in self.place.items()}
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        return self.inputs[number]
+
+    def scores(
+        self, logits: np.ndarray, conditions: Sequence[Condition], metrics: Sequence[str]
+    ) -> dict[str, float]:
+        """Metrics and mean loss over the rows of all these conditions, from logits [len(self), C]."""
+        places = np.concatenate([self.place[condition] for condition in conditions])
+        chosen = logits[places].astype(np.float64)
+        labels = np.tile(self.labels, len(conditions))
+        result = score(metrics, labels, chosen.argmax(axis=1), logits.shape[1])
+        log_total = np.logaddexp.reduce(chosen, axis=1)
+        return {**result, "loss": float(np.mean(log_total - chosen[np.arange(len(labels)), labels]))}
+
+    def table(self, logits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, Any]]:
+        """One tidy row for each condition."""
+        return [{"masking": c, **self.scores(logits, [c], metrics)} for c in self.place]
+
+
+def _masks(allowed: Tensor, seed: int, stream: str, index: int) -> dict[Condition, Tensor]:
+    order = random_scores(allowed, [generator(seed, stream, 0, index)])
+    masks: dict[Condition, Tensor] = {percent: top_mask(order, allowed, percent) for percent in PERCENTS}
+    masks[UNIFORM] = uniform_mask(allowed, [generator(seed, stream, 1, index)])
+    return masks

@@ -1,0 +1,167 @@
+"""`faithmeter explain` as typed: files, pages, progress, mistakes; a method of one's own in every verb."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from faithmeter.cli import explain
+from faithmeter.cli.screen import bars
+from faithmeter.methods import METHODS
+from toy import WORDS, tiny
+
+OWN = """
+import torch, faithmeter as fm
+@fm.method("rightmost", recursive=False)
+def rightmost(clf, batch, labels):
+    return torch.arange(batch.input_ids.shape[1]).expand(batch.input_ids.shape).double()
+"""
+TASK = """
+data = "reviews.csv"
+text = "review"
+label = "stars"
+"""
+GRID = """
+tasks = ["reviews.toml"]
+models = ["MODEL"]
+seeds = [0]
+strategies = ["half/both"]
+[train]
+epochs = 1
+[measure]
+methods = ["rightmost"]
+"""
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explained") / "model"
+    clf = tiny(dtype=torch.float32)
+    clf.model.save_pretrained(folder)
+    clf.tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_texts_of_a_file_have_headings_and_blank_lines_between(faithmeter, checkpoint, here) -> None:
+    (here / "texts.txt").write_text("the film was good\n\nbad plot\n")
+    out = faithmeter("explain", checkpoint, "--file", "texts.txt").out
+    first, second = out.split("\n\n")
+    assert first.startswith("texts.txt, line 1\nprediction")
+    assert second.startswith("texts.txt, line 3\nprediction")
+    one = faithmeter("explain", checkpoint, "bad plot").out
+    assert one.strip() == second.removeprefix("texts.txt, line 3\n").strip(), "one text has no heading"
+
+
+def test_rows_take_what_they_do_not_say_from_the_options(faithmeter, checkpoint, here) -> None:
+    rows = [{"text": "a film", "label": 2}, {"text": "a\u2028plot", "pair": "who wrote it"}]
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    (here / "texts.jsonl").write_text("\ufeff" + "\r\n".join(lines), encoding="utf-8")
+    asked = (
+        "explain",
+        checkpoint,
+        "--file",
+        "texts.jsonl",
+        "--pair",
+        "it was fun",
+        "--label",
+        "LABEL_1",
+        "--json",
+    )
+    found = json.loads(faithmeter(*asked).out)
+    assert [(row["label"], row["pair"]) for row in found] == [
+        ("LABEL_2", "it was fun"),
+        ("LABEL_1", "who wrote it"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": " "}', "the text is empty; expected at least one word"),
+        ('{"text": "a film", "label": "LABEL_9"}', "unknown label 'LABEL_9'; did you mean"),
+        ('{"text": "a film", "label": 3}', "unknown label '3'"),
+        ('{"text": "a film", "lable": 1}', "unknown key 'lable'; did you mean 'label'?"),
+        ('{"text": "a film", "pair": 5}', "`pair` is 5; expected a string"),
+        ('{"text": "a film", "label": 0.5}', "`label` is 0.5; expected a string"),
+        ('{"label": "LABEL_1"}', "`text` is None; expected a string"),
+        ("[1]", "got [1]; expected an object with `text`"),
+        ("the film", "not JSON"),
+    ],
+)
+def test_a_wrong_row_is_named_by_its_line_before_anything_is_explained(
+    faithmeter, checkpoint, here, monkeypatch, line: str, message: str
+) -> None:
+    (here / "texts.jsonl").write_text('{"text": "the film"}\n' + line + "\n")
+    monkeypatch.setattr("faithmeter.explanations.explanation.explain_texts", None)
+    outcome = faithmeter("explain", checkpoint, "--file", "texts.jsonl")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"error: texts.jsonl, line 2: {message}" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((" ",), "error: the text is empty; expected at least one word"),
+        (
+            ("a film", "--html", "nowhere/page.html"),
+            "error: --html nowhere/page.html: expected the name of a file",
+        ),
+        (("a film", "--html", "."), "error: --html .: expected the name of a file, in a folder that exists"),
+        (("--file", "empty.txt"), "error: empty.txt holds no text; expected one a line"),
+        (("--file", "missing.txt"), "error: missing.txt cannot be read: "),
+    ],
+)
+def test_mistakes_are_told_before_the_model_is_loaded(
+    faithmeter, here, monkeypatch, arguments: tuple[str, ...], message: str
+) -> None:
+    (here / "empty.txt").write_text("\n \n")
+    monkeypatch.setattr("faithmeter.models.classifier.load", None)
+    outcome = faithmeter("explain", "embedded", *arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert message in outcome.err
+
+
+def test_the_bar_counts_evaluations_inside_a_text(faithmeter, checkpoint, monkeypatch) -> None:
+    notes: list[str] = []
+    progress = bars()
+    update = progress.update
+    monkeypatch.setattr(
+        progress, "update", lambda bar, **fields: notes.append(fields["note"]) or update(bar, **fields)
+    )
+    monkeypatch.setattr(explain, "bars", lambda: progress)
+    assert faithmeter("explain", checkpoint, "the film was good", "-m", "int-grad-sign").code == 0
+    assert notes[0] == "1 evaluations"
+    assert notes[-1] == "21 evaluations"
+
+
+def test_a_method_of_ones_own_in_every_verb(faithmeter, checkpoint, here, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    files = {"rightmost_of_mine.py": OWN, "reviews.toml": TASK, "small.toml": GRID}
+    rows = [f"{first} {second},{number % 2}" for number, first in enumerate(WORDS) for second in WORDS[:11]]
+    files["reviews.csv"] = "\n".join(["review,stars", *rows])
+    for name, text in files.items():
+        (here / name).write_text(text.replace("MODEL", str(checkpoint)))
+    own = ("--import", "rightmost_of_mine")  # a module in the working directory
+    try:
+        assert faithmeter(*own, "grid", "small.toml").code == 0
+        trained = next((here / "runs").glob("train-*"))
+        shown = faithmeter(*own, "explain", trained, "the plot was dull", "-m", "rightmost", "--json")
+        scores = [token["scores"]["rightmost"] for token in json.loads(shown.out)[0]["tokens"]]
+        assert scores == [1, 2, 3, 4]
+        measured = faithmeter(*own, "measure", trained, "-m", "rightmost", "--json")
+        assert set(json.loads(measured.out)["methods"]) == {"random", "rightmost"}
+        assert faithmeter(*own, "report", "--page-only").code == 0
+        assert "rightmost" in (here / "report.html").read_text()
+    finally:
+        METHODS.pop("rightmost", None)  # the tests share one process

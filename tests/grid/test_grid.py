@@ -1,0 +1,380 @@
+"""A grid file → runs in the order of their needs, each done once, whatever fails or is killed on the way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import faithmeter as fm
+import fixtures_report as made_up
+from faithmeter import grid, published
+from faithmeter.cli.grid import work
+from faithmeter.cli.screen import bars
+from faithmeter.config import MeasureConfig, RoarConfig, TrainConfig
+from faithmeter.runs import run as runs
+from faithmeter.runs.store import Busy, Unready
+
+GRIDS = Path(__file__).parents[2] / "grids"
+SMALL = """
+tasks = ["bAbI-1"]
+models = ["embedded"]
+seeds = [0, 1]
+strategies = ["half/both", "none/unmasked"]
+[train]
+epochs = 1
+limit = 64
+[measure]
+strategies = ["half/both"]
+methods = ["grad-l2", "loo-sign"]
+limit = 8
+[roar]
+seeds = [1]
+methods = ["grad-l2"]
+step = 50
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> list[grid.Run]:
+    (tmp_path / "small.toml").write_text(SMALL)
+    return grid.read(tmp_path / "small.toml").runs
+
+
+def test_runs_come_after_what_they_need_and_none_comes_twice(small: list[grid.Run]) -> None:
+    assert [run.config.kind for run in small] == ["train"] * 2 + ["measure"] + ["train"] * 2 + [
+        "measure",
+        *["roar"] * 4,
+    ]
+    for number, run in enumerate(small):
+        assert run.after is None or run.after in small[:number]
+    assert len(set(small)) == len(small)
+    assert {run.trained.limit for run in small} == {64}
+    measure = small[2]
+    assert isinstance(measure.config, MeasureConfig)
+    assert measure.config.methods == "grad-l2 loo-sign"
+    assert measure.trained.strategy == "half"
+    assert small[5].config.seed == 1, "random orders are drawn from the training's seed"
+
+
+def test_each_step_of_roar_needs_the_one_before(small: list[grid.Run]) -> None:
+    steps = [run for run in small if isinstance(run.config, RoarConfig)]
+    assert [(run.config.method, run.config.percent) for run in steps] == [
+        ("random", 50),
+        ("random", 100),
+        ("grad-l2", 50),
+        ("grad-l2", 100),
+    ]
+    plain = TrainConfig(seed=1, strategy="none", validation="unmasked", epochs=1, limit=64)
+    assert steps[0].after == steps[2].after == grid.Run(plain)
+    assert steps[0].config.before == plain
+    assert steps[1].config.before == steps[0].config
+    assert RoarConfig(percent=100, step=30).before.percent == 90
+
+
+def test_the_paper_has_all_its_runs() -> None:
+    paper = grid.read(GRIDS / "paper.toml").runs
+    kinds = [run.config.kind for run in paper]
+    assert kinds.count("train") == 16 * 2 * 5 * 9
+    assert kinds.count("measure") == 16 * 2 * 5 * 2
+    assert kinds.count("roar") == 8 * 5 * (3 + 1) * 10
+    beams = [run for run in paper if run.config.kind == "measure" and "beam" in run.config.methods]
+    assert len(beams) == 12 * 2 * 5 * 2
+
+
+@pytest.mark.parametrize("name", ["smoke", "real-small"])
+def test_the_other_grids_can_be_read(name: str) -> None:
+    assert grid.read(GRIDS / f"{name}.toml").runs
+
+
+def read(tmp_path: Path, text: str) -> list[grid.Run]:
+    (tmp_path / "grid.toml").write_text(text)
+    return grid.read(tmp_path / "grid.toml").runs
+
+
+def minutes(text: str) -> int:
+    hours, minutes = text.split(":")
+    return 60 * int(hours) + int(minutes)
+
+
+def test_published_times_are_added_up(tmp_path) -> None:
+    paper = grid.read(GRIDS / "paper.toml").runs
+    estimates = grid.seconds(paper, fm.RunStore(tmp_path))
+    assert all(found is not None and found[1] == "published" for found in estimates.values())
+    of = {run.name: found[0] for run, found in estimates.items() if found}
+    assert of["train BoolQ roberta-base half/both seed 0"] == pytest.approx(51 * 60)
+    assert of["train BoolQ roberta-large half/both seed 0"] == pytest.approx(123 * 60)
+    # explaining, by the table of importance measures, and ten times evaluating (2 min) and checking (4 min)
+    rows = published.table("walltime_importance_measures")
+    explained = sum(map(minutes, rows[rows["dataset"] == "BoolQ"]["base_hhmm"]))
+    assert of["measure BoolQ roberta-base half/both seed 0"] == pytest.approx(60 * (explained + 10 * (2 + 4)))
+    # fine-tuning (1:44), and a tenth of explaining 25,000 test texts in ten steps, for all 50,000 texts
+    of_imdb = rows[(rows["dataset"] == "IMDB") & (rows["importance_measure"] == "grad-l2")]
+    per_step = minutes(of_imdb["base_hhmm"].item()) / 10
+    expected = 60 * (104 + per_step * 50_000 / 25_000)
+    name = "roar IMDB roberta-base none/unmasked seed 0 grad-l2 30 %"
+    assert of[name] == pytest.approx(expected, rel=0.001)
+
+
+def test_published_times_are_of_all_epochs_and_texts_and_of_known_methods(tmp_path) -> None:
+    text = """
+    tasks = ["IMDB"]
+    models = ["roberta-base"]
+    seeds = [0]
+    strategies = ["half/both"]
+    [train]
+    epochs = 1
+    limit = 2000
+    [measure]
+    methods = ["grad-l2", "beam"]
+    limit = 100
+    step = 5
+    """
+    train, measure = read(tmp_path, text)
+    found = grid.seconds([train, measure], fm.RunStore(tmp_path))
+    assert found[train] == (pytest.approx(104 * 60 / 10 * 2000 / 20000), "published"), "of 10 epochs"
+    assert found[measure] is None, "beam was too slow for these texts"
+    train, measure = read(tmp_path, text.replace(', "beam"', ""))
+    # 13 min + 15 min for 25,000 texts at 11 steps, by grad-l2 and by random;
+    # grad-l2 explains at 20 steps instead of 10, random once, in a minute
+    rows = published.table("walltime_importance_measures")
+    of_imdb = rows[(rows["dataset"] == "IMDB") & (rows["importance_measure"] == "grad-l2")]
+    explained = minutes(of_imdb["base_hhmm"].item()) * 20 / 10
+    expected = 60 * 100 / 25_000 * (1 + explained + 2 * (13 + 15) * 21 / 11)
+    assert grid.seconds([measure], fm.RunStore(tmp_path))[measure] == (pytest.approx(expected), "published")
+
+
+def test_what_was_measured_here_is_scaled_to_the_runs_to_come(tmp_path) -> None:
+    """A made-up training took 67.5 s for 2 epochs of 900 rows, its measurement of 2 texts 3.5 s a method."""
+    text = """
+    tasks = ["bAbI-1"]
+    models = ["embedded"]
+    seeds = [3]
+    strategies = ["none/unmasked"]
+    [train]
+    epochs = 200
+    limit = 300
+    [measure]
+    methods = ["beam", "loo-sign"]
+    limit = 10
+    step = 20
+    [roar]
+    methods = ["loo-sign"]
+    step = 50
+    """
+    store = fm.RunStore(tmp_path / "runs")
+    trained = made_up.train(store)
+    two = [{"text": "a b", "label": 0}] * 2
+    made_up.measure(store, trained, two, {"random": 0.0, "beam": 0.4, "loo-sign": 0.4})
+    runs = read(tmp_path, text)
+    found = grid.seconds(runs, store)
+    train, measure, *roar = (found[run] for run in runs)
+    assert train == (pytest.approx(67.5 * 200 / 2 * 300 / 900), "measured here")
+    # 11 steps: 2 s to explain (by loo-sign at 10 of them, by the others once), 1.5 s for the rest; now 6
+    texts, steps = 10 / 2, 6 / 11
+    by_method = 2 + 2 + 2 * 5 / 10 + 3 * 1.5 * steps
+    assert measure == (pytest.approx(3 + texts * by_method), "measured here")
+    assert roar == [None] * 4, "nothing like that was done here"
+
+
+MISTAKES = {
+    'strategies = ["half/both"]\nseeds = [0]\nmodels = ["embedded"]': "names no tasks",
+    SMALL.replace("seeds = [0, 1]", "seeds = 0"): "seeds is 0; expected a list",
+    SMALL.replace("seeds = [0, 1]", "seeds = [true]"): r"seeds is \[True\]; expected a list .* whole numbers",
+    SMALL.replace("bAbI-1", "bAbI-9"): "unknown task 'bAbI-9'",
+    SMALL.replace("none/unmasked", "none"): "unknown strategy 'none'; did you mean 'none/",
+    SMALL.replace("loo-sign", "lo-sign"): "unknown method 'lo-sign'; did you mean 'loo-sign'",
+    SMALL.replace("epochs = 1", 'epochs = "one"'): r"\[train\]: epochs is 'one'; expected a whole number",
+    SMALL.replace("epochs", "epoch"): "unknown train option 'epoch'; did you mean 'epochs'",
+    SMALL.replace("epochs = 1", "seed = 1"): r"\[train\] seed has no place there; expected seeds = ",
+    SMALL.replace("epochs = 1", 'validation = "both"'): r"validation has no place .* strategies = ",
+    SMALL + "[task.RTE]\nepochs = 3": r"unknown task with a table \[task.NAME\] 'RTE'",
+    SMALL + "[task]\nbAbI-1 = 3": "task.bAbI-1 is 3; expected a table",
+    SMALL + "[task.bAbI-1]\nepochs = -1": r"\[task.bAbI-1\]: epochs is -1; expected at least 0",
+    SMALL.replace("limit = 8", "limits = 8"): r"unknown entry of \[measure\]",
+    SMALL.replace("limit = 8", "limit = -8"): r"\[measure\]: limit is -8; expected at least 0",
+    SMALL.replace("limit = 8", "step = 200"): r"\[measure\]: step is 200; expected less than 101",
+    SMALL.replace('["grad-l2", "loo-sign"]', "[3]"): r"\[measure\] methods is \[3\]; expected a list",
+    SMALL.replace('["grad-l2", "loo-sign"]', "[]"): r"\[measure\] methods is \[\]; expected a list of one or",
+    SMALL + "[measure.without]\ngrad-l2 = 3": r"\[measure.without\] grad-l2 is 3; expected a list",
+    SMALL + '[measure.without]\ngrad-l2 = "bAbI-1"': r"grad-l2 is 'bAbI-1'; expected a list",
+    SMALL + '[measure.without]\ngrad-l2 = ["RTE"]': r"unknown task in \[measure.without\] grad-l2 'RTE'",
+    SMALL + '[measure.without]\nbeam = ["bAbI-1"]': "beam: unknown method of this grid 'beam'",
+    SMALL + '[measure.without]\nbeem = ["bAbI-1"]': "beem: unknown method 'beem'; did you mean 'beam'",
+    SMALL + "methods = [": "cannot be read as a grid",
+    SMALL.replace("[roar]", "[raor]"): "unknown entry 'raor'; did you mean 'roar'",
+    SMALL.replace('[roar]\nseeds = [1]\nmethods = ["grad-l2"]', "[roar]"): r"\[roar\] names no methods",
+    SMALL.replace("step = 50", "step = 0"): r"\[roar\]: step is 0; expected at least 1",
+    SMALL.replace("seeds = [1]", "seeds = [7]"): r"unknown seed in \[roar\] '7'; expected one of 0, 1",
+    "workers = -2\n" + SMALL: "workers is -2; expected at least 1",
+    "workers = true\n" + SMALL: "workers is True; expected a whole number",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES, ids=MISTAKES.values())
+def test_mistakes_in_the_file_are_told(tmp_path, text: str) -> None:
+    with pytest.raises(fm.InputError, match=rf"grid\.toml.*{MISTAKES[text]}"):
+        read(tmp_path, text)
+
+
+def test_a_task_without_methods_is_not_measured(tmp_path) -> None:
+    """No methods at all would mean all ten. `beam` takes out every beam, one with options only that one."""
+    two = SMALL.replace('["bAbI-1"]', '["bAbI-1", "bAbI-2"]').replace('["grad-l2", "loo-sign"]', "METHODS")
+    all_beams = two.replace("METHODS", '["beam(width=2)", "beam"]') + '[measure.without]\nbeam = ["bAbI-2"]'
+    measured = [run for run in read(tmp_path, all_beams) if run.config.kind == "measure"]
+    assert {(run.trained.task, run.config.methods) for run in measured} == {("bAbI-1", "beam(width=2) beam")}
+    one_beam = all_beams.replace("beam = [", '"beam(width=2)" = [')
+    measured = [run for run in read(tmp_path, one_beam) if run.trained.task == "bAbI-2"]
+    assert {run.config.methods for run in measured if run.config.kind == "measure"} == {"beam"}
+
+
+def pretend(store: fm.RunStore, worked: list[str]) -> object:
+    """Work that only writes records."""
+
+    def done(run: grid.Run) -> None:
+        worked.append(run.name)
+        config = run.located(store)
+        assert config is not None
+        store.put(config, {"fingerprint": "f", "data": "d"})
+
+    return done
+
+
+def test_a_failure_is_recorded_and_the_rest_goes_on(small, tmp_path) -> None:
+    store, worked, told = fm.RunStore(tmp_path / "runs"), [], {}
+    good = pretend(store, worked)
+
+    def bad(run: grid.Run) -> None:
+        if run == small[3]:  # half/both of seed 1, which a measurement needs
+            raise ZeroDivisionError("a division")
+        good(run)  # type: ignore[operator]
+
+    failed = grid.execute(small, store, bad, told.__setitem__)
+    assert failed == {
+        small[3]: "ZeroDivisionError: a division",
+        small[5]: "needs train bAbI-1 embedded half/both seed 1",
+    }
+    assert told[small[3]] == "failed"
+    assert told[small[5]] == "blocked"
+    assert list(told.values()).count("finished") == len(small) - 2
+    file = grid.failure_file(small[3], store)
+    assert list(file.parent.iterdir()) == [file]
+    found = json.loads(file.read_text())
+    assert found["error"] == "ZeroDivisionError: a division"
+    assert "test_grid.py" in found["traceback"]
+    worked.clear()
+    assert grid.execute(small, store, good, told.__setitem__) == {}
+    assert worked == [small[3].name, small[5].name], "only what was not done"
+    assert not file.exists()
+
+
+def test_a_failure_of_a_run_that_is_done_by_now_is_forgotten(small, tmp_path) -> None:
+    store = fm.RunStore(tmp_path / "runs")
+    file = grid.failure_file(small[0], store)
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    pretend(store, [])(small[0])  # by another process
+    assert grid.execute(small[:1], store, pretend(store, []), lambda *_: None) == {}
+    assert not file.exists()
+
+
+def test_a_failed_run_is_tried_once_in_a_call_and_again_in_the_next(small, tmp_path) -> None:
+    store, tried, told = fm.RunStore(tmp_path / "runs"), [], []
+
+    def bad(run: grid.Run) -> None:
+        tried.append(run)
+        raise ZeroDivisionError
+
+    for call in ("one", "one", "two"):
+        failed = grid.execute(small[:1], store, bad, lambda run, outcome: told.append(outcome), call=call)
+        assert failed == {small[0]: "ZeroDivisionError: "}
+    assert told == ["failed", "skipped", "failed"]
+    assert len(tried) == 2
+
+
+def test_a_full_disk_stops_nothing_but_what_cannot_be_done(small, tmp_path, monkeypatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(grid.execution, "write_json", full)
+    failed = grid.execute(small[:2], fm.RunStore(tmp_path / "runs"), full, lambda *_: None)
+    assert [*failed] == small[:2]
+    assert "traceback could not be written: OSError: [Errno 28] No space left" in failed[small[0]]
+    monkeypatch.setattr(fm.RunStore, "lock", full)
+    failed = grid.execute(small[:1], fm.RunStore(tmp_path / "runs"), full, lambda *_: None)
+    assert failed == {small[0]: "OSError: [Errno 28] No space left on device"}
+
+
+def test_a_run_that_another_process_has_is_waited_for(small, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(grid.execution, "PATIENCE", 0.01)
+    store, worked, attempts = fm.RunStore(tmp_path / "runs"), [], []
+    good = pretend(store, worked)
+
+    def busy_twice(run: grid.Run) -> None:
+        attempts.append(run)
+        if run == small[0] and attempts.count(run) < 3:
+            raise Busy("another process")
+        good(run)  # type: ignore[operator]
+
+    told: dict[grid.Run, str] = {}
+    assert grid.execute(small, store, busy_twice, told.__setitem__) == {}
+    assert set(told) == set(small)
+    assert sorted(worked) == sorted(run.name for run in small), "each once"
+    assert worked.index(small[2].name) > worked.index(small[0].name)
+
+
+def test_what_was_put_aside_is_done_again(small, tmp_path) -> None:
+    store, worked = fm.RunStore(tmp_path / "runs"), []
+    good = pretend(store, worked)
+    grid.execute(small, store, good, lambda *_: None)
+    record = store.folder(small[0].config) / "record.json"
+    record.write_text(record.read_text().replace('"f"', '"g"'))
+    worked.clear()
+    with pytest.warns(UserWarning, match="put aside"):
+        grid.execute(small, store, good, lambda *_: None)
+    assert worked == [small[0].name], "its measurement is found again, as the same weights came out"
+
+
+def test_what_rotted_under_a_run_that_builds_on_it_is_done_again(small, tmp_path) -> None:
+    """The record of the training is whole, and only its weights are not: who reads them finds out."""
+    store, worked = fm.RunStore(tmp_path / "runs"), []
+    good = pretend(store, worked)
+
+    def careful(run: grid.Run) -> None:
+        if run.after is not None and store.get(run.after.config) is None:
+            raise Unready("put aside just now")
+        (store.folder(run.config) / "weights").parent.mkdir(parents=True, exist_ok=True)
+        (store.folder(run.config) / "weights").write_text("good")
+        good(run)  # type: ignore[operator]
+
+    first = small[:2]
+    assert grid.execute(first, store, careful, lambda *_: None) == {}
+    (store.folder(small[0].config) / "weights").write_text("evil")
+    with pytest.warns(UserWarning, match="weights is not as it was written; put aside"):
+        assert grid.execute(small[:3], store, careful, lambda *_: None) == {}
+    assert worked == [run.name for run in (small[0], small[1], small[0], small[2])]
+
+
+def test_a_small_grid_for_real(tmp_path) -> None:
+    """Training, measurement and both kinds of ROAR steps on the embedded model, and nothing twice."""
+    (tmp_path / "small.toml").write_text(SMALL.replace("[0, 1]", "[1]").replace("limit = 64", "limit = 32"))
+    small, store = grid.read(tmp_path / "small.toml").runs, fm.RunStore(tmp_path / "runs")
+    with bars() as progress:
+        failed = grid.execute(small, store, lambda run: work(run, store, progress), lambda *_: None)
+        assert failed == {}
+        again: list[str] = []
+        grid.execute(small, store, again.append, lambda *_: None)
+    assert again == []
+    frames = store.frames()
+    assert len(frames["roar"]) == 2 * 3
+    one, other = (rows.sort_values("percent") for _, rows in frames["roar"].groupby("method"))
+    assert list(one["value"])[::2] == list(other["value"])[::2], "plain, and wholly erased: the same data"
+    assert set(frames["areas"]["method"]) == {"random", "grad-l2", "loo-sign"}
+    assert all(found and found[1] == "measured here" for found in grid.seconds(small, store).values())
+    inputs = pd.read_parquet(next((tmp_path / "runs").glob("measure-*/inputs.parquet")))
+    first = inputs.iloc[0]
+    words = [first["text"][a:b] for a, b in zip(first["starts"], first["ends"], strict=True)]
+    assert "".join(words) == first["text"].replace(" ", "")
+    assert runs.trained_as(store.folder(small[0].config)) == small[0].config

@@ -1,0 +1,162 @@
+"""Any Hugging Face encoder with a mask token, without a subclass for each architecture."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+import transformers
+
+import faithmeter as fm
+from faithmeter.models.classifier import find_max_length
+from toy import ARCHITECTURES, WITH_TYPES, encoder
+from toy import letter_tokenizer as letters
+
+ROWS = [[0, 7, 8, 9, 2, 2, 10, 11, 2], [0, 12, 2, 2, 13, 2], [0, 5, 4, 6, 2]]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_gives_the_same_logits_from_ids_and_from_embeddings(architecture: str) -> None:
+    clf = fm.Classifier(encoder(architecture), mask_id=4)
+    batch = fm.Batch.from_ids(ROWS, special_ids=(0, 1, 2), pad_id=1)
+    with torch.inference_mode():
+        logits = clf.logits(batch)
+        from_embeddings = clf.logits_at(clf.embed(batch.input_ids), batch)
+    assert logits.shape == (3, 3)
+    torch.testing.assert_close(from_embeddings, logits, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_architecture_ignores_padding(architecture: str) -> None:
+    clf = fm.Classifier(encoder(architecture), mask_id=4)
+    together = clf.logits(fm.Batch.from_ids(ROWS, special_ids=(0, 1, 2), pad_id=1))
+    alone = [clf.logits(fm.Batch.from_ids([row], special_ids=(0, 1, 2), pad_id=1)) for row in ROWS]
+    torch.testing.assert_close(together, torch.cat(alone), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_logits_are_differentiable_with_respect_to_the_embeddings(architecture: str) -> None:
+    clf = fm.Classifier(encoder(architecture), mask_id=4)
+    batch = fm.Batch.from_ids(ROWS, special_ids=(0, 1, 2), pad_id=1)
+    embeddings = clf.embed(batch.input_ids).detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(clf.logits_at(embeddings, batch).sum(), embeddings)
+    assert gradient.shape == embeddings.shape
+    assert gradient[0].abs().sum(dim=-1).gt(0).all()
+
+
+def test_token_types_reach_the_model() -> None:
+    clf = fm.Classifier(encoder("bert"), letters(model_input_names=WITH_TYPES))
+    batch = clf.encode(["a b"], ["c"])
+    assert batch.token_type_ids is not None
+    assert batch.token_type_ids.tolist() == [[0, 0, 0, 0, 0, 1, 1]]
+    without = clf.model(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
+    assert not torch.equal(clf.logits(batch), without)
+
+
+def test_a_tokenizer_without_a_mask_token_is_refused() -> None:
+    with pytest.raises(fm.InputError, match="has no mask token; expected a masked language model"):
+        fm.Classifier(encoder("roberta"), letters(mask=None))
+
+
+@pytest.mark.parametrize(
+    ("texts", "pairs", "message"),
+    [
+        (["a", ""], None, r"text 1 \(''\) is empty after tokenizing"),
+        ([" "], ["a b"], "text 0 .* is empty"),
+        ("a b", None, "lists of strings"),
+        (["a"], ["b", "c"], "1 texts with 2 pairs"),
+        ([], None, "no texts"),
+    ],
+)
+def test_bad_texts_get_a_clear_error(texts: list[str], pairs: list[str] | None, message: str) -> None:
+    with pytest.raises(fm.InputError, match=message):
+        fm.Classifier(encoder("roberta"), letters()).encode(texts, pairs)
+
+
+def test_without_tokenizer_texts_cannot_be_encoded() -> None:
+    with pytest.raises(fm.InputError, match="has no tokenizer"):
+        fm.Classifier(encoder("roberta"), mask_id=4).encode(["a"])
+
+
+def test_the_longest_input_is_what_model_and_tokenizer_both_allow() -> None:
+    assert find_max_length(encoder("roberta"), letters(model_max_length=10**30)) == 64  # positions begin at 2
+    assert find_max_length(encoder("roberta"), letters(model_max_length=20)) == 20
+    assert find_max_length(encoder("bert")) == 512
+
+
+def test_a_saved_checkpoint_loads_again(tmp_path) -> None:
+    model = encoder("roberta").float()
+    model.save_pretrained(tmp_path)
+    letters().save_pretrained(tmp_path)
+    clf = fm.load(tmp_path)
+    batch = clf.encode(["a b c"], ["d e"])
+    torch.testing.assert_close(clf.logits(batch), fm.Classifier(model, letters()).logits(batch))
+    assert clf.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+
+
+def test_a_model_without_a_trained_head_is_refused(tmp_path) -> None:
+    encoder("roberta").float().roberta.save_pretrained(tmp_path)
+    letters().save_pretrained(tmp_path)
+    missing = r"no trained classifier head \(missing classifier\.dense\.bias, .*\); fine-tune it first"
+    with pytest.raises(fm.InputError, match=missing):
+        fm.load(tmp_path)
+    with pytest.raises(fm.InputError, match="faithmeter train --model embedded"):
+        fm.load("embedded")
+
+
+def test_a_missing_checkpoint_says_what_is_expected(tmp_path) -> None:
+    with pytest.raises(fm.InputError, match=r"no tokenizer could be loaded from .*nothing-here"):
+        fm.load(tmp_path / "nothing-here")
+
+
+def test_protein_sequences_are_tokenized_by_letters(tmp_path) -> None:
+    letters = ["<cls>", "<pad>", "<eos>", "<unk>", "<mask>", *"LAGVSERT"]
+    (tmp_path / "vocab.txt").write_text("\n".join(letters))
+    tokenizer = transformers.EsmTokenizer(str(tmp_path / "vocab.txt"), model_max_length=8)
+    clf = fm.Classifier(encoder("esm"), tokenizer)
+    batch = clf.encode(["LAG", "VSERTLAG"])
+    assert batch.input_ids.tolist() == [[0, 5, 6, 7, 2, 1, 1, 1], [0, 8, 9, 10, 11, 12, 5, 2]]
+    assert batch.explained.sum(dim=1).tolist() == [3, 6]
+    assert clf.encode(["LAG"], ["VS"]).content.tolist() == [
+        [False, True, True, True, False, True, True, False]
+    ]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_features_are_the_maximum_over_a_texts_own_tokens(architecture: str) -> None:
+    """Padding has no say."""
+    clf = fm.Classifier(encoder(architecture), mask_id=4)
+    together = clf.features(fm.Batch.from_ids(ROWS, special_ids=(0, 1, 2), pad_id=1))
+    alone = [clf.features(fm.Batch.from_ids([row], special_ids=(0, 1, 2), pad_id=1)) for row in ROWS]
+    assert together.shape == (3, 3, 16)
+    torch.testing.assert_close(together, torch.cat(alone), rtol=0, atol=1e-10)
+
+
+def test_features_of_a_post_norm_encoder_are_its_hidden_states() -> None:
+    clf = fm.Classifier(encoder("roberta"), mask_id=4)
+    batch = fm.Batch.from_ids(ROWS[:1], special_ids=(0, 1, 2), pad_id=1)
+    states = clf.model(**batch.inputs, output_hidden_states=True).hidden_states
+    torch.testing.assert_close(
+        clf.features(batch)[0], torch.stack([state[0].amax(dim=0) for state in states])
+    )
+
+
+def test_features_of_a_pre_norm_encoder_are_what_its_normalizations_put_out() -> None:
+    clf = fm.Classifier(encoder("modernbert"), mask_id=4)
+    batch = fm.Batch.from_ids(ROWS[:1], special_ids=(0, 1, 2), pad_id=1)
+    layers = clf.model.model.layers
+    states = clf.model(**batch.inputs, output_hidden_states=True).hidden_states
+    # the embeddings come normalized, the first layer by the second, the last by the final norm
+    normalized = [states[0], layers[1].attn_norm(states[1]), states[2]]
+    torch.testing.assert_close(clf.features(batch)[0], torch.stack([s[0].amax(dim=0) for s in normalized]))
+
+
+def test_features_in_several_threads_are_the_same() -> None:
+    clf = fm.Classifier(encoder("modernbert"), mask_id=4)
+    batches = [fm.Batch.from_ids([row] * 3, special_ids=(0, 1, 2), pad_id=1) for row in ROWS] * 8
+    expected = [clf.features(batch) for batch in batches]
+    with ThreadPoolExecutor(4) as threads:
+        assert all(
+            torch.equal(a, b) for a, b in zip(threads.map(clf.features, batches), expected, strict=True)
+        )

@@ -1,0 +1,178 @@
+"""The evaluator: right logits, each evaluation once, bounded memory, any number of streams, clear errors."""
+
+from __future__ import annotations
+
+import copy
+import threading
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from faithmeter.errors import InputError
+from faithmeter.methods import explain
+from faithmeter.models.evaluator import ENTRY_BYTES, Evaluator, Memory, pick, plan
+from toy import MASK, LookupClassifier, rows_batch, tiny
+
+
+def total(ids: tuple[int, ...]) -> tuple[float, float]:
+    """Two logits that tell every masking of a text apart."""
+    return float(sum(token * 31**place for place, token in enumerate(ids))), float(len(ids))
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(5, 24), min_size=1, max_size=6), st.integers(0, 63)), max_size=12)
+)
+@settings(max_examples=40, deadline=None)
+def test_variants_are_the_logits_of_the_masked_texts(asked: list[tuple[list[int], int]]) -> None:
+    asked = asked or [([5], 1)]
+    batch = rows_batch(*[text for text, _ in asked])
+    where = torch.zeros_like(batch.explained)
+    for row, (text, bits) in enumerate(asked):
+        where[row, 1 : len(text) + 1] = torch.tensor(
+            [bits >> i & 1 for i in range(len(text))], dtype=torch.bool
+        )
+    clf = LookupClassifier(total)
+    answers = Evaluator(clf, budget=16).variants(batch, torch.arange(len(batch)), where)
+    masked = [
+        tuple(ids[:n].tolist())
+        for ids, n in zip(batch.masked(where, MASK).input_ids, batch.attention_mask.sum(1), strict=True)
+    ]
+    assert answers.tolist() == [list(total(ids)) for ids in masked]
+    assert sorted(clf.seen) == sorted(set(masked)), "each different input once"
+
+
+def test_leave_one_out_costs_one_evaluation_for_each_token_and_one_more() -> None:
+    clf = Evaluator(LookupClassifier(total))
+    explain(clf, rows_batch([5, 6, 7, MASK, 8], [9]), [0, 0], "loo-sign")
+    assert clf.evaluations == (4 + 1) + (1 + 1)
+
+
+def test_a_second_call_and_another_method_cost_nothing() -> None:
+    clf = Evaluator(LookupClassifier(total))
+    batch = rows_batch([5, 6, 7, 8], [9, 10])
+    first = explain(clf, batch, [0, 1], "loo-sign")
+    before = clf.evaluations
+    assert torch.equal(explain(clf, batch, [0, 1], "loo-sign"), first)
+    assert torch.equal(explain(clf, batch, [0, 1], "loo-abs"), first.abs())
+    explain(clf, batch[[1]], [0], "loo-sign")
+    assert clf.evaluations == before
+
+
+def test_the_same_text_twice_in_a_batch_is_evaluated_once() -> None:
+    clf = Evaluator(LookupClassifier(total))
+    scores = explain(clf, rows_batch([5, 6], [7, 8, 9], [5, 6]), [0, 0, 0], "loo-sign")
+    assert clf.evaluations == 3 + 4
+    assert torch.equal(scores[0], scores[2])
+
+
+def test_a_masked_copy_shares_the_evaluations_of_its_text() -> None:
+    clf = Evaluator(LookupClassifier(total))
+    explain(clf, rows_batch([5, 6, 7]), [0], "loo-sign")
+    clf.logits(rows_batch([5, MASK, 7]))
+    assert clf.evaluations == 4
+
+
+def test_texts_that_differ_in_token_types_only_are_different() -> None:
+    model = tiny("bert")
+    batch = model.encode(["the film", "the film"], ["a plot", "a plot"])
+    assert batch.token_type_ids is not None
+    batch.token_type_ids[1] = 0
+    clf = Evaluator(model)
+    logits = clf.logits(batch)
+    assert clf.evaluations == 2
+    torch.testing.assert_close(logits, model.logits(batch).detach())
+
+
+def test_the_number_of_streams_changes_no_digit() -> None:
+    model = tiny(dtype=torch.float32)
+    batch = rows_batch(*[[5 + (i * j) % 20 for j in range(1, 3 + i)] for i in range(20)])
+    for name in ("loo-sign", "int-grad-sign(steps=3)"):
+        scores = [explain(Evaluator(model, streams=n, budget=64), batch, [0] * 20, name) for n in (1, 2, 5)]
+        assert torch.equal(scores[0], scores[1])
+        assert torch.equal(scores[0], scores[2])
+
+
+def test_threads_of_torch_are_as_before() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    Evaluator(tiny(), streams=2).logits(rows_batch([5], [6, 7]))
+    in_a_new_thread: list[int] = []
+    thread = threading.Thread(target=lambda: in_a_new_thread.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    after = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert [after, *in_a_new_thread] == [2, 2]
+
+
+def test_progress_adds_up_to_the_evaluations() -> None:
+    done: list[int] = []
+    clf = Evaluator(LookupClassifier(total), budget=8, progress=done.append)
+    explain(clf, rows_batch([5, 6, 7], [8, 9]), [0, 0], "loo-sign")
+    assert (sum(done), clf.evaluations) == (7, 7)
+    assert len(done) > 1
+
+
+def test_gradients_are_counted_one_for_each_text_and_step() -> None:
+    clf = Evaluator(tiny())
+    explain(clf, rows_batch([5, 6, 7], [8, 9]), [0, 0], "int-grad-sign(steps=4)")
+    assert clf.evaluations == 2 * 4
+
+
+def test_memory_forgets_what_was_not_asked_for_the_longest() -> None:
+    memory = Memory(limit=2 * (8 + ENTRY_BYTES))
+    memory.update({b"a": b"1" * 8, b"b": b"2" * 8})
+    assert memory.get(b"a") == b"1" * 8
+    memory.update({b"c": b"3" * 8})
+    assert (memory.get(b"a"), memory.get(b"b"), memory.get(b"c")) == (b"1" * 8, None, b"3" * 8)
+    assert memory.used <= memory.limit
+
+
+def test_results_are_right_without_any_memory() -> None:
+    batch = rows_batch([5, 6, 7, 8], [9, 10], [5, 6, 7, 8])
+    clf = Evaluator(LookupClassifier(total), memory=0)
+    expected = explain(LookupClassifier(total), batch, [0, 0, 0], "beam")
+    assert torch.equal(explain(clf, batch, [0, 0, 0], "beam"), expected)
+    assert len(clf.memory) == 0
+
+
+@given(st.lists(st.integers(1, 512), max_size=60), st.integers(1, 2000))
+def test_a_plan_holds_each_text_once_within_the_budget_and_hardly_padded(
+    lengths: list[int], budget: int
+) -> None:
+    groups = [group.tolist() for group in plan(lengths, budget)]
+    assert sorted(position for group in groups for position in group) == list(range(len(lengths)))
+    for group in groups:
+        longest = max(lengths[i] for i in group)
+        assert len(group) * longest <= budget or len(group) == 1
+        assert longest - min(lengths[i] for i in group) <= max(4, longest // 8)
+
+
+def test_logits_that_are_no_numbers_name_the_text() -> None:
+    clf = LookupClassifier(lambda ids: (float("nan") if 9 in ids else 1.0, 0.0))
+    with pytest.raises(InputError, match="text 1 are"):
+        Evaluator(clf).logits(rows_batch([5, 6], [9]))
+
+
+def test_an_error_in_a_stream_comes_out_as_it_is() -> None:
+    def broken(ids: tuple[int, ...]) -> tuple[float]:
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        Evaluator(LookupClassifier(broken)).logits(rows_batch([5], [6]))
+
+
+def test_pick_takes_each_rows_label() -> None:
+    assert pick(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1, 0])).tolist() == [2.0, 3.0]
+
+
+def test_an_evaluator_is_its_classifier_for_all_else() -> None:
+    model = tiny()
+    clf = Evaluator(model)
+    assert Evaluator.of(clf) is clf
+    assert clf.labels == model.labels
+    assert copy.copy(clf).clf is model
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        _ = clf.no_such_thing

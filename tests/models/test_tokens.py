@@ -1,0 +1,116 @@
+"""Which token is special, explained or context, whatever the texts say."""
+
+from __future__ import annotations
+
+import datasets
+import pytest
+import torch
+from datasets import Dataset
+from hypothesis import given
+from hypothesis import strategies as st
+
+import faithmeter as fm
+from faithmeter.models import tokens
+from faithmeter.models.tokens import encode, tokenize
+from toy import WITH_TYPES, encoder
+from toy import letter_tokenizer as letters
+
+WORDS = st.lists(st.sampled_from([*"abcdefg", "</s>", "<s>", "<pad>", "<mask>", "zzz"]), max_size=12)
+
+
+def test_a_pair_by_hand() -> None:
+    batch = fm.Classifier(encoder("roberta"), letters()).encode(["a b", "c"], ["d", "e f"])
+    assert batch.input_ids.tolist() == [[0, 5, 6, 2, 2, 8, 2], [0, 7, 2, 2, 9, 10, 2]]
+    assert batch.explained.int().tolist() == [[0, 1, 1, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0]]
+    assert batch.content.int().tolist() == [[0, 1, 1, 0, 0, 1, 0], [0, 1, 0, 0, 1, 1, 0]]
+    assert batch.attention_mask.all()
+    assert batch.index.tolist() == [0, 1]
+    assert batch.token_type_ids is None
+
+
+def test_a_literal_separator_in_a_text_does_not_split_it() -> None:
+    columns = encode(letters(), ["a </s> b"], ["c"], max_length=64)
+    assert columns["input_ids"] == [[0, 5, 2, 6, 2, 2, 7, 2]]
+    assert columns["kinds"] == [[-1, 0, 0, 0, -1, -1, 1, -1]]
+
+
+def test_an_empty_context_is_no_error_and_leaves_the_text_explained() -> None:
+    assert encode(letters(), ["a"], [""], max_length=64)["kinds"] == [[-1, 0, -1, -1, -1]]
+
+
+@given(WORDS.filter(bool), WORDS)
+def test_kinds_follow_the_texts_whatever_they_hold(text: list[str], context: list[str]) -> None:
+    columns = encode(letters(), [" ".join(text)], [" ".join(context)], max_length=64)
+    kinds = columns["kinds"][0]
+    assert kinds == [-1] + [0] * len(text) + [-1, -1] + [1] * len(context) + [-1]
+
+
+@given(st.lists(st.integers(5, 11), min_size=1, max_size=9), st.lists(st.integers(5, 11), max_size=9))
+def test_rows_of_ids_are_understood_like_texts(text: list[int], context: list[int]) -> None:
+    row = [0, *text, 2, *((2, *context, 2) if context else ())]
+    batch = fm.Batch.from_ids([row, [0, 5, 2, 1, 1]], special_ids=(0, 1, 2), pad_id=1)
+    assert batch.explained[0, : len(row)].tolist() == [0 < i <= len(text) for i in range(len(row))]
+    assert int(batch.content[0].sum()) == len(text) + len(context)
+    assert batch.attention_mask.sum(dim=1).tolist() == [len(row), 3]
+    assert not (batch.content & (batch.attention_mask == 0)).any()
+
+
+@pytest.mark.parametrize("row", [[0, 2, 2, 7, 2], [0, 2], [], [1, 1]])
+def test_an_empty_first_text_in_a_row_of_ids_is_refused(row: list[int]) -> None:
+    with pytest.raises(fm.InputError, match="text 1 is empty"):
+        fm.Batch.from_ids([[0, 5, 2], row], special_ids=(0, 1, 2), pad_id=1)
+
+
+def test_the_longer_text_of_a_pair_is_truncated_first_and_it_is_said() -> None:
+    columns = encode(letters(), ["a b c d e", "a"], ["f", "g"], max_length=8)
+    assert columns["input_ids"] == [[0, 5, 6, 7, 2, 2, 10, 2], [0, 5, 2, 2, 11, 2]]
+    assert columns["truncated"] == [True, False]
+    exactly_full = encode(letters(), ["a b c"], ["f"], max_length=8)
+    assert exactly_full["truncated"] == [False]
+
+
+def test_rows_of_a_batch_can_be_chosen_and_masked() -> None:
+    batch = fm.Batch.from_ids([[0, 5, 6, 2], [0, 7, 2]], special_ids=(0, 1, 2), pad_id=1)
+    second = batch[[1]]
+    assert second.input_ids.tolist() == [[0, 7, 2, 1]]
+    assert second.index.tolist() == [1]
+    masked = batch.masked(batch.explained, 4)
+    assert masked.input_ids.tolist() == [[0, 4, 4, 2], [0, 4, 2, 1]]
+    assert batch.input_ids.tolist()[0] == [0, 5, 6, 2], "the batch itself is not changed"
+
+
+def test_a_split_is_tokenized_with_labels_and_row_numbers() -> None:
+    split = Dataset.from_dict({"text": ["a b", "c"], "context": ["d", "e"], "label": [1, 0]})
+    rows = tokenize(split, letters(model_input_names=WITH_TYPES), max_length=64)
+    assert rows["labels"][:] == [1, 0]
+    assert rows["index"][:] == [0, 1]
+    assert rows["token_type_ids"][0] == [0, 0, 0, 0, 0, 1, 1]
+    assert set(rows.column_names) == {"input_ids", "kinds", "truncated", "token_type_ids", "labels", "index"}
+
+
+def test_padding_does_not_touch_the_rows() -> None:
+    rows = [[0, 5, 2], [0, *[6] * 20, 2]]
+    batch = fm.Batch.from_ids(rows, special_ids=(0, 1, 2), pad_id=1)
+    for row, ids, attended in zip(rows, batch.input_ids, batch.attention_mask, strict=True):
+        assert ids[attended.bool()].tolist() == row
+        assert torch.equal(ids[~attended.bool()], torch.full((22 - len(row),), 1))
+
+
+def test_tokens_are_kept_for_the_same_rows_and_made_again_for_others(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    made = []
+
+    def counted(*arguments: object, **options: object) -> object:
+        made.append(arguments)
+        return encode(*arguments, **options)
+
+    monkeypatch.setattr(tokens, "encode", counted)
+    split = Dataset.from_dict({"text": ["a b", "c"], "label": [1, 0]})
+    tokenizer = letters()
+    first = tokenize(split, tokenizer, max_length=64)
+    again = tokenize(split, tokenizer, max_length=64)  # the tokenizer now carries a truncation setting
+    assert again[:] == first[:]
+    assert len(made) == 1
+    tokenize(split, tokenizer, max_length=3)
+    tokenize(Dataset.from_dict({"text": ["a b", "d"], "label": [1, 0]}), tokenizer, max_length=64)
+    assert len(made) == 3

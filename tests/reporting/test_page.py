@@ -1,0 +1,492 @@
+"""The report: its sentences by hand, its texts packed and unpacked, its page and its size."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from faithmeter.cli.report import report as report_verb
+from faithmeter.config import TrainConfig
+from faithmeter.errors import InputError
+from faithmeter.files import read_parquet, write_parquet
+from faithmeter.methods import METHODS
+from faithmeter.reporting import figures
+from faithmeter.reporting import page as report
+from faithmeter.reporting.page.examples import ALPHABET, HALF, NEVER, TOP, as_json, letters, pack, sources
+from faithmeter.reporting.page.provenance import commands, methods
+from faithmeter.reporting.page.shared_texts import COLUMNS as SHARED
+from faithmeter.reporting.page.shared_texts import shared
+from faithmeter.reporting.page.verdict import together, verdicts
+from faithmeter.runs.frames import COLUMNS
+from faithmeter.runs.store import RunStore
+from fixtures_report import PERCENTS, PLACES, measure, train
+
+TEXTS = [
+    {"text": "Mary went to the garden.", "context": "Where is Mary?", "label": 2},
+    {"text": "John moved to the office.", "context": "Where is John?", "label": 5},
+]
+
+Rows = list[dict[str, Any]]
+ROOM = 10**6
+
+
+def areas(**columns: Any) -> dict[str, Any]:
+    """A row of the frame `areas`."""
+    known = {"task": "RTE", "model": "org/tiny", "seed": 0, "strategy": "half", "validation": "both"}
+    found = {"scope": "explained", "method": "random", "texts": 200, "metric": "accuracy", "acu": 0.0}
+    return {
+        **known,
+        **found,
+        "racu": 0.0,
+        "p_published": 0.5,
+        "p_crossfit": 0.5,
+        "floor_crossfit": 0.01,
+        "whole": 0.9,
+        "majority": 0.5,
+        "converged": True,
+        **columns,
+    }
+
+
+def unmasked(value: float, **columns: Any) -> dict[str, Any]:
+    """A row of the frame `train`: test performance on unmasked texts."""
+    return {**areas(**columns), "split": "test", "masking": "0", "value": value}
+
+
+def judged(rows: Rows, trained: Rows | None = None, *, near: Rows | None = None, **published: float) -> Any:
+    frames = {kind: pd.DataFrame(columns=list(columns)) for kind, columns in COLUMNS.items()}
+    frames["areas"] = pd.DataFrame(rows)
+    frames["train"] = pd.DataFrame(trained or [unmasked(0.9)])
+    frames["shared"] = pd.DataFrame(near or [], columns=list(SHARED))
+    [found] = verdicts(frames, {("RTE", "tiny", name): value for name, value in published.items()})
+    return found
+
+
+def seeds(method: str, *values: float, **columns: Any) -> list[dict[str, Any]]:
+    return [areas(method=method, acu=value, seed=seed, **columns) for seed, value in enumerate(values)]
+
+
+BASE = seeds("random", 0, 0, 0)
+
+
+def test_a_clear_winner() -> None:
+    found = judged(
+        [*BASE, *seeds("a", 0.30, 0.31, 0.32), *seeds("b", 0.10, 0.11, 0.12)],
+        [unmasked(0.9), unmasked(0.91, strategy="none", validation="unmasked")],
+    )
+    first, second, third = found.sentences
+    assert (found.task, found.model, found.leaders) == ("RTE", "tiny", ("a",))
+    assert first.text == (
+        "Yes: there is no sign that texts masked at random are out of distribution for the model, fine-tuned "
+        "with masks (p = 0.50); it classifies whole texts at 90.0% accuracy (guessing: 50.0%), a plainly "
+        "fine-tuned one at 91.0%."
+    )
+    assert re.fullmatch(
+        r"It is a, whose area below random erasure \(ACU\) is 31.0% \[30\.\d, 3[12]\.\d\], "
+        r"20.0 points ahead of b\.",
+        second.text,
+    )
+    assert "they hold for these 200 texts and 3 seeds" in third.text
+    assert [sentence.mood for sentence in found.sentences] == ["good", "good", "good"]
+
+
+def test_one_seed_has_no_interval() -> None:
+    found = judged([areas(), areas(method="a", acu=0.3), areas(method="b", acu=0.29)])
+    text = found.sentences[1].text
+    assert "[" not in text
+    assert text.startswith("On this one seed it is a, whose area below random erasure (ACU) is 30.0%, 1.0")
+    assert found.sentences[1].mood == "caution"
+
+
+def test_overlapping_intervals_leave_it_undecided() -> None:
+    near = [*seeds("a", 0.25, 0.30, 0.35), *seeds("b", 0.24, 0.29, 0.34)]
+    rows = [*BASE, *near, *seeds("c", 0.01, 0.02, 0.03)]
+    found = judged(rows)
+    assert found.leaders == ("a", "b")
+    assert "cannot be told apart from b, as intervals over seeds overlap" in found.sentences[1].text
+
+
+def test_a_published_value_is_told_only_where_there_is_one() -> None:
+    rows = [areas(), areas(method="a", acu=0.3)]
+    assert "; the paper reports 32.6%" in judged(rows, a=32.6).sentences[1].text
+    assert "paper" not in judged(rows, b=32.6).sentences[1].text
+
+
+def test_without_a_plain_model_the_price_of_masks_is_open() -> None:
+    text = judged([areas(), areas(method="a", acu=0.3)]).sentences[0].text
+    assert "no plainly fine-tuned model here" in text
+    assert "nan" not in text
+
+
+def test_masks_that_cost_performance() -> None:
+    plain = unmasked(0.95, strategy="none", validation="unmasked")
+    assert (
+        judged([areas(), areas(method="a", acu=0.3)], [unmasked(0.9), plain]).sentences[0].mood == "caution"
+    )
+
+
+def test_masked_texts_out_of_distribution() -> None:
+    found = judged([areas(p_crossfit=0.0004), areas(method="a", acu=0.3)])
+    first, second, third = found.sentences
+    assert [first.mood, second.mood, third.mood] == ["bad", "bad", "bad"]
+    assert first.text.startswith("No: for the model, fine-tuned with masks, texts masked at random are")
+    assert "(p < 0.001)" in first.text
+    assert second.text.startswith("None can be named while the model is not measurable")
+    assert "any area" in third.text
+    assert found.leaders == ()
+
+
+def test_a_method_that_leaves_strange_texts_cannot_win() -> None:
+    found = judged([*BASE, *seeds("a", 0.30, 0.31, 0.32, p_crossfit=0.01), *seeds("b", 0.10, 0.11, 0.12)])
+    assert found.leaders == ("b",)
+    assert "the area of a, which leaves texts that are out of" in found.sentences[2].text
+    assert "(p = 0.010)" in found.sentences[2].text
+
+
+def test_p_values_of_seeds_are_one_by_simes() -> None:
+    rows = [areas(seed=seed, p_crossfit=p) for seed, p in enumerate((0.03, 0.5, 0.9))]
+    assert "(p = 0.090)" in judged([*rows, *seeds("a", 0.3, 0.3, 0.3)]).sentences[0].text
+
+
+def test_methods_no_better_than_random() -> None:
+    found = judged([*BASE, *seeds("a", 0.3, 0.3, 0.3), *seeds("b", -0.02, 0.01, 0.02)])
+    assert "explanations by b, not surely better than a random order" in found.sentences[2].text
+    assert (
+        judged([areas(), areas(method="a", acu=-0.1)]).sentences[1].text.startswith("None is surely better")
+    )
+
+
+def test_what_did_not_learn_is_left_out() -> None:
+    rows = [*BASE, *seeds("a", 0.3, 0.3, 0.3)]
+    for row in rows:
+        row["converged"] = row["seed"] > 0
+    assert "1 of 3 seeds, which did not learn the task" in judged(rows).sentences[2].text
+    for unlearned in (
+        {"converged": False},
+        {"whole": 0.5},
+    ):  # by the task's threshold, or no better than guessing
+        found = judged([{**row, **unlearned} for row in rows])
+        assert found.sentences[0].text.startswith("No: it did not learn the task with any of 3 seeds (")
+        assert "50.0% by guessing" in found.sentences[0].text
+        assert found.sentences[2].text.startswith("Do not trust any number here")
+        assert found.leaders == ()
+
+
+def on_fifty(**values: float) -> Rows:
+    return [{**areas(method=name), "texts": 50, "acu": value} for name, value in values.items()]
+
+
+@pytest.mark.parametrize(("beam", "mood"), [(0.28, "good"), (0.45, "caution")])
+def test_areas_on_other_texts_are_compared_on_those_they_share(beam: float, mood: str) -> None:
+    """Beam's 0.41 on 50 texts does not beat 0.31 on 200."""
+    rows = [*BASE, *seeds("a", 0.30, 0.31, 0.32), *seeds("b", 0.10, 0.11, 0.12)]
+    rows += seeds("beam", 0.40, 0.41, 0.42, texts=50)
+    found = judged(rows, near=on_fifty(a=0.40, b=0.1, beam=beam))
+    second = found.sentences[1]
+    assert (found.leaders, second.mood) == (("a",), mood)
+    assert "20.0 points ahead of b." in second.text
+    told = f" On the 50 texts that both were measured on, beam has {beam:.1%} and a 40.0%."
+    assert second.text.endswith(told)
+
+
+def test_the_texts_that_measurements_share(tmp_path: Path) -> None:
+    """Each method's area on the smaller set of texts, by hand from the predictions."""
+    store = RunStore(tmp_path)
+    trained = train(store)
+    texts = [*TEXTS, *TEXTS]
+    measure(store, trained, texts, {"a": 0.4, "random": 0.0})
+    assert not len(shared(list(store.records())))
+    few = measure(store, trained, texts[:2], {"beam": 0.4, "random": 0.0})
+    found = shared(list(store.records()))
+    assert sorted(zip(found["method"], found["texts"], strict=True)) == [("a", 2), ("beam", 2)]
+    frame = read_parquet(store.folder(few) / "texts.parquet")
+    right = (frame["prediction"] == frame["label"]).groupby([frame["method"], frame["percent"]]).mean()
+    expected = np.trapezoid(right["random"] - right["beam"], np.array(PERCENTS) / 100)
+    assert found.set_index("method")["acu"]["beam"] == pytest.approx(expected)
+
+
+def test_a_check_that_could_not_have_rejected_tells_nothing() -> None:
+    rows = [areas(floor_crossfit=0.09), areas(method="a", acu=0.3, floor_crossfit=0.09)]
+    assert judged(rows).sentences[0].text.startswith("Not known: no test tells")
+
+
+def test_masked_fine_tuning_is_judged_and_the_plain_one_warned_of() -> None:
+    plain = {"strategy": "none", "validation": "unmasked", "p_crossfit": 0.001}
+    found = judged([areas(), areas(method="a", acu=0.3), areas(**plain), areas(method="b", acu=0.9, **plain)])
+    assert found.leaders == ("a",)
+    assert "any erasure on the plainly fine-tuned model" in found.sentences[2].text
+
+
+def test_few_texts_and_no_test() -> None:
+    rows = [areas(), areas(method="a", acu=0.3, texts=50)]
+    found = judged([{**row, "p_crossfit": float("nan")} for row in rows])
+    assert found.sentences[0].text.startswith("Not known: no test tells")
+    assert "small differences of a, measured on 50 texts only" in found.sentences[2].text
+
+
+def test_many_models_in_three_sentences() -> None:
+    good = judged([*BASE, *seeds("a", 0.3, 0.3, 0.3)])
+    bad = judged([areas(p_crossfit=0.001), areas(method="a", acu=0.3)])
+    first, second, third = together([good, bad]).sentences
+    assert first.text == "1 of 2 models are measurable; not so: RTE (tiny)."
+    assert second.text == "In the lead most often, alone or tied: a (1 of 2)."
+    assert third.text == "There are reservations about RTE (tiny): see below."
+    assert together([good]) is good
+    many = together([bad] * 5).sentences[2].text
+    assert many == "There are reservations about RTE (tiny), RTE (tiny), RTE (tiny) and 2 more: see below."
+
+
+def unpacked(text: str, width: int) -> list[int]:
+    """What the page's script does."""
+    digits = [ALPHABET.index(letter) for letter in text]
+    groups = [digits[at : at + width] for at in range(0, len(digits), width)]
+    return [sum(digit * 64**place for place, digit in enumerate(reversed(group))) for group in groups]
+
+
+@given(st.lists(st.integers(0, TOP)), st.integers(2, 3))
+def test_letters_can_be_read_back(numbers: list[int], width: int) -> None:
+    assert unpacked(letters(numbers, width), width) == numbers
+
+
+def test_packed_texts_say_what_was_measured(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    config = measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0})
+    [group] = pack(sources(store.records()), 500, ROOM)
+    assert (group["methods"], group["percents"], group["total"]) == (["a", "random"], list(PERCENTS), 2)
+    text = group["texts"][0]
+    assert text["spans"] == [0, 4, 1, 4, 1, 2, 1, 3, 1, 6, 0, 1]  # gap and length of each word, and the dot
+    frame = pd.read_parquet(store.folder(config) / "texts.parquet")
+    rows = frame[(frame["method"] == "a") & (frame["row"] == 0)].set_index("percent")
+    packed = text["by"][0]
+    first = unpacked(packed["masked"], 1)
+    for place, percent in enumerate(PERCENTS):
+        assert [token for token in range(6) if first[token] <= place] == list(rows["masked"][percent])
+    chances = [level / TOP for level in unpacked(packed["chance"], 2)]
+    assert chances == pytest.approx(list(rows["probability"]), abs=0.0002)
+    shares = [level / HALF - 1 for level in unpacked(packed["scores"], 1)]
+    scores = [share * packed["most"] for share in shares]
+    assert scores == pytest.approx(rows["scores"][0], abs=packed["most"] / 50)  # as exact as a color
+    words = dict(zip(("Mary", "went", "to", "the", "garden", "."), rows["scores"][0], strict=True))
+    first = sorted(words, key=lambda word: -abs(words[word]))[:3]
+    assert [word for word, _ in packed["strongest"]] == first
+    assert [score for _, score in packed["strongest"]] == pytest.approx([words[w] for w in first], rel=0.005)
+    assert group["signed"] == [True, False]  # what is not known here may be signed
+    assert unpacked(packed["predicted"], 2) == list(rows["prediction"])
+
+
+def test_a_word_scores_as_its_strongest_token(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    folder = store.folder(measure(store, train(store), TEXTS[:1], {"loo-sign": 0.4, "random": 0.0}))
+    found = sources(store.records())  # before the files are changed
+    inputs, steps = (read_parquet(folder / name) for name in ("inputs.parquet", "texts.parquet"))
+    write_parquet(folder / "inputs.parquet", inputs.assign(words=[[0, 0, 1, 2, 3, 3]]))
+    scores = [[1.0, -3.0, 0.5, 2.0, -0.25, 0.25]] * len(steps)
+    write_parquet(folder / "texts.parquet", steps.assign(scores=scores))
+    [group] = pack(found, 500, ROOM)
+    expected = [("Mary went", -3.0), ("the", 2.0), ("to", 0.5)]
+    assert group["texts"][0]["by"][0]["strongest"] == expected
+
+
+def test_measurements_of_one_checkpoint_are_put_together(tmp_path: Path) -> None:
+    """Beam on fewer texts than the others; a plain model and other seeds do not show."""
+    store = RunStore(tmp_path)
+    trained = train(store)
+    measure(store, trained, TEXTS, {"a": 0.4, "random": 0.0})
+    measure(store, trained, TEXTS[:1], {"beam": 0.4, "random": 0.0})
+    measure(store, train(store, seed=1), TEXTS, {"a": 0.4, "random": 0.0})
+    measure(store, train(store, strategy="none"), TEXTS, {"random": 0.0})
+    [group] = pack(sources(store.records()), 500, ROOM)
+    assert sorted(group["methods"]) == ["a", "beam", "random"]
+    assert (group["seed"], group["strategy"]) == (0, "half")
+    beam = group["methods"].index("beam")
+    assert [text["by"][beam] is None for text in group["texts"]] == [False, True]
+    assert pack(sources(store.records()), 0, ROOM) == []
+    assert len(pack(sources(store.records()), 1, ROOM)[0]["texts"]) == 1
+
+
+def test_a_text_beyond_the_models_limit_and_an_empty_one(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    texts = [{"text": "word " * 10_000, "label": 0, "read": 500}, {"text": "", "label": 1}]
+    measure(store, train(store), texts, {"a": 0.4, "random": 0.0})
+    long, empty = pack(sources(store.records()), 500, ROOM)[0]["texts"]
+    assert (len(long["spans"]), len(long["text"]), long["left"]) == (200, 499 + 200, 50_000 - 699)
+    assert (empty["text"], empty["spans"], empty["by"][0]["scores"]) == ("", [], "")
+
+
+def test_fine_steps_are_thinned(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    folder = store.folder(measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0}))
+    found = sources(store.records())  # before the file is changed
+    frame = read_parquet(folder / "texts.parquet")
+    fine = [frame[frame["percent"] == 0].assign(percent=percent, masked=[[]] * 4) for percent in range(101)]
+    write_parquet(folder / "texts.parquet", pd.concat(fine))
+    [group] = pack(found, 500, ROOM)
+    assert group["percents"][0] == 0
+    assert group["percents"][-1] == 100
+    assert len(group["percents"]) <= 22
+    assert set(unpacked(group["texts"][0]["by"][0]["masked"], 1)) == {NEVER}
+
+
+FIGURES = {name: figures.FIGURES[name] for name in ("performance-unmasked", "faithfulness")}
+"""Two are enough here: the others have tests of their own."""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[report.Report, str, RunStore]:
+    """A page of hostile texts and names."""
+    folder = tmp_path_factory.mktemp("report")
+    store = RunStore(folder / "runs")
+    texts = [{"text": "</script><script>alert(1)</script><!-- Mary", "context": "<b>?", "label": 2}, *TEXTS]
+    trained = train(store, epochs=2, learning_rate=0.001)
+    train(store, epochs=2, learning_rate=0.001, strategy="none", validation="unmasked", value=0.98)
+    strengths = {"loo-sign": 0.4, "own<i>": 0.2, "random": 0.0}
+    measure(store, trained, texts, strengths, labels=[*PLACES[:5], "<u>office"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("faithmeter.reporting.figures.FIGURES", FIGURES)
+        done = report.write(store, folder / "report.html", files=folder / "report_files")
+    return done, done.page.read_text(encoding="utf-8"), store
+
+
+def test_a_page_runs_and_fetches_nothing_but_itself(written: tuple[report.Report, str, RunStore]) -> None:
+    page = written[1]
+    assert page.count("<script") == page.count("</script>") == 7
+    assert not re.search(r"""(src|href)=["'](?!#)""", page.split("<script", 1)[0])
+    assert not re.search(r"\son\w+=", page.split("<script", 1)[0])
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    assert "unsafe" not in policy[1]
+    assert policy[1].startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+
+
+def test_texts_and_names_are_escaped(written: tuple[report.Report, str, RunStore]) -> None:
+    page = written[1]
+    body, data = page.split('id="example-data">', 1)
+    assert "own<i>" not in body
+    assert "own&lt;i&gt;" in body
+    packed = json.loads(data.split("</script>", 1)[0])
+    assert packed["groups"][0]["texts"][0]["text"] == "</script><script>alert(1)</script><!-- Mary"
+    assert packed["groups"][0]["labels"][5] == "<u>office"
+
+
+def test_files_beside_the_page(written: tuple[report.Report, str, RunStore]) -> None:
+    done = written[0]
+    names = {file.relative_to(done.page.parent).as_posix() for file in done.files}
+    assert all(file.stat().st_size for file in done.files)
+    for name in ("figures/faithfulness.pdf", "figures/performance-unmasked.svg", "figures/faithfulness.png"):
+        assert f"report_files/{name}" in names
+    for ending in ("md", "csv", "tex"):
+        assert f"report_files/tables/faithfulness.{ending}" in names
+
+
+def test_the_same_store_gives_the_same_page(
+    written: tuple[report.Report, str, RunStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, page, store = written
+    monkeypatch.setattr("faithmeter.reporting.figures.FIGURES", FIGURES)
+    assert report.write(store, done.page).page.read_text(encoding="utf-8") == page
+
+
+def test_commands_make_the_same_runs(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "my runs")
+    trained = train(store, task="RTE", seed=3, learning_rate=0.001, released_schedule=True)
+    measure(store, trained, TEXTS, {"beam(width=20)": 0.4, "random": 0.0})
+    lines = commands(list(store.records()), store.root, Path("page.html")).splitlines()
+    root = f"'{store.root}'"
+    assert lines == [
+        f"faithmeter train --task RTE --seed 3 --learning-rate 0.001 --released-schedule -o {root}",
+        f"faithmeter measure '{store.folder(trained)}' -m 'beam(width=20)' --limit 2 -o {root}",
+        f"faithmeter report {root} -o page.html",
+    ]
+
+
+def test_a_checkpoint_from_elsewhere_is_named_with_its_task(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    measure(store, TrainConfig(task="RTE", model="org/tiny-rte"), TEXTS, {"a": 0.4, "random": 0.0})
+    first = commands(list(store.records()), store.root, Path("page.html")).splitlines()[0]
+    assert first == f"faithmeter measure org/tiny-rte --task RTE -m a --limit 2 -o {tmp_path}"
+
+
+def test_methods_are_described_for_those_who_do_not_know_them() -> None:
+    first, beam, unknown = methods(["loo-sign", "beam(width=20)", "mine"])
+    assert first["what"] == METHODS["loo-sign"].about != ""
+    assert beam["options"][0] == "width=20"
+    assert unknown["what"] == "a method that is not part of faithmeter"
+
+
+def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"holds no finished run.*faithmeter demo"):
+        report.write(RunStore(tmp_path), tmp_path / "report.html")
+    with pytest.raises(InputError, match="is a folder; expected a file"):
+        report_verb(tmp_path, tmp_path)
+
+
+def test_the_verb_prints_paths_and_verdict_as_json(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "runs")
+    train(store)
+    app = typer.Typer()
+    app.command()(report_verb)
+    page = tmp_path / "out" / "page.html"
+    done = CliRunner().invoke(app, [str(store.root), "-o", str(page), "--page-only", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["page"], found["files"]) == (str(page), [])
+    assert len(found["verdict"]["sentences"]) == 3
+    assert sorted(path.name for path in page.parent.iterdir()) == ["page.html"]
+
+
+def test_a_store_that_was_only_trained_has_a_page(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    train(store)
+    done = report.write(store, tmp_path / "report.html")
+    assert done.verdict.sentences[0].text == (
+        "Not known yet: it was trained but not measured; whole texts: 99.0% with strategy half, "
+        "20.0% by guessing."
+    )
+    assert 'id="examples"' not in done.page.read_text(encoding="utf-8")
+
+
+def test_tables_on_the_page_call_methods_by_their_names(
+    written: tuple[report.Report, str, RunStore],
+) -> None:
+    done, page, _ = written
+    assert '<th scope="row"><code>loo-sign</code></th>' in page
+    assert ">LOO (sign)<" not in page
+    [paper] = [file for file in done.files if file.name == "faithfulness.md"]
+    assert "LOO (sign)" in paper.read_text(encoding="utf-8")
+
+
+def test_five_hundred_long_texts_fit_into_ten_megabytes(tmp_path: Path) -> None:
+    """A page without texts has about one; twenty texts of 400 words tell what five hundred take."""
+    generator = random.Random(0)
+    words = ["".join(generator.choices("abcdefghij", k=length)) for length in range(2, 10) for _ in range(99)]
+    texts = [{"text": ". ".join(generator.choices(words, k=255)), "label": n % 6} for n in range(20)]
+    store = RunStore(tmp_path)
+    measure(store, train(store), texts, {f"m{n}": 0.1 for n in range(9)} | {"random": 0.0})
+    [group] = pack(sources(store.records()), 500, ROOM)
+    assert {len(text["spans"]) // 2 for text in group["texts"]} == {509}  # as many tokens as models read
+    assert 25 * len(as_json(group)) < report.LARGEST - 1_200_000
+
+
+def test_texts_that_have_no_room_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("faithmeter.reporting.figures.FIGURES", {})
+    store = RunStore(tmp_path)
+    measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0})
+    [whole] = pack(sources(store.records()), 500, ROOM)
+    sizes = [len(as_json(text)) + 1 for text in whole["texts"]]
+    assert len(pack(sources(store.records()), 500, sum(sizes))[0]["texts"]) == 2
+    [group] = pack(sources(store.records()), 500, sum(sizes) - 1)
+    assert (len(group["texts"]), group["total"]) == (1, 2)
+    monkeypatch.setattr("faithmeter.reporting.page.LARGEST", 0)
+    page = report.write(store, tmp_path / "report.html").page
+    assert 'id="examples"' not in page.read_text(encoding="utf-8")

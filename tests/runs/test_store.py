@@ -1,0 +1,157 @@
+"""Records on disk: whole or not at all, and a finished run is not run again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import faithmeter as fm
+from faithmeter.runs import run as runs
+from faithmeter.runs import store
+
+
+def test_a_record_is_found_again_by_its_config(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig(task="RTE", seed=2)
+    assert runs_folder.get(config) is None
+    record = runs_folder.put(config, {"test": [{"masking": 0, "accuracy": 0.5}]})
+    assert runs_folder.get(config) == record
+    assert record["config"]["seed"] == 2
+    assert record["digest"] == config.digest
+    assert record["environment"]["versions"]["torch"].startswith("2.")
+    assert [folder for folder, _ in runs_folder.records()] == [runs_folder.folder(config)]
+
+
+def test_the_folder_name_is_readable_and_safe(tmp_path) -> None:
+    folder = fm.RunStore(tmp_path).folder(fm.TrainConfig(data="/some where/rëviews.csv"))
+    assert folder.parent == tmp_path
+    assert folder.name.startswith("train-rëviews.csv-half-0-")
+
+
+def test_a_full_disk_leaves_the_old_record(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "record.json"
+    store.write_json(path, {"old": 1})
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        store.write_json(path, {"new": 2})
+    assert json.loads(path.read_text()) == {"old": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["record.json"], "no half-written file stays behind"
+
+
+def test_a_broken_record_is_named(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    runs_folder.put(config, {})
+    (runs_folder.folder(config) / "record.json").write_text('{"config": ')
+    with pytest.warns(UserWarning, match=r"record\.json is not a readable record.*put aside"):
+        assert runs_folder.get(config) is None
+    assert not runs_folder.folder(config).exists()
+    assert [path.name for path in (tmp_path / "quarantine").iterdir()] == [runs_folder.folder(config).name]
+
+
+def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    record = runs_folder.put(config, {"test": []})
+    assert fm.train(config, runs_folder) == record
+
+
+def test_an_unfinished_run_is_neither_lost_nor_mixed_up(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    (runs_folder.folder(config) / "trainer" / "checkpoint-5").mkdir(parents=True)
+    with pytest.raises(fm.InputError, match="unfinished run; add --resume to go on or --restart"):
+        fm.train(config, runs_folder)
+    assert (runs_folder.folder(config) / "trainer" / "checkpoint-5").exists()
+
+
+@pytest.mark.parametrize("missing", ["text", "label"])
+def test_own_data_needs_its_columns(missing: str) -> None:
+    columns = {"text": "review", "label": "stars"} | {missing: ""}
+    with pytest.raises(fm.InputError, match=f"without --{missing}"):
+        runs.task_of(fm.TrainConfig(data="reviews.csv", **columns))
+
+
+def test_outside_a_checkout_there_is_no_commit(monkeypatch) -> None:
+    monkeypatch.setattr(store, "__file__", str(Path("/nowhere/store.py")))
+    assert store.environment()["commit"] is None
+
+
+def test_what_is_undefined_is_null_in_json(tmp_path) -> None:
+    store.write_json(tmp_path / "x.json", {"racu": float("nan"), 30: (1, [float("inf")])})
+    assert json.loads((tmp_path / "x.json").read_text()) == {"racu": None, "30": [1, [None]]}
+
+
+def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path) -> None:
+    """The record, and every file that lay beside it when it was written."""
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    for broken in ("record.json", "model.safetensors"):
+        folder = runs_folder.folder(config)
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"weights")
+        runs_folder.put(config, {"test": [{"accuracy": 0.75}]})
+        assert runs_folder.get(config) is not None
+        content = (folder / broken).read_bytes()
+        (folder / broken).write_bytes(content.replace(b"0.75", b"0.85").replace(b"weights", b"weighty"))
+        with pytest.warns(UserWarning, match=rf"{broken} is not .*put aside as .*quarantine"):
+            assert runs_folder.get(config) is None
+        assert not folder.exists()
+    assert len(list((tmp_path / "quarantine").iterdir())) == 2, "the second does not replace the first"
+    assert list(runs_folder.records()) == []
+
+
+def test_a_missing_file_and_a_later_model_card(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    folder = runs_folder.folder(config)
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    runs_folder.put(config, {})
+    (folder / "README.md").write_text("written later")
+    assert runs_folder.get(config) is not None
+    (folder / "config.json").unlink()
+    assert runs_folder.peek(config) is not None, "looks at the record only"
+    with pytest.warns(UserWarning, match=r"config\.json is missing"):
+        assert runs_folder.get(config) is None
+
+
+HOLD = """
+import sys, time
+from faithmeter.config import TrainConfig
+from faithmeter.runs.store import RunStore
+with RunStore(sys.argv[1]).claim(TrainConfig()):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_run_that_another_process_works_on_is_left_to_it_until_it_is_killed(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(store.Busy, match="another process is working on"):
+            fm.train(config, runs_folder)
+        with runs_folder.claim(fm.TrainConfig(seed=1)):
+            pass  # another run is free
+        process.kill()
+    with runs_folder.claim(config):
+        pass
+
+
+def test_writers_of_different_runs_do_not_disturb_each_other(tmp_path) -> None:
+    script = """
+import sys
+from faithmeter.config import TrainConfig
+from faithmeter.runs.store import RunStore
+store = RunStore(sys.argv[1])
+for seed in range(int(sys.argv[2]), 40, 2):
+    store.put(TrainConfig(seed=seed), {"value": seed})
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(n)]) for n in (0, 1)]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert sorted(record["value"] for _, record in fm.RunStore(tmp_path).records()) == list(range(40))

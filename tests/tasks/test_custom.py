@@ -1,0 +1,216 @@
+"""One's own data: any table, string or number labels, deterministic splits, TOML."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import datasets
+import pandas as pd
+import pytest
+
+from faithmeter.errors import InputError
+from faithmeter.tasks import own_task, task
+from faithmeter.tasks.splits import digest
+from faithmeter.tasks.summary import detail
+
+FRAME = pd.DataFrame(
+    {
+        "review": [f'say "{n}", or\nnot {n}' for n in range(20)],
+        "product": [f"thing {n}" for n in range(20)],
+        "stars": [n % 3 + 1 for n in range(20)],
+    }
+)
+
+
+def write(path, frame=FRAME):
+    kind = path.name.partition(".")[2]
+    if kind in ("csv", "csv.gz"):
+        frame.to_csv(path, index=False)
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    else:
+        datasets.Dataset.from_pandas(frame).save_to_disk(path)
+    return path
+
+
+def digests(one):
+    return {role: digest(split) for role, split in one.load().items()}
+
+
+def test_twenty_lines_of_csv(tmp_path):
+    one = own_task(write(tmp_path / "reviews.csv"), text="review", label="stars")
+    splits = one.load()
+    assert {role: len(split) for role, split in splits.items()} == {"train": 16, "validation": 2, "test": 2}
+    assert (one.name, one.labels, one.metrics) == ("reviews", ("1", "2", "3"), ("accuracy", "macro_f1"))
+    assert splits["train"].column_names == ["text", "label"]
+    assert {row["text"] for split in splits.values() for row in split} == set(FRAME["review"])
+    assert all(
+        one.labels[row["label"]] == str(int(row["text"].split()[-1]) % 3 + 1) for row in splits["train"]
+    )
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl", "a.parquet", "folder"])
+def test_every_kind_of_file_gives_the_same_splits(tmp_path, name):
+    expected = own_task(write(tmp_path / "x.csv"), text="review", label="stars", pair="product")
+    one = own_task(str(write(tmp_path / name)), text="review", label="stars", pair="product")
+    assert one.labels == expected.labels
+    assert digests(one) == digests(expected)
+    assert one.load()["test"].column_names == ["text", "label", "context"]
+
+
+def test_tsv_has_no_quoting(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("t\tl\n" + "".join(f'"half {n}\t{"yes" if n % 2 else "no"}\n' for n in range(20)))
+    one = own_task(path, text="t", label="l")
+    assert one.labels == ("no", "yes")
+    assert {row["text"] for split in one.load().values() for row in split} == {
+        f'"half {n}' for n in range(20)
+    }
+
+
+@pytest.mark.parametrize(("values", "labels"), [
+    ([10, 9, 2], ("2", "9", "10")),
+    (["10", "9", "x"], ("10", "9", "x")),
+    ([-1, 0, 1], ("-1", "0", "1")),
+    ([True, False, True], ("False", "True")),
+    ([1.0, 2.0, 3.0], ("1", "2", "3")),
+    (["b ", "a", "c"], ("a", "b", "c")),
+])  # fmt: skip
+def test_labels_may_be_numbers_or_words(tmp_path, values, labels):
+    frame = FRAME.assign(stars=[values[n % 3] for n in range(20)])
+    assert own_task(write(tmp_path / "a.parquet", frame), text="review", label="stars").labels == labels
+
+
+def test_given_files_are_the_splits_and_a_missing_one_is_cut(tmp_path):
+    train = write(tmp_path / "train.csv")
+    valid, test = write(tmp_path / "v.jsonl", FRAME[:3]), write(tmp_path / "t.parquet", FRAME[:4])
+    sizes = {}
+    for name, files in {
+        "both": {"valid": valid, "test": test},
+        "valid": {"valid": valid},
+        "test": {"test": test},
+    }.items():
+        splits = own_task(train, text="review", label="stars", **files).load()
+        sizes[name] = [len(split) for split in splits.values()]
+    assert sizes == {"both": [20, 3, 4], "valid": [16, 3, 4], "test": [16, 4, 4]}
+
+
+def test_a_saved_dict_of_datasets_brings_its_splits_and_label_names(tmp_path):
+    features = datasets.Features(
+        {"review": datasets.Value("string"), "stars": datasets.ClassLabel(names=["bad", "good"])}
+    )
+    data = datasets.Dataset.from_dict({"review": list("abcdefgh"), "stars": [0, 1] * 4}, features=features)
+    datasets.DatasetDict(train=data, dev=data.select([1, 2]), test=data.select([3])).save_to_disk(
+        tmp_path / "d"
+    )
+    one = own_task(tmp_path / "d", text="review", label="stars")
+    assert one.labels == ("bad", "good")
+    splits = one.load()
+    assert [len(split) for split in splits.values()] == [8, 2, 1]
+    assert splits["test"][0] == {"text": "d", "label": 1}
+    datasets.DatasetDict(extra=data).save_to_disk(tmp_path / "e")
+    with pytest.raises(InputError, match="no train split; there are extra"):
+        own_task(tmp_path / "e", text="review", label="stars")
+
+
+def test_a_task_file_says_the_same(tmp_path):
+    write(tmp_path / "reviews.csv")
+    (tmp_path / "mine.toml").write_text(
+        'data = "reviews.csv"\ntext = "review"\nlabel = "stars"\n'
+        'pair = "product"\nmetric = "micro_f1"\nepochs = 3\n'
+    )
+    one = task(str(tmp_path / "mine.toml"))
+    assert (one.name, one.epochs, one.metric) == ("mine", 3, "micro_f1")
+    assert one.metrics == ("accuracy", "macro_f1", "micro_f1")
+    same = own_task(tmp_path / "reviews.csv", text="review", label="stars", pair="product")
+    assert digests(one) == digests(same)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ('data = "reviews.csv"\ntext = "review"\n', "no 'label'; a task file needs data, text and label"),
+    ('data = "reviews.csv"\ntxt = "review"\n', "unknown key in .*mine.toml 'txt'; did you mean 'text'"),
+    ('data = "reviews.csv"\ntext = "review"\nlabel = 3\n', "label is 3; expected str"),
+    ('data = "reviews.csv"\ntext = "review"\nlabel = "stars"\nepochs = "3"\n', "epochs is '3'; expected int"),
+    ("data = ", "mine.toml is not TOML"),
+    ('data = "gone.csv"\ntext = "review"\nlabel = "stars"\n', "gone.csv is not there"),
+    ('data = "reviews.csv"\ntext = "review"\nlabel = "stars"\nmetric = "f1"\n', "unknown metric 'f1'"),
+])  # fmt: skip
+def test_a_bad_task_file_is_one_line(tmp_path, text, message):
+    write(tmp_path / "reviews.csv")
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        task(str(tmp_path / "mine.toml"))
+
+
+def test_a_task_file_that_is_missing_or_given_a_data_dir(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*none\.toml: No such file"):
+        task(str(tmp_path / "none.toml"))
+    with pytest.raises(InputError, match="data_dir goes with the paper's tasks"):
+        task("mine.toml", tmp_path)
+
+
+@pytest.mark.parametrize(("data", "message"), [
+    ("t,l\na,1\nb\n", r"a\.csv, line 3: 1 columns; expected 2"),
+    ('t,l\na,1\n"b,2\n', r"a\.csv, line 3: unexpected end of data"),
+    ("t,l\na,1\n,2\n", r"a\.csv, line 3: 't' is empty"),
+    ('t,l\n"a\n\nb",1\nc,\n', r"a\.csv, line 5: no label in 'l'"),
+    ("t,k\na,1\n", r"a\.csv: no column 'l'; there are 't', 'k'"),
+    ("t,l\n", r"0 label in 'l'; expected at least 2"),
+    ("t,l\na,1\nb,1\n", r"1 label in 'l'; expected at least 2"),
+    ("t,l\n" + "".join(f"a,{n}\n" for n in range(30)), r"30 rows have 30 labels in 'l'; expected classes"),
+    ("t,l\na,1\nb,2\nc,1\n", r"3 rows are too few to cut validation and test from"),
+    ("", r"a\.csv is empty"),
+])  # fmt: skip
+def test_bad_own_files_are_one_line(tmp_path, data, message):
+    (tmp_path / "a.csv").write_text(data)
+    with pytest.raises(InputError, match=message):
+        own_task(tmp_path / "a.csv", text="t", label="l").load()
+
+
+def test_a_test_label_that_training_never_saw_is_named(tmp_path):
+    train, test = write(tmp_path / "a.csv"), write(tmp_path / "b.jsonl", FRAME.assign(stars=7))
+    with pytest.raises(InputError, match=r"b\.jsonl, line 1: label '7' in 'stars'; expected one of 1, 2, 3"):
+        own_task(train, text="review", label="stars", test=test).load()
+
+
+def test_other_kinds_of_files_are_refused(tmp_path):
+    (tmp_path / "a.xlsx").write_bytes(b"x")
+    with pytest.raises(
+        InputError, match=r"a\.xlsx: unknown kind of file; expected \.csv, \.tsv, \.jsonl, \.parquet"
+    ):
+        own_task(tmp_path / "a.xlsx", text="t", label="l")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="expected a folder saved by `datasets`"):
+        own_task(tmp_path / "empty", text="t", label="l")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 not")
+    with pytest.raises(InputError, match=r"cannot read .*a\.parquet"):
+        own_task(tmp_path / "a.parquet", text="t", label="l")
+
+
+def test_long_fields_and_numbers_as_texts(tmp_path):
+    frame = FRAME.assign(review=["long " * 50_000] * 20)
+    splits = own_task(write(tmp_path / "a.csv", frame), text="review", label="stars").load()
+    assert len(splits["train"][0]["text"]) == 250_000
+    with pytest.raises(InputError, match=r"row 1: 'stars' is int; expected a text"):
+        own_task(write(tmp_path / "a.parquet"), text="stars", label="stars").load()
+
+
+def test_the_preview_says_what_was_understood(tmp_path):
+    one = own_task(write(tmp_path / "a.csv"), text="review", label="stars", pair="product")
+    understood = detail(one)
+    assert (one.explained, one.label, one.context) == ("review", "stars", "product")
+    assert understood.source.kind == "own"
+    assert sum(map(sum, understood.class_counts.values())) == 20
+    assert understood.lengths == {"text": [5] * 6, "context": [2] * 6}
+    assert all(set(example) == {"text", "context", "label"} for example in understood.examples)
+
+
+def test_gzip_and_json_agree_on_half_a_surrogate(tmp_path):
+    rows = [{"t": "\ud800" if n == 4 else "a", "l": n % 2} for n in range(10)]
+    with gzip.open(tmp_path / "a.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    with pytest.raises(InputError, match=r"a\.jsonl\.gz, line 5: 't' is not valid Unicode"):
+        own_task(tmp_path / "a.jsonl.gz", text="t", label="l").load()

@@ -1,0 +1,225 @@
+"""Masked fine-tuning of a tiny encoder: strategies, schedule, selection, determinism and resume."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, TrainerCallback
+
+import faithmeter as fm
+from faithmeter.runs.run import task_of
+from faithmeter.training.finetuning import finetune, last_checkpoint
+from toy import WORDS, tiny
+
+EPOCHS, ROWS = 3, 60  # 48 training rows: 6 steps of 8 in an epoch
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("encoder")
+    clf = tiny(dtype=torch.float32)
+    clf.model.save_pretrained(folder)
+    clf.tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def reviews(tmp_path_factory) -> str:
+    """Random words; the label says whether 'good' is among the first ones."""
+    path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
+    rows = [rng.choices([w for w in WORDS if w != "good"], k=rng.randint(3, 9)) for _ in range(ROWS)]
+    labels = [i % 2 for i in range(ROWS)]
+    rows = [["good", *words] if label else words for words, label in zip(rows, labels, strict=True)]
+    lines = [
+        f"{' '.join(words)},{'pos' if label else 'neg'}" for words, label in zip(rows, labels, strict=True)
+    ]
+    path.write_text("\n".join(["review,stars", *lines]))
+    return str(path)
+
+
+@pytest.fixture
+def config(encoder: str, reviews: str) -> fm.TrainConfig:
+    own = {"data": reviews, "text": "review", "label": "stars"}
+    return fm.TrainConfig(model=encoder, epochs=EPOCHS, batch_size=8, learning_rate=3e-3, **own)
+
+
+def run(config: fm.TrainConfig, folder: Path, **options: Any) -> dict[str, Any]:
+    return finetune(config, task_of(config), folder, **options)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+class Interrupt(TrainerCallback):
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step == self.step:
+            raise KeyboardInterrupt
+
+
+class Rates(TrainerCallback):
+    """The learning rate of every optimizer step."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, optimizer: Any, **_: Any) -> None:
+        self.seen.append(optimizer.param_groups[0]["lr"])
+
+
+def test_the_record_tells_the_story_of_a_run(config: fm.TrainConfig, tmp_path) -> None:
+    result = run(config, tmp_path)
+    assert [epoch["epoch"] for epoch in result["epochs"]] == [1, 2, 3]
+    assert all(epoch["train_loss"] > 0 for epoch in result["epochs"])
+    for epoch in result["epochs"]:
+        assert [row["masking"] for row in epoch["validation"]] == [*range(0, 101, 10), "uniform"]
+        assert set(epoch["validation"][0]) == {"masking", "accuracy", "macro_f1", "loss"}
+    best = max(epoch["selection"] for epoch in result["epochs"])
+    assert result["epochs"][result["best_epoch"] - 1]["selection"] == best
+    assert result["source"]["kind"] == "own"
+    assert set(result["splits"]) == {"train", "validation", "test"}
+    assert result["rows"] == {"train": 48, "validation": 6, "test": 6}
+    assert set(result["seconds"]) == {"load", "tokenize", "train", "test", "save"}
+    assert result["truncated"] == {"train": 0.0, "validation": 0.0, "test": 0.0}
+
+
+def test_the_checkpoint_loads_with_plain_transformers_and_scores_as_recorded(config, tmp_path) -> None:
+    result = run(config, tmp_path)
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    test = task_of(config).load()["test"]
+    inputs = tokenizer(test["text"][:], padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        guesses = model.eval()(**inputs).logits.argmax(dim=1).tolist()
+    accuracy = sum(g == label for g, label in zip(guesses, test["label"], strict=True)) / len(guesses)
+    assert result["test"][0] == {"masking": 0, **result["test"][0]}
+    assert result["test"][0]["accuracy"] == pytest.approx(accuracy)
+    assert model.config.id2label == {0: "neg", 1: "pos"}
+
+
+def test_the_same_seed_gives_bit_identical_checkpoints_and_another_seed_others(config, tmp_path) -> None:
+    one, two = (run(config, tmp_path / name) for name in "ab")
+    assert equal(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert one["epochs"] == two["epochs"]
+    assert one["test"] == two["test"]
+    run(replace(config, seed=1), tmp_path / "c")
+    assert not equal(weights(tmp_path / "a"), weights(tmp_path / "c"))
+
+
+def test_all_nine_strategies_differ_where_they_must(config: fm.TrainConfig, tmp_path) -> None:
+    """Training strategies give other weights; validation strategies see the same weights with other eyes."""
+    short = replace(config, epochs=1)
+    results, trained = {}, {}
+    for cell in itertools.product(("half", "all", "none"), ("both", "masked", "unmasked")):
+        folder = tmp_path / "-".join(cell)
+        results[cell] = run(replace(short, strategy=cell[0], validation=cell[1]), folder)
+        trained[cell] = weights(folder)
+    for strategy in ("half", "all", "none"):
+        cells = [(strategy, validation) for validation in ("both", "masked", "unmasked")]
+        assert all(equal(trained[cells[0]], trained[cell]) for cell in cells), "one epoch: nothing to select"
+        validation = {row["masking"]: row["accuracy"] for row in results[cells[0]]["epochs"][0]["validation"]}
+        chosen = [results[cell]["epochs"][0]["selection"] for cell in cells]
+        both = (validation[0] + validation["uniform"]) / 2  # accuracy over the 2 N rows
+        assert chosen == pytest.approx([both, validation["uniform"], validation[0]])
+    for one, other in itertools.combinations(("half", "all", "none"), 2):
+        assert not equal(trained[one, "both"], trained[other, "both"])
+    # the released code masked nothing here; ours does
+    losses = {row["masking"]: row["loss"] for row in results["none", "masked"]["epochs"][0]["validation"]}
+    assert losses["uniform"] != losses[0]
+
+
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(config: fm.TrainConfig, tmp_path) -> None:
+    whole = run(config, tmp_path / "whole")
+    for step in (3, 8, 12):  # before the first checkpoint, in the middle of an epoch, at the end of one
+        folder = tmp_path / str(step)
+        with pytest.raises(KeyboardInterrupt):
+            run(config, folder, callbacks=[Interrupt(step)])
+        resumed = run(config, folder, resume=True)
+        assert resumed["epochs"] == whole["epochs"]
+        assert resumed["test"] == whole["test"]
+        assert resumed["best_epoch"] == whole["best_epoch"]
+        assert equal(weights(folder), weights(tmp_path / "whole"))
+
+
+def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(
+    config: fm.TrainConfig, tmp_path
+) -> None:
+    assert last_checkpoint(tmp_path) is None
+    names = ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
+    for step in (6, 12, 18, 24):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        for name in names:
+            (tmp_path / f"checkpoint-{step}" / name).write_text("{}")
+    (tmp_path / "checkpoint-24" / "optimizer.pt").unlink()
+    (tmp_path / "checkpoint-18" / "trainer_state.json").write_text('{"epoch": ')
+    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-12")
+
+
+def test_the_rate_rises_for_6_percent_of_the_optimizer_steps_then_falls_to_zero(config, tmp_path) -> None:
+    rates = Rates()
+    run(replace(config, warmup=0.2), tmp_path, callbacks=[rates])
+    steps, warm = 18, 4  # 3 epochs of 6 steps; 0.2 of them, rounded up
+    expected = [t / warm if t < warm else (steps - t) / (steps - warm) for t in range(steps)]
+    assert rates.seen == pytest.approx([3e-3 * share for share in expected])
+
+
+def test_the_released_schedule_counts_examples_and_only_rises(config: fm.TrainConfig, tmp_path) -> None:
+    rates = Rates()
+    run(replace(config, warmup=0.5, released_schedule=True), tmp_path, callbacks=[rates])
+    warm = 3 * 48 // 2  # as if every example were a step
+    assert rates.seen == pytest.approx([3e-3 * t / warm for t in range(18)])
+
+
+def test_of_equally_good_epochs_the_earliest_is_kept(config: fm.TrainConfig, tmp_path) -> None:
+    result = run(replace(config, learning_rate=0.0), tmp_path)
+    assert len({epoch["selection"] for epoch in result["epochs"]}) == 1
+    assert result["best_epoch"] == 1
+
+
+def test_a_limit_takes_the_first_rows_of_each_split(config: fm.TrainConfig, tmp_path) -> None:
+    assert run(replace(config, limit=4, epochs=1), tmp_path)["rows"] == dict.fromkeys(
+        ("train", "validation", "test"), 4
+    )
+
+
+def test_a_model_that_is_not_there_is_named(config: fm.TrainConfig, tmp_path) -> None:
+    with pytest.raises(fm.InputError, match="nowhere"):
+        run(replace(config, model=str(tmp_path / "nowhere")), tmp_path)
+
+
+def test_a_finished_run_is_not_taken_for_one_on_changed_data(config: fm.TrainConfig, tmp_path) -> None:
+    data = tmp_path / "reviews.csv"
+    data.write_text(Path(config.data).read_text())
+    own, store = replace(config, data=str(data), epochs=1), fm.RunStore(tmp_path / "runs")
+    record = fm.train(own, store)
+    assert fm.train(own, store) == record
+    data.write_text(data.read_text() + "\nthe plot was good,neg")
+    with pytest.raises(fm.InputError, match=r"has changed \(.*train.*\) since .* add --restart"):
+        fm.train(own, store)
+    assert fm.train(own, store, restart=True)["rows"]["train"] == 49
+
+
+def test_an_unknown_place_to_report_to_is_refused(config: fm.TrainConfig, tmp_path) -> None:
+    with pytest.raises(fm.InputError, match="report_to is 'wandbb'"):
+        run(replace(config, report_to="wandbb"), tmp_path)
+
+
+def test_the_logs_of_tensorboard_stay_beside_the_checkpoint(config: fm.TrainConfig, tmp_path) -> None:
+    store, logged = fm.RunStore(tmp_path), replace(config, epochs=1, report_to="tensorboard")
+    fm.train(logged, store)
+    assert list(store.folder(logged).glob("logs/**/events.*"))
+    assert not (store.folder(logged) / "trainer").exists()
