@@ -29,8 +29,8 @@ EMBEDDED = "embedded"
 """The name of the tiny model that ships with the package."""
 BASELINE = "random"
 """The method that every other is compared with."""
-LEVEL = 0.05
-"""What is as rare as this by chance alone is taken seriously."""
+SIGNIFICANCE_LEVEL = 0.05
+"""Significance level used by every test."""
 KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 

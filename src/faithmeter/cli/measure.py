@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from ..config import BASELINE, LEVEL, MeasureConfig
+from ..config import BASELINE, SIGNIFICANCE_LEVEL, MeasureConfig
 from ..errors import InputError
 from .explain import Checkpoint
 from .requirements import CHECK, Require, hold, parse_requirements, quantities
@@ -188,24 +188,28 @@ def pvalue_table(**results: Measurement) -> Table:
         for test in result.tests:
             steps = result.pvalues(BASELINE, test).values()
             shown.add_row(f"{name} {test}".strip(), *(f"{step.p:.2f}" for step in steps))
-            shown.add_row("  % below .05", *(f"{100 * step.below[LEVEL]:.0f}" for step in steps), style="dim")
+            shown.add_row(
+                "  % below .05",
+                *(f"{100 * step.below[SIGNIFICANCE_LEVEL]:.0f}" for step in steps),
+                style="dim",
+            )
     return shown
 
 
 def warn(result: Measurement) -> None:
     """Say what must not be trusted."""
-    from ..faithfulness.pvalues import p_text
+    from ..faithfulness.pvalues import format_pvalue
 
     for test, floor in result.floors.items():
-        if floor >= LEVEL:
+        if floor >= SIGNIFICANCE_LEVEL:
             why = f"a hopeless outlier gets p = {floor:.3f}, as there are too few validation texts"
             console.print(f"The {test} test could not have rejected: {why}.", style="yellow")
     for method in result.methods:
         p = result.p(method, "crossfit")
-        if p < LEVEL:
-            found = f"{method}: erased texts are out of distribution ({p_text(p)})"
+        if p < SIGNIFICANCE_LEVEL:
+            found = f"{method}: erased texts are out of distribution ({format_pvalue(p)})"
             console.print(f"{found}; do not trust its areas.", style="yellow")
     last = result.pvalues(BASELINE, "crossfit")[100].p
-    if last < LEVEL:
-        found = f"wholly masked texts are out of distribution ({p_text(last)})"
+    if last < SIGNIFICANCE_LEVEL:
+        found = f"wholly masked texts are out of distribution ({format_pvalue(last)})"
         console.print(f"{found}: rare in fine-tuning; RACU, which is scaled by them, is less sure than ACU.")

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ..config import LEVEL
+from ..config import SIGNIFICANCE_LEVEL
 from ..errors import InputError, unknown
 from .screen import console, marked
 
@@ -66,7 +66,7 @@ def quantities(
 
     That of a test that could not have rejected is undefined.
     """
-    able = floors.get("crossfit", 1.0) < LEVEL
+    able = floors.get("crossfit", 1.0) < SIGNIFICANCE_LEVEL
     return {"acu": 100 * acu, "racu": 100 * racu, "p": p["crossfit"] if able else math.nan}
 
 

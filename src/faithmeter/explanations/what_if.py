@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from ..config import LEVEL
+from ..config import SIGNIFICANCE_LEVEL
 from ..errors import InputError
-from ..faithfulness.pvalues import p_text
+from ..faithfulness.pvalues import format_pvalue
 from ..faithfulness.single_text import Doubt, judge, unchecked
 from ..faithfulness.trajectory import Tests, floors_of, states
 from ..models.evaluator import Evaluator, Model
@@ -60,8 +60,8 @@ class Probe:
             ]
         p = self.pvalues[judge(self.pvalues)]
         what = "this text, masked as it is," if self.masked else "this text"
-        text = f"{what} is out of distribution ({p_text(p)}): do not trust what the model says of it"
-        return [Doubt("outside", None, text)] if p < LEVEL else []
+        text = f"{what} is out of distribution ({format_pvalue(p)}): do not trust what the model says of it"
+        return [Doubt("outside", None, text)] if p < SIGNIFICANCE_LEVEL else []
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -76,8 +76,8 @@ def of_steps(p: Mapping[int, float]) -> float:
     return float(simes([value for percent, value in p.items() if percent < 100]))
 
 
-def p_text(p: float) -> str:
-    """As it is written everywhere."""
+def format_pvalue(p: float) -> str:
+    """Format a p-value the way all outputs show it, e.g. `p = 0.030`."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2f}" if p >= 0.1 else f"p = {p:.3f}"
 
 

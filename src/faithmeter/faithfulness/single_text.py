@@ -10,21 +10,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..config import BASELINE, LEVEL
+from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..errors import InputError
 from ..methods.registry import Method, parse
 from ..models.classifier import class_number
 from ..models.evaluator import Evaluator
 from ..models.masks import PERCENTS
 from .curves import Curve, acu, racu
-from .pvalues import of_steps, p_text
+from .pvalues import format_pvalue, of_steps
 from .trajectory import Tests, erased, floors_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import RenderableType
 
-FEWEST = round(1 / LEVEL) - 1
+FEWEST = round(1 / SIGNIFICANCE_LEVEL) - 1
 """Random orders from which on a method that beats them all is beyond chance."""
 ROUNDING = 1e-6
 """Areas nearer than this are equal: the same order, evaluated in another micro-batch."""
@@ -166,7 +166,11 @@ def unchecked(floors: Mapping[str, float]) -> str:
     if not floors:
         return "name its task, and the check is made"
     floor = floors[judge(floors)]
-    return "" if floor < LEVEL else f"there are too few validation texts for a p-value below {floor:.2g}"
+    return (
+        ""
+        if floor < SIGNIFICANCE_LEVEL
+        else f"there are too few validation texts for a p-value below {floor:.2g}"
+    )
 
 
 def judge(tests: Iterable[str]) -> str:
@@ -176,7 +180,7 @@ def judge(tests: Iterable[str]) -> str:
 
 
 def _unfaithful(name: str, erasure: Erasure) -> Iterator[Doubt]:
-    if erasure.chance <= LEVEL:
+    if erasure.chance <= SIGNIFICANCE_LEVEL:
         return
     if erasure.acu <= ROUNDING:
         why = "erasing what it calls important hurts no more than erasing at random"
@@ -190,25 +194,26 @@ def _all_outside(measured: TextMeasurement) -> list[Doubt]:
     """A text that is strange as it is makes every curve doubtful: once is enough to say so."""
     tested = [erasure for erasure in measured.methods.values() if erasure.p]
     tests = {judge(erasure.p) for erasure in tested}
-    if len(tested) < 2 or any(erasure.p[test] >= LEVEL for erasure in tested for test in tests):
+    if len(tested) < 2 or any(erasure.p[test] >= SIGNIFICANCE_LEVEL for erasure in tested for test in tests):
         return []
     p = tested[0].pvalues[tests.pop()][0]
-    said = f"the text is out of distribution before anything is erased ({p_text(p)}): do not trust any curve"
-    return [Doubt("outside", None, said)] if p < LEVEL else []
+    said = "the text is out of distribution before anything is erased"
+    said = f"{said} ({format_pvalue(p)}): do not trust any curve"
+    return [Doubt("outside", None, said)] if p < SIGNIFICANCE_LEVEL else []
 
 
 def _outside(name: str, erasure: Erasure, percents: Sequence[int]) -> Iterator[Doubt]:
     if not erasure.p:
         return
     test = judge(erasure.p)
-    if erasure.p[test] >= LEVEL:
+    if erasure.p[test] >= SIGNIFICANCE_LEVEL:
         return
     steps = dict(zip(percents, erasure.pvalues[test], strict=True))
     below = [percent for percent in steps if percent < 100]  # as `of_steps` has it
-    low = [percent for percent in below if steps[percent] < LEVEL]
+    low = [percent for percent in below if steps[percent] < SIGNIFICANCE_LEVEL]
     to_the_end = low == [percent for percent in below if percent >= low[0]]
     where = f"from {low[0]} % on" if to_the_end else f"at {', '.join(map(str, low))} %"
-    what = f"erased by {name}, the text is out of distribution {where} ({p_text(erasure.p[test])})"
+    what = f"erased by {name}, the text is out of distribution {where} ({format_pvalue(erasure.p[test])})"
     yield Doubt("outside", name, f"{what}: do not trust its curve")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import BASELINE, LEVEL
+from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..errors import unknown
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _measure(record: Record, run: Row) -> Iterator[Row]:
         for percent, value, baseline in erased:
             pvalues = {test: steps[str(percent)] for test, steps in method["pvalues"].items()}
             found = {f"p_{test}": step["p"] for test, step in pvalues.items()}
-            below = {f"below_{test}": step["below"][str(LEVEL)] for test, step in pvalues.items()}
+            below = {f"below_{test}": step["below"][str(SIGNIFICANCE_LEVEL)] for test, step in pvalues.items()}
             yield {**common, "percent": percent, "value": value, "random": baseline, **found, **below}
 
 

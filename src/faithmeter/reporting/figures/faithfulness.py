@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 from pandas import DataFrame
 
-from ...config import BASELINE, LEVEL
+from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from .charts import PERCENT, Draw, curves, panels, parts
 from .styles import GROUPS, MASKED, PLAIN, counted, group, styles
 from .summaries import PLACE, Frames, labeled, means, named
@@ -23,7 +23,7 @@ def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
         return None
     rows = _counted(rows, "tuning")
     shown = means(rows, [*PLACE, "tuning", "label", "percent"], value)
-    level = rows[[*PLACE, "tuning"]].drop_duplicates().assign(level=LEVEL)
+    level = rows[[*PLACE, "tuning"]].drop_duplicates().assign(level=SIGNIFICANCE_LEVEL)
     draw = _curves(rows, y=alt.Scale(domain=[0, 1]))
     return panels(
         parts(mean=shown, level=level), draw, column="tuning", order=(PLAIN, MASKED), model_rows=True

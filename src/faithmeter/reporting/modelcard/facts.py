@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...config import BASELINE, LEVEL, Config, MeasureConfig, TrainConfig
+from ...config import BASELINE, SIGNIFICANCE_LEVEL, Config, MeasureConfig, TrainConfig
 from ...errors import InputError
-from ...faithfulness.pvalues import p_text
+from ...faithfulness.pvalues import format_pvalue
 from ...models.classifier import load
 from ...runs.frames import frame
 from ...runs.store import RECORD, RunStore, read_record
@@ -148,16 +148,16 @@ def doubts(facts: Facts) -> Iterator[str]:
     for measured in facts.tasks:
         methods = [row for row in measured.methods if row["method"] != BASELINE]
         for row in measured.methods:
-            if defined(row["p_crossfit"]) and row["p_crossfit"] < LEVEL:
+            if defined(row["p_crossfit"]) and row["p_crossfit"] < SIGNIFICANCE_LEVEL:
                 what = f"The area of {row['method']} on {measured.name}"
-                yield f"{what}: texts so erased are out of distribution ({p_text(row['p_crossfit'])})."
+                yield f"{what}: texts so erased are out of distribution ({format_pvalue(row['p_crossfit'])})."
         if weak := [row["method"] for row in methods if row["acu"] <= 0]:
             yield f"Explanations by {', '.join(weak)}: they are no better than a random order."
         if few := [row["method"] for row in methods if row["texts"] < FEW]:
             yield f"Small differences of {', '.join(few)}: fewer than {FEW} texts were measured."
         if not all(row["converged"] for row in measured.methods):
             yield f"Any number of {measured.name}: the model has not learned it."
-    if max(record["floors"].get("crossfit", 1.0) for record in facts.records) >= LEVEL:
+    if max(record["floors"].get("crossfit", 1.0) for record in facts.records) >= SIGNIFICANCE_LEVEL:
         yield "High p-values: there was no test, or too few validation texts for it to reject anything."
     if facts.train and (share := facts.train["truncated"]["test"]):
         yield f"Long texts: the ends of {share:.1%} of the test texts were not read."

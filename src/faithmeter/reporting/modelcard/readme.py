@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
-from ...config import EMBEDDED, LEVEL
+from ...config import EMBEDDED, SIGNIFICANCE_LEVEL
 from ...errors import InputError
 from ...tasks import TASKS
 from .facts import HUB_METRICS, PAPER, SOURCE, Facts, commands, defined, digests, doubts
@@ -64,7 +64,7 @@ def section(facts: Facts) -> str:
     }
     told = {
         **vars(facts),
-        "alpha": LEVEL,
+        "alpha": SIGNIFICANCE_LEVEL,
         "paper": PAPER,
         "doubts": list(doubts(facts)),
         "commands": "\n".join(commands(facts)),

@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ...config import BASELINE, LEVEL
+from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ...faithfulness.intervals import Interval, bootstrap_interval
-from ...faithfulness.pvalues import p_text, simes
+from ...faithfulness.pvalues import format_pvalue, simes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -56,11 +56,13 @@ def measurable(own: Frames, rows: DataFrame, learned: DataFrame) -> Answer:
         untold = "no test tells whether masked texts are normal to it, or only one of too few texts to reject"
         return CAUTION, f"Not known: {untold}; {performance}."
     tuned = f"fine-tuned {'without' if rows['strategy'].iloc[0] == 'none' else 'with'} masks"
-    if p < LEVEL:
-        strange = f"for the model, {tuned}, texts masked at random are out of distribution ({p_text(p)})"
+    if p < SIGNIFICANCE_LEVEL:
+        strange = (
+            f"for the model, {tuned}, texts masked at random are out of distribution ({format_pvalue(p)})"
+        )
         return BAD, f"No: {strange}, so what it does with them says little about what it goes by."
     normal = "there is no sign that texts masked at random are out of distribution for the model"
-    return CAUTION if costly else GOOD, f"Yes: {normal}, {tuned} ({p_text(p)}); {performance}."
+    return CAUTION if costly else GOOD, f"Yes: {normal}, {tuned} ({format_pvalue(p)}); {performance}."
 
 
 def _performance(own: Frames, learned: DataFrame) -> tuple[str, bool]:
@@ -178,12 +180,12 @@ def _doubts(
         whose = (
             f"the area of {method}" if method != BASELINE else "any area, as it is taken from random erasure"
         )
-        yield f"{whose}, which leaves texts that are out of distribution ({p_text(p)})"
+        yield f"{whose}, which leaves texts that are out of distribution ({format_pvalue(p)})"
     if weak := [method for method, area in areas.items() if area.lower <= 0 and method not in strange]:
         yield f"explanations by {listed(weak)}, not surely better than a random order"
     plain = all_areas[all_areas["strategy"] == "none"]
-    if rows["strategy"].iloc[0] != "none" and (p := _p(plain, BASELINE)) < LEVEL:
-        foreign = f"for which masked texts are out of distribution ({p_text(p)})"
+    if rows["strategy"].iloc[0] != "none" and (p := _p(plain, BASELINE)) < SIGNIFICANCE_LEVEL:
+        foreign = f"for which masked texts are out of distribution ({format_pvalue(p)})"
         yield f"any erasure on the plainly fine-tuned model, {foreign}"
     if failed := set(rows["seed"]) - set(learned["seed"]):
         whole = rows["seed"].nunique()
@@ -233,12 +235,12 @@ def on_other_texts(
 def out_of_distribution(learned: DataFrame, methods: Iterable[str]) -> dict[str, float]:
     """Methods whose erased texts are out of distribution, with the p-value."""
     pvalues = {method: _p(learned, method) for method in methods}
-    return {method: p for method, p in pvalues.items() if p < LEVEL}
+    return {method: p for method, p in pvalues.items() if p < SIGNIFICANCE_LEVEL}
 
 
 def _p(rows: DataFrame, method: str) -> float:
     """One p-value for the seeds of a method, by the cross-fitted test where it was run and could reject."""
-    able = rows["floor_crossfit"] < LEVEL
+    able = rows["floor_crossfit"] < SIGNIFICANCE_LEVEL
     values = rows[(rows["method"] == method) & able]["p_crossfit"].dropna()
     return float(simes(values)) if len(values) else math.nan
 
