@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -165,10 +164,8 @@ def methods() -> Shown:
     shown = table("methods; options go in brackets: beam(width=20)", *headings, numbers=False)
     values = []
     for name, method in METHODS.items():
-        parameters = inspect.signature(method.function).parameters.values()
-        options = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-        values.append({"method": name, "options": options, "summary": method.about})
-        shown.add_row(name, ", ".join(f"{k}={v}" for k, v in options.items()), method.about)
+        values.append({"method": name, "options": method.defaults, "summary": method.about})
+        shown.add_row(name, ", ".join(f"{k}={v}" for k, v in method.defaults.items()), method.about)
     return values, [shown]
 
 

@@ -62,11 +62,11 @@ def _work(config: Config, epochs: int, rows: Mapping[str, int], methods: Iterabl
 
 
 def _explanations(method: str, steps: int) -> int:
-    """Of one text: at each step but the last, where nothing is left to choose; by some methods once."""
+    """Number of explanations of one text; an unknown method is assumed to be asked again at every step."""
     from ..methods.registry import METHODS
 
     known = METHODS.get(method.partition("(")[0])
-    return 1 if known is not None and not known.recursive else max(1, steps - 1)
+    return max(1, steps - 1) if known is None else known.explanations(steps)
 
 
 def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:

@@ -29,6 +29,8 @@ from .occlusion import leave_one_out
 from .random import random_order
 
 Function = Callable[..., Tensor]
+Cost = Callable[..., int]
+"""`(tokens, **options) -> int`, see `Method.cost`."""
 OWN = "(one of your own must be imported before; on the command line: faithmeter --import FILE …)"
 KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 
@@ -48,6 +50,35 @@ class Method:
     """One line for those who do not know the method."""
     code: str = ""
     """Digest of the function's source, so that an edited method is another one; of our own methods: none."""
+    cost: Cost | None = None
+    """Upper bound on the evaluations that explain one text of `tokens` tokens; None means one."""
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Options that the function declares, with their default values."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    @property
+    def options_with_defaults(self) -> dict[str, Any]:
+        """All options that the function is called with, chosen or default."""
+        return {**self.defaults, **self.options}
+
+    @property
+    def takes_any_option(self) -> bool:
+        parameters = inspect.signature(self.function).parameters.values()
+        return any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+    def evaluations(self, tokens: int) -> int:
+        """Upper bound on the model evaluations that explain one text of `tokens` explained tokens."""
+        return 1 if self.cost is None else max(1, self.cost(tokens, **self.options_with_defaults))
+
+    def explanations(self, steps: int) -> int:
+        """Number of explanations that erasing one text in `steps` steps needs, 0 and 100 % included.
+
+        The last step, at 100 %, leaves nothing to choose, so nothing is explained for it.
+        """
+        return max(1, steps - 1) if self.recursive else 1
 
     def __str__(self) -> str:
         inside = ",".join(f"{name}={value}" for name, value in sorted(self.options.items()))
@@ -58,11 +89,12 @@ METHODS: dict[str, Method] = {}
 
 
 def method(
-    name: str, *, recursive: bool = True, signed: bool = True, about: str = ""
+    name: str, *, recursive: bool = True, signed: bool = True, about: str = "", cost: Cost | None = None
 ) -> Callable[[Function], Function]:
     """Register a function as a method, known by `name` to every command and function of the package.
 
-    Without `about` the first line of its docstring says what it does.
+    Without `about` the first line of its docstring says what it does. `cost(tokens, **options)` bounds the
+    model evaluations that explain one text; without it the live page assumes one.
     """
     if not re.fullmatch(r"[\w.+-]+", name):
         raise InputError(f"a method named {name!r}; expected letters, digits, '-', '.', '+' or '_'")
@@ -78,6 +110,7 @@ def method(
             signed=getattr(function, "signed", signed),
             about=about or (inspect.getdoc(function) or "").partition("\n")[0],
             code=_code(function),
+            cost=cost,
         )
         return function
 
@@ -120,18 +153,23 @@ method("random", recursive=False, signed=False, about="a random order, which any
 for norm, function in (("L1", gradient_l1), ("L2", gradient_l2)):
     reacts = f"how much the model reacts to small changes of a word (gradient, {norm} norm)"
     method(f"grad-{norm.lower()}", signed=False, about=reacts)(function)
-for short, function, how in (
-    ("inp-grad", input_x_gradient, "estimated from one gradient (input × gradient)"),
-    ("int-grad", integrated_gradient, "estimated from many gradients (integrated gradients)"),
-    ("loo", leave_one_out, "by masking it and asking the model again (leave one out)"),
-):
-    method(f"{short}-sign", about=f"what a word adds or takes away, {how}")(function)
-    method(f"{short}-abs", about=f"how much a word matters, {how}")(absolute(function))
+
+gradients = "estimated from many gradients (integrated gradients)"
+masking = "by masking it and asking the model again (leave one out)"
+signed_methods: tuple[tuple[str, Function, str, Cost | None], ...] = (
+    ("inp-grad", input_x_gradient, "estimated from one gradient (input × gradient)", None),
+    ("int-grad", integrated_gradient, gradients, lambda tokens, steps, **_: steps),
+    ("loo", leave_one_out, masking, lambda tokens, **_: tokens + 1),
+)
+for short, function, how, cost in signed_methods:
+    method(f"{short}-sign", about=f"what a word adds or takes away, {how}", cost=cost)(function)
+    method(f"{short}-abs", about=f"how much a word matters, {how}", cost=cost)(absolute(function))
 method(
     "beam",
     recursive=False,
     signed=False,
     about="which word to mask first, which next, so that it harms most (beam search)",
+    cost=lambda tokens, width, **_: width * tokens * (tokens + 1) // 2,
 )(beam_search)
 
 
@@ -202,9 +240,7 @@ def as_labels(labels: Tensor | Iterable[int], batch: Batch) -> Tensor:
 
 def _value(known: Method, name: str, text: str) -> Any:
     """An option's value: of its default's type and, where it is annotated as a Literal, one of the words."""
-    parameters = inspect.signature(known.function).parameters.values()
-    options = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-    value = _read(text)
+    options, value = known.defaults, _read(text)
     if name in options:
         default, words = options[name], _words(known.function, name)
         if words and value not in words:
@@ -213,7 +249,7 @@ def _value(known: Method, name: str, text: str) -> Any:
         if default is not None and not fits:
             expected = KINDS.get(type(default), type(default).__name__)
             raise InputError(f"{known.name}({name}={text}): expected {expected}, such as {name}={default}")
-    elif not any(p.kind is p.VAR_KEYWORD for p in parameters):
+    elif not known.takes_any_option:
         listed = ", ".join(f"{option}={default}" for option, default in options.items()) or "none"
         raise InputError(f"method {known.name} has no option {name!r}; its options and defaults: {listed}")
     return value

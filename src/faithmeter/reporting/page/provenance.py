@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -77,9 +76,7 @@ def _method(name: str) -> dict[str, Any]:
     found = known(name)
     if found is None:
         return {"name": name, "what": "a method that is not part of faithmeter", "options": []}
-    parameters = inspect.signature(found.function).parameters.values()
-    defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-    options = [f"{option}={value}" for option, value in {**defaults, **found.options}.items()]
+    options = [f"{option}={value}" for option, value in found.options_with_defaults.items()]
     again = "asked again at every step" if found.recursive else "asked once: its first answer is the order"
     return {"name": name, "what": found.about, "options": [*options, again]}
 
