@@ -244,8 +244,8 @@ def test_batching_padding_order_streams_and_threads_change_nothing(name: str, ki
         "order": explain(clf, whole[order], labels[order], name)[order.argsort()],
         "one by one": torch.cat([explain(clf, whole[[i]], labels[[i]], name) for i in range(len(whole))]),
     }
-    # those two share passes among texts, which rounds logits and their gradients in the seventh digit
-    bound = 1e-6 * max(1.0, scores.abs().max().item()) if name.startswith(("loo", "int-grad")) else 1e-6
+    # Texts share forward passes, so the shape of a micro-batch rounds logits in the seventh digit.
+    bound = 1e-5 * scores.abs().max().item() if name.startswith(("loo", "int-grad")) else 1e-6
     for what, other in others.items():
         torch.testing.assert_close(other, scores, rtol=0, atol=bound, msg=lambda m, what=what: f"{what}: {m}")
 
@@ -373,7 +373,9 @@ def test_an_edited_method_is_another_and_a_name_is_given_once(table: dict[str, M
 
 def test_a_method_without_source_has_the_digest_of_what_it_does(table: dict[str, Method]) -> None:
     codes = {}
-    for body in ("labels + 1", "labels + 2", "labels.abs()", "labels.exp()", "[0 for _ in labels]"):
+    bodies = ("labels + 1", "labels + 2", "labels.abs()", "labels.exp()", "[0 for _ in labels]")
+    bodies += ("(lambda: 1)()", "(lambda: 2)()")
+    for body in bodies:
         space: dict[str, Any] = {}
         exec(f"def typed(clf, batch, labels):\n    return {body}", space)  # as in an interpreter
         method("typed")(space["typed"])

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, wraps
 from hashlib import sha256
 from importlib.metadata import entry_points
+from pathlib import Path
+from types import CodeType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
@@ -124,16 +126,24 @@ def _place(function: Function) -> tuple[str, str]:
 
 
 def _code(function: Function) -> str:
-    function = inspect.unwrap(getattr(function, "func", function))  # of a partial one
+    """Digest of a function's source, or of its bytecode where no file holds the source; "" for our own."""
+    function = inspect.unwrap(getattr(function, "func", function))  # unwrap functools.partial
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     if code is None or _place(function)[0].partition(".")[0] == __name__.partition(".")[0]:
         return ""
-    try:
+    # Without a file, inspect may answer with the source of something else (Python 3.13).
+    if Path(code.co_filename).is_file():
         source = inspect.getsource(code)
-    except OSError:  # typed into an interpreter
-        consts = [const for const in code.co_consts if not inspect.iscode(const)]  # those show an address
-        source = repr((code.co_code, code.co_names, consts))
+    else:
+        defaults = getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)
+        source = repr((_bytecode(code), defaults))
     return sha256(source.encode()).hexdigest()[:12]
+
+
+def _bytecode(code: CodeType) -> tuple[object, ...]:
+    """Instructions, names and constants of a code object, nested code objects included."""
+    constants = [_bytecode(const) if isinstance(const, CodeType) else repr(const) for const in code.co_consts]
+    return code.co_code, code.co_names, code.co_varnames, constants
 
 
 def absolute(function: Function) -> Function:
