@@ -118,6 +118,11 @@ class TrainConfig(Config):
         "which columns are masked: the explained one, or all (as the authors' code does)",
         choices=("explained", "all"),
     )
+    rates: str = opt(
+        "uniform",
+        "distribution of masking rates: uniform, or ends, which masks a tenth of the masked rows wholly",
+        choices=("uniform", "ends"),
+    )
     epochs: int = opt(0, "epochs to train; 0 takes the task's own number", least=0)
     batch_size: int = opt(16, "rows in a mini-batch, over all devices", least=1)
     learning_rate: float = opt(2e-5, "the highest learning rate", least=0)
@@ -190,6 +195,7 @@ class MeasureConfig(Config):
     step: int = opt(10, "percents erased at a time", least=1, below=101)
     strategy: str = opt("", "how the texts that the check is fitted on are masked; default: as in training")
     scope: str = opt("", "which of their columns; default: as in training")
+    rates: str = opt("", "how their masking rates are drawn; default: as in training")
     code: str = opt("", "digests of methods that are not built in, which may change under their name")
 
     @property

@@ -233,15 +233,17 @@ def fit_tests(
     *,
     strategy: str = "half",
     scope: str = "explained",
+    rates: str = "uniform",
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, MaSF]:
     """MaSF, as published and cross-fitted, on the validation split masked as in training."""
-    require_masking(strategy, scope)
+    require_masking(strategy, scope, rates)
     features = []
     split = task.load()["validation"]
     for batch, _ in chunks(clf, split, len(split)):
-        masked = batch.masked(training_mask(batch, strategy=strategy, scope=scope, seed=seed), clf.mask_id)
+        where = training_mask(batch, strategy=strategy, scope=scope, rates=rates, seed=seed)
+        masked = batch.masked(where, clf.mask_id)
         features.append(states(Evaluator(clf), masked)[1])
         if progress is not None:
             progress(len(batch), len(split))
@@ -249,12 +251,12 @@ def fit_tests(
     return {calibration: MaSF(calibration=calibration).fit(together) for calibration in CALIBRATIONS}
 
 
-def training_mask(batch: Batch, *, strategy: str, scope: str, seed: int) -> Tensor:
+def training_mask(batch: Batch, *, strategy: str, scope: str, rates: str, seed: int) -> Tensor:
     """[B, T]: texts masked as a fine-tuning of this strategy and scope would see them."""
     chosen = torch.zeros(len(batch), dtype=torch.bool)
     chosen[STRATEGIES[strategy]] = True
     allowed = batch.explained if scope == "explained" else batch.content
-    return uniform_mask(allowed & chosen[:, None], row_generators(seed, "masf", batch.index))
+    return uniform_mask(allowed & chosen[:, None], row_generators(seed, "masf", batch.index), rates=rates)
 
 
 def seeded(method: Method, seed: int) -> Method:

@@ -15,6 +15,8 @@ from torch import Tensor
 from ..errors import InputError
 
 PERCENTS = tuple(range(0, 101, 10))
+RATES = {"uniform": 0.0, "ends": 0.1}
+"""Share of the masked rows that are wholly masked, by the name of the rate distribution."""
 STREAMS = ("train", "collator", "validation", "sweep", "method", "masf")
 
 
@@ -28,11 +30,22 @@ def row_generators(seed: int, stream: str, index: Tensor, *key: int) -> list[np.
     return [generator(seed, stream, *key, int(row)) for row in index]
 
 
-def uniform_mask(allowed: Tensor, generators: Iterable[np.random.Generator]) -> Tensor:
-    """Each row draws a rate r ~ U(0, 1), then masks each allowed token with probability r."""
+def uniform_mask(
+    allowed: Tensor, generators: Iterable[np.random.Generator], *, rates: str = "uniform"
+) -> Tensor:
+    """Draw a masking rate for each row, then mask each allowed token with that probability.
+
+    Args:
+        allowed: Tokens that may be masked, bool Tensor [B, T].
+        generators: One random generator for each row.
+        rates: `uniform` draws r ~ U(0, 1); `ends` masks a tenth of the rows wholly, see `RATES`.
+
+    Returns:
+        The masked tokens, bool Tensor [B, T].
+    """
     mask = torch.zeros_like(allowed)
     for row, rng in zip(range(len(allowed)), generators, strict=True):
-        rate = rng.random()
+        rate = rng.random() / (1 - RATES[rates])  # a rate above 1 masks everything
         mask[row, allowed[row]] = torch.from_numpy(rng.random(int(allowed[row].sum())) < rate)
     return mask
 

@@ -183,6 +183,7 @@ def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str,
         task=trained.data or trained.task,
         strategy=config.strategy or trained.strategy,
         scope=config.scope or trained.scope,
+        rates=config.rates or ("" if trained.rates == "uniform" else trained.rates),
         code=" ".join(f"{method.name}:{method.code}" for method in methods if method.code),
     )
 
@@ -278,6 +279,7 @@ def fitted_tests(
     if all(file.exists() for file in files.values()):
         return {name: MaSF.load(file, fingerprint=clf.fingerprint) for name, file in files.items()}
     masking: dict[str, Any] = {"strategy": config.strategy, "scope": config.scope, "seed": config.seed}
+    masking["rates"] = config.rates or "uniform"
     tests = fit_tests(clf, measured, **masking, progress=progress)
     if Path(checkpoint).is_dir():  # a hub model has no place of its own
         for name, test in tests.items():

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..errors import unknown
 from ..models.classifier import find_mask_id
-from ..models.masks import generator, uniform_mask
+from ..models.masks import RATES, generator, uniform_mask
 from ..models.tokens import Batch, kinds_from_ids
 
 STRATEGIES = {"half": slice(1, None, 2), "all": slice(None), "none": slice(0)}
@@ -19,8 +19,10 @@ STRATEGIES = {"half": slice(1, None, 2), "all": slice(None), "none": slice(0)}
 SCOPES = ("explained", "all")
 
 
-def require_masking(strategy: str, scope: str) -> None:
-    for kind, name, known in (("strategy", strategy, STRATEGIES), ("scope", scope, SCOPES)):
+def require_masking(strategy: str, scope: str, rates: str) -> None:
+    """Raise an InputError unless all three names are known."""
+    options = (("strategy", strategy, STRATEGIES), ("scope", scope, SCOPES), ("rates", rates, RATES))
+    for kind, name, known in options:
         if name not in known:
             raise unknown(kind, name, known)
 
@@ -36,14 +38,20 @@ class MaskingCollator:
     """
 
     def __init__(
-        self, tokenizer: Any, *, strategy: str = "half", scope: str = "explained", seed: int = 0
+        self,
+        tokenizer: Any,
+        *,
+        strategy: str = "half",
+        scope: str = "explained",
+        rates: str = "uniform",
+        seed: int = 0,
     ) -> None:
-        require_masking(strategy, scope)
+        require_masking(strategy, scope, rates)
         self.mask_id = find_mask_id(tokenizer)
         self.pad_id: int = tokenizer.pad_token_id
         # the mask and unknown tokens stand for words, so they are content
         self.special = set(tokenizer.all_special_ids) - {self.mask_id, tokenizer.unk_token_id}
-        self.strategy, self.scope, self.seed = strategy, scope, seed
+        self.strategy, self.scope, self.rates, self.seed = strategy, scope, rates, seed
         self.epoch = 0
         self._batches = 0
 
@@ -56,7 +64,7 @@ class MaskingCollator:
         chosen = STRATEGIES[self.strategy]
         allowed = (batch.explained if self.scope == "explained" else batch.content)[chosen]
         where = torch.zeros_like(batch.content)
-        where[chosen] = uniform_mask(allowed, self._generators(features)[chosen])
+        where[chosen] = uniform_mask(allowed, self._generators(features)[chosen], rates=self.rates)
         inputs = batch.masked(where, self.mask_id).inputs
         for name in ("labels", "label"):
             if name in features[0]:

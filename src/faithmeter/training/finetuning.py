@@ -62,7 +62,8 @@ def finetune(
         rows = {name: tokenize(split, tokenizer, max_length=max_length) for name, split in splits.items()}
         if erased is not None:
             rows = {name: _erased(part, erased[name], tokenizer.mask_token_id) for name, part in rows.items()}
-        masking = {"mask_id": tokenizer.mask_token_id, "scope": config.scope, "seed": config.seed}
+        masking = {"mask_id": tokenizer.mask_token_id, "scope": config.scope, "rates": config.rates}
+        masking |= {"seed": config.seed}
         masking |= {"conditions": CONDITIONS if erased is None else (0,)}
         validation = Sweep(rows["validation"].to_list(), stream="validation", **masking)
         test = Sweep(rows["test"].to_list(), stream="sweep", **masking)
@@ -174,7 +175,9 @@ def _trainer(
             flat |= {f"{row['masking']}_{name}": value for name, value in row.items() if name != "masking"}
         return flat
 
-    collator = MaskingCollator(tokenizer, strategy=config.strategy, scope=config.scope, seed=config.seed)
+    collator = MaskingCollator(
+        tokenizer, strategy=config.strategy, scope=config.scope, rates=config.rates, seed=config.seed
+    )
     arguments = _arguments(config, task, folder)
     try:
         trainer = _Trainer(

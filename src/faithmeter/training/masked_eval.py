@@ -31,6 +31,7 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         *,
         mask_id: int,
         scope: str,
+        rates: str = "uniform",
         seed: int,
         stream: str,
         conditions: Sequence[Condition] = CONDITIONS,
@@ -43,7 +44,7 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         for index, row in enumerate(rows):
             ids = torch.tensor([row["input_ids"]])
             allowed = torch.isin(torch.tensor([row["kinds"]]), torch.tensor(kinds))
-            masks = _masks(allowed, seed, stream, index)
+            masks = _masks(allowed, rates, seed, stream, index)
             for condition in conditions:
                 masked = ids.masked_fill(masks[condition], mask_id)[0].to(torch.int32).numpy()
                 key = masked.tobytes() + bytes(row.get("token_type_ids", ()))
@@ -80,8 +81,8 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         return [{"masking": c, **self.scores(logits, [c], metrics)} for c in self.place]
 
 
-def _masks(allowed: Tensor, seed: int, stream: str, index: int) -> dict[Condition, Tensor]:
+def _masks(allowed: Tensor, rates: str, seed: int, stream: str, index: int) -> dict[Condition, Tensor]:
     order = random_scores(allowed, [generator(seed, stream, 0, index)])
     masks: dict[Condition, Tensor] = {percent: top_mask(order, allowed, percent) for percent in PERCENTS}
-    masks[UNIFORM] = uniform_mask(allowed, [generator(seed, stream, 1, index)])
+    masks[UNIFORM] = uniform_mask(allowed, [generator(seed, stream, 1, index)], rates=rates)
     return masks
