@@ -55,12 +55,12 @@ def measure(
     top: float = 0.99,
 ) -> MeasureConfig:
     """A measurement: curves fall by each method's strength, `p` has p-values other than 0.6."""
-    names = " ".join(name for name in strengths if name != "random")
+    names = tuple(name for name in strengths if name != "random")
     config = MeasureConfig(
         checkpoint=f"weights-{trained.digest}",
         data="data",
         task=trained.task,
-        methods=names or "random",
+        methods=names or ("random",),
         limit=len(texts),
         strategy=trained.strategy,
         scope=trained.scope,

@@ -1,170 +1,174 @@
-"""What a run is asked to do: frozen values, one definition for command line, TOML, digest and record."""
+"""Configs of runs: frozen values, one definition for command line, TOML, digest, record and JSON Schema."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from .errors import InputError, unknown
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-
-def opt(
-    default: Any,
-    text: str,
-    *,
-    choices: tuple[str, ...] = (),
-    least: float | None = None,
-    below: float | None = None,
-    identity: bool = True,
-) -> Any:
-    """A field with its help text, its limits, and whether it says *what* is computed or only how."""
-    metadata = {"help": text, "choices": choices, "least": least, "below": below, "identity": identity}
-    return field(default=default, metadata=metadata)
-
+from .errors import input_error
 
 EMBEDDED = "embedded"
-"""The name of the tiny model that ships with the package."""
+"""Name of the tiny model that ships with the package."""
 BASELINE = "random"
-"""The method that every other is compared with."""
+"""Method that every other method is compared with."""
 SIGNIFICANCE_LEVEL = 0.05
 """Significance level used by every test."""
-KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+NOT_IDENTITY = "not identity"
+"""Marks a field that says where or how something is computed, not what: the digest leaves it out."""
 
 
-@dataclass_transform(frozen_default=True)
-class Config:
-    """Checks its fields when it is made; its digest is the identity of the run."""
+def _require_unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("text that UTF-8 can write (it holds half of a character)") from None
+    return text
 
+
+Text = Annotated[str, AfterValidator(_require_unicode)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Percent = Annotated[int, Field(ge=1, le=100)]
+Strategy = Literal["half", "all", "none"]
+Validation = Literal["both", "masked", "unmasked"]
+Scope = Literal["explained", "all"]
+Rates = Literal["uniform", "ends"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+
+
+class Config(BaseModel):
+    """Validates its fields when it is created; its digest is the identity of the run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     kind: ClassVar[str]
 
-    def __post_init__(self) -> None:
-        for option in self.options():
-            value, limits = getattr(self, option.name), option.metadata
-            kind = type(option.default)
-            if type(value) is not kind and not (kind is float and type(value) is int):
-                raise InputError(f"{option.name} is {value!r}; expected {KINDS[kind]}")
-            if limits["choices"] and value not in limits["choices"]:
-                raise unknown(option.name, str(value), limits["choices"])
-            if limits["least"] is not None and not value >= limits["least"]:
-                raise InputError(f"{option.name} is {value}; expected at least {limits['least']}")
-            if limits["below"] is not None and not value < limits["below"]:
-                raise InputError(f"{option.name} is {value}; expected less than {limits['below']}")
-
-    @classmethod
-    def options(cls) -> tuple[Field[Any], ...]:
-        return fields(cls)  # type: ignore[arg-type]
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise input_error(error, f"{self.kind} option", type(self).model_fields) from None
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        names = [option.name for option in cls.options()]
-        for name in values:
-            if name not in names:
-                raise unknown(f"{cls.kind} option", name, names)
         return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    def replace(self, **changes: object) -> Self:
+        """Return a validated copy with some fields changed."""
+        return type(self)(**{**dict(self), **changes})
+
+    def changes(self) -> dict[str, Any]:
+        """Return the fields that differ from their defaults."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    @classmethod
+    def identity(cls) -> list[str]:
+        """Return the names of the fields that say what is computed."""
+        return [name for name, field in cls.model_fields.items() if NOT_IDENTITY not in field.metadata]
 
     @property
     def title(self) -> str:
-        """A word for people to know the run by."""
+        """Human-readable part of the run's folder name."""
         return self.kind
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @property
     def digest(self) -> str:
-        """Of the fields that differ from their defaults, so that a new field leaves old digests valid.
+        """Hash of the fields that differ from their defaults, so that a new field keeps old digests valid.
 
         For the same reason a default never changes.
         """
-        said = {o.name: getattr(self, o.name) for o in self.options() if o.metadata["identity"]}
-        said = {name: value for name, value in said.items() if value != self._default(name)}
-        text = json.dumps({"kind": self.kind, **said}, sort_keys=True, ensure_ascii=False)
+        names = self.identity()
+        values = {name: value for name, value in self.changes().items() if name in names}
+        text = json.dumps({"kind": self.kind, **values}, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    @classmethod
-    def _default(cls, name: str) -> Any:
-        default = next(o.default for o in cls.options() if o.name == name)
-        return None if default is MISSING else default
 
-
-@dataclass(frozen=True)
 class TrainConfig(Config):
     """Fine-tuning of one model on one task with one seed."""
 
     kind: ClassVar[str] = "train"
 
-    task: str = opt(
-        "bAbI-1", "name of a task (`faithmeter list tasks` shows them), or a task file ending in .toml"
+    task: Text = Field(
+        default="bAbI-1",
+        description="name of a task (`faithmeter list tasks` shows them), or a task file ending in .toml",
     )
-    model: str = opt(
-        EMBEDDED, f"a folder with a saved encoder, a hub name such as roberta-base, or '{EMBEDDED}'"
+    model: Text = Field(
+        default=EMBEDDED,
+        description=f"a folder with a saved encoder, a hub name such as roberta-base, or '{EMBEDDED}'",
     )
-    seed: int = opt(0, "all randomness of the run comes from it", least=0)
-    strategy: str = opt(
-        "half",
-        "which rows of a mini-batch are masked in training: every other one, all, or none",
-        choices=("half", "all", "none"),
+    seed: Seed = Field(default=0, description="all randomness of the run comes from it")
+    strategy: Strategy = Field(
+        default="half",
+        description="which rows of a mini-batch are masked in training: every other one, all, or none",
     )
-    validation: str = opt(
-        "both",
-        "what chooses the best epoch: the validation split plain and masked, masked only, or unmasked only",
-        choices=("both", "masked", "unmasked"),
+    validation: Validation = Field(
+        default="both",
+        description="which validation texts choose the best epoch: unmasked and masked, or only one of them",
     )
-    scope: str = opt(
-        "explained",
-        "which columns are masked: the explained one, or all (as the authors' code does)",
-        choices=("explained", "all"),
+    scope: Scope = Field(
+        default="explained",
+        description="which columns are masked: the explained one, or all (as the authors' code does)",
     )
-    rates: str = opt(
-        "uniform",
-        "distribution of masking rates: uniform, or ends, which masks a tenth of the masked rows wholly",
-        choices=("uniform", "ends"),
+    rates: Rates = Field(
+        default="uniform",
+        description="distribution of masking rates; `ends` masks a tenth of the masked rows wholly",
     )
-    epochs: int = opt(0, "epochs to train; 0 takes the task's own number", least=0)
-    batch_size: int = opt(16, "rows in a mini-batch, over all devices", least=1)
-    learning_rate: float = opt(2e-5, "the highest learning rate", least=0)
-    weight_decay: float = opt(0.01, "not applied to biases and normalization layers", least=0)
-    warmup: float = opt(
-        0.06, "share of the optimizer steps in which the rate rises; it then falls to 0", least=0, below=1
+    epochs: Count = Field(default=0, description="epochs to train; 0 takes the task's own number")
+    batch_size: int = Field(default=16, ge=1, lt=2**31, description="rows in a mini-batch, over all devices")
+    learning_rate: float = Field(default=2e-5, ge=0, le=1, description="the highest learning rate")
+    weight_decay: float = Field(
+        default=0.01, ge=0, le=1, description="not applied to biases and normalization layers"
     )
-    released_schedule: bool = opt(
-        False, "count the schedule in examples, as the authors' code does: the rate only rises"
+    warmup: float = Field(
+        default=0.06,
+        ge=0,
+        lt=1,
+        description="fraction of the optimizer steps in which the rate rises; it then falls to 0",
     )
-    precision: str = opt(
-        "auto",
-        "auto takes fp32 on CPU, bf16 or fp16 on GPU",
-        choices=("auto", "fp32", "bf16", "fp16"),
+    released_schedule: bool = Field(
+        default=False,
+        description="count the schedule in examples, as the authors' code does: the rate only rises",
     )
-    limit: int = opt(0, "use only the first rows of each split; 0 uses all", least=0)
-    data: str = opt(
-        "", "your own data instead of a task: csv, tsv, jsonl, parquet, or a saved `datasets` folder"
+    precision: Precision = Field(default="auto", description="auto takes fp32 on CPU, bf16 or fp16 on GPU")
+    limit: Count = Field(default=0, description="use only the first rows of each split; 0 uses all")
+    data: Text = Field(
+        default="",
+        description="your own data instead of a task: csv, tsv, jsonl, parquet, or a saved `datasets` folder",
     )
-    text: str = opt("", "column of --data with the text to classify and explain")
-    label: str = opt("", "column of --data with the label")
-    pair: str = opt("", "column of --data with a second text, the context")
-    valid: str = opt("", "file with the validation rows of --data; without it they are split off")
-    test: str = opt("", "file with the test rows of --data; without it they are split off")
-    data_dir: str = opt("", "folder with the official files of the task", identity=False)
-    report_to: str = opt("none", "tensorboard, wandb, mlflow, … (what transformers knows)", identity=False)
+    text: Text = Field(default="", description="column of --data with the text to classify and explain")
+    label: Text = Field(default="", description="column of --data with the label")
+    pair: Text = Field(default="", description="column of --data with a second text, the context")
+    valid: Text = Field(
+        default="", description="file with the validation rows; default: split off from --data"
+    )
+    test: Text = Field(default="", description="file with the test rows; default: split off from --data")
+    data_dir: Annotated[Text, NOT_IDENTITY] = Field(
+        default="", description="folder with the official files of the task"
+    )
+    report_to: Annotated[Text, NOT_IDENTITY] = Field(
+        default="none", description="tensorboard, wandb, mlflow, … (any integration of transformers)"
+    )
 
     @property
     def title(self) -> str:
         return f"{self.data or self.task}-{self.strategy}-{self.seed}"
 
 
-@dataclass(frozen=True)
 class RoarConfig(TrainConfig):
-    """One step of Recursive ROAR: fine-tuning on texts as the model of the step before explains them."""
+    """One step of Recursive ROAR: fine-tuning on texts that the model of the previous step has erased."""
 
     kind: ClassVar[str] = "roar"
 
-    method: str = opt("grad-l2", "the method that erases; `random` is the baseline")
-    code: str = opt("", "digest of the method where it is not built in: it may change under its name")
-    percent: int = opt(10, "percent of each text that is erased", least=1, below=101)
-    step: int = opt(10, "percents erased at a time", least=1, below=101)
+    method: Text = Field(default="grad-l2", description="the method that erases; `random` is the baseline")
+    code: Text = Field(default="", description="digest of the method's source where it is not built in")
+    percent: Percent = Field(default=10, description="percent of each text that is erased")
+    step: Percent = Field(default=10, description="percents erased at a time")
 
     @property
     def title(self) -> str:
@@ -172,31 +176,44 @@ class RoarConfig(TrainConfig):
 
     @property
     def before(self) -> TrainConfig:
-        """The run whose model explains the texts of this one: a step before, or that which erased nothing."""
+        """Config of the run whose model erases the texts: the previous step, or a training on whole texts."""
         percent = (self.percent - 1) // self.step * self.step
         if percent:
-            return replace(self, percent=percent)
-        own = {option.name: getattr(self, option.name) for option in TrainConfig.options()}
-        return TrainConfig(**own)
+            return self.replace(percent=percent)
+        return TrainConfig(**{name: getattr(self, name) for name in TrainConfig.model_fields})
 
 
-@dataclass(frozen=True)
 class MeasureConfig(Config):
-    """A measurement of methods on the test split of one checkpoint's task."""
+    """Measurement of methods on the test split of one checkpoint's task."""
 
     kind: ClassVar[str] = "measure"
 
-    checkpoint: str = opt("", "fingerprint of the model's weights")
-    data: str = opt("", "digest of the validation and test splits")
-    task: str = opt("", "name of a task or a task file; default: what the checkpoint was trained on")
-    methods: str = opt("", "names of methods with their options, separated by blanks; default: all ten")
-    seed: int = opt(0, "random orders are drawn from it", least=0)
-    limit: int = opt(0, "measure only the first texts of the test split; 0 measures all", least=0)
-    step: int = opt(10, "percents erased at a time", least=1, below=101)
-    strategy: str = opt("", "how the texts that the check is fitted on are masked; default: as in training")
-    scope: str = opt("", "which of their columns; default: as in training")
-    rates: str = opt("", "how their masking rates are drawn; default: as in training")
-    code: str = opt("", "digests of methods that are not built in, which may change under their name")
+    checkpoint: Text = Field(default="", description="fingerprint of the model's weights")
+    data: Text = Field(default="", description="digest of the validation and test splits")
+    task: Text = Field(
+        default="", description="name of a task or a task file; default: what the checkpoint was trained on"
+    )
+    methods: tuple[Text, ...] = Field(
+        default=(), strict=False, description="names of methods with their options; default: all ten"
+    )
+    seed: Seed = Field(default=0, description="random orders are drawn from it")
+    limit: Count = Field(
+        default=0, description="measure only the first texts of the test split; 0 measures all"
+    )
+    step: Percent = Field(default=10, description="percents erased at a time")
+    strategy: Literal["", Strategy] = Field(
+        default="",
+        description="how the texts that the check is fitted on are masked; default: as in training",
+    )
+    scope: Literal["", Scope] = Field(
+        default="", description="which of their columns; default: as in training"
+    )
+    rates: Literal["", Rates] = Field(
+        default="", description="how their masking rates are drawn; default: as in training"
+    )
+    code: tuple[Text, ...] = Field(
+        default=(), strict=False, description="name:digest of each method that is not built in"
+    )
 
     @property
     def title(self) -> str:
@@ -208,5 +225,5 @@ class MeasureConfig(Config):
 
     @property
     def chunks(self) -> str:
-        """Names what finished chunks have in common, for any number of texts."""
-        return replace(self, limit=0).digest
+        """Digest that finished chunks share, for any number of texts."""
+        return self.replace(limit=0).digest

@@ -54,7 +54,7 @@ def test_runs_come_after_what_they_need_and_none_comes_twice(small: list[grid.Ru
     assert {run.trained.limit for run in small} == {64}
     measure = small[2]
     assert isinstance(measure.config, MeasureConfig)
-    assert measure.config.methods == "grad-l2 loo-sign"
+    assert measure.config.methods == ("grad-l2", "loo-sign")
     assert measure.trained.strategy == "half"
     assert small[5].config.seed == 1, "random orders are drawn from the training's seed"
 
@@ -195,7 +195,7 @@ MISTAKES = {
     SMALL + "[task.bAbI-1]\nepochs = -1": r"\[task.bAbI-1\]: epochs is -1; expected at least 0",
     SMALL.replace("limit = 8", "limits = 8"): r"unknown entry of \[measure\]",
     SMALL.replace("limit = 8", "limit = -8"): r"\[measure\]: limit is -8; expected at least 0",
-    SMALL.replace("limit = 8", "step = 200"): r"\[measure\]: step is 200; expected less than 101",
+    SMALL.replace("limit = 8", "step = 200"): r"\[measure\]: step is 200; expected at most 100",
     SMALL.replace('["grad-l2", "loo-sign"]', "[3]"): r"\[measure\] methods is \[3\]; expected a list",
     SMALL.replace('["grad-l2", "loo-sign"]', "[]"): r"\[measure\] methods is \[\]; expected a list of one or",
     SMALL + "[measure.without]\ngrad-l2 = 3": r"\[measure.without\] grad-l2 is 3; expected a list",
@@ -224,10 +224,12 @@ def test_a_task_without_methods_is_not_measured(tmp_path) -> None:
     two = SMALL.replace('["bAbI-1"]', '["bAbI-1", "bAbI-2"]').replace('["grad-l2", "loo-sign"]', "METHODS")
     all_beams = two.replace("METHODS", '["beam(width=2)", "beam"]') + '[measure.without]\nbeam = ["bAbI-2"]'
     measured = [run for run in read(tmp_path, all_beams) if run.config.kind == "measure"]
-    assert {(run.trained.task, run.config.methods) for run in measured} == {("bAbI-1", "beam(width=2) beam")}
+    assert {(run.trained.task, run.config.methods) for run in measured} == {
+        ("bAbI-1", ("beam(width=2)", "beam"))
+    }
     one_beam = all_beams.replace("beam = [", '"beam(width=2)" = [')
     measured = [run for run in read(tmp_path, one_beam) if run.trained.task == "bAbI-2"]
-    assert {run.config.methods for run in measured if run.config.kind == "measure"} == {"beam"}
+    assert {run.config.methods for run in measured if run.config.kind == "measure"} == {("beam",)}
 
 
 def pretend(store: fm.RunStore, worked: list[str]) -> object:

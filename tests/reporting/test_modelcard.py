@@ -107,7 +107,7 @@ class Made:
         known = {"trained": self.config.to_dict(), "train_digest": self.config.digest, "threshold": 0.25}
         known |= {"majority": 0.2}
         found = {"metric": "micro_f1", "texts": texts, "floors": {"crossfit": 0.0005}, "methods": methods}
-        names = " ".join(name for name in methods if name != "random")
+        names = [name for name in methods if name != "random"]
         config = MeasureConfig.from_dict(said.to_dict() | {"methods": names} | config)
         return self.store.put(config, {**known, **found, "labels": ["good", HOSTILE, "bad"]})
 

@@ -75,7 +75,7 @@ def test_a_damaged_checkpoint_is_put_aside_and_not_measured(plain: fm.RunStore, 
         pytest.warns(DamageWarning, match=r"model\.safetensors is not as it was written; put aside"),
         pytest.raises(Unready, match="was damaged and is put aside; train it again"),
     ):
-        runs.measure(folder, MeasureConfig(methods="grad-l2"), store)
+        runs.measure(folder, MeasureConfig(methods=("grad-l2",)), store)
     assert not folder.exists()
     assert not list(store.root.glob("measure-*"))
 
@@ -84,7 +84,7 @@ def test_a_damaged_checkpoint_elsewhere_is_refused_and_left_there(plain: fm.RunS
     folder = copy(plain, tmp_path / "runs").folder(PLAIN)
     rot(folder / "model.safetensors")
     with pytest.raises(fm.InputError, match=r"model\.safetensors is not as it was written; copy"):
-        runs.measure(folder, MeasureConfig(methods="grad-l2"), fm.RunStore(tmp_path / "others"))
+        runs.measure(folder, MeasureConfig(methods=("grad-l2",)), fm.RunStore(tmp_path / "others"))
     assert folder.exists()
 
 
@@ -97,7 +97,7 @@ def test_weights_that_are_not_those_of_the_record_are_refused(plain: fm.RunStore
     result = {name: value for name, value in record.items() if name not in own}
     store.put(PLAIN, {**result, "fingerprint": "another"})
     with pytest.raises(fm.InputError, match="its record expects another: train it again"):
-        runs.measure(store.folder(PLAIN), MeasureConfig(methods="grad-l2"), store)
+        runs.measure(store.folder(PLAIN), MeasureConfig(methods=("grad-l2",)), store)
 
 
 def test_roar_explains_once_though_it_is_killed(plain: fm.RunStore, tmp_path: Path, monkeypatch) -> None:

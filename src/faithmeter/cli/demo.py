@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config import EMBEDDED, MeasureConfig, TrainConfig
+from ..config import BASELINE, EMBEDDED, MeasureConfig, TrainConfig
 from . import measure, train
 from .screen import Json, Store, console, marked, output, print_json
 
@@ -17,7 +16,16 @@ if TYPE_CHECKING:
 
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
 """A model this small needs a higher learning rate than the paper's, and then fewer epochs."""
-FAST = "grad-l1 grad-l2 inp-grad-sign inp-grad-abs int-grad-sign int-grad-abs loo-sign loo-abs"
+FAST = (
+    "grad-l1",
+    "grad-l2",
+    "inp-grad-sign",
+    "inp-grad-abs",
+    "int-grad-sign",
+    "int-grad-abs",
+    "loo-sign",
+    "loo-abs",
+)
 BEAM = "beam"
 TEXTS, BEAM_TEXTS = 200, 50
 
@@ -37,16 +45,16 @@ def demo(
 
     where = " on bAbI-1 (where is an actor, after 2 to 10 statements?), and plain"
     console.print(marked("1. masked fine-tuning", "bold", where))
-    recipe = replace(RECIPE, seed=seed)
-    configs = {"half": recipe, "none": replace(recipe, strategy="none", validation="unmasked")}
+    recipe = RECIPE.replace(seed=seed)
+    configs = {"half": recipe, "none": recipe.replace(strategy="none", validation="unmasked")}
     records = {name: train.run(config, store, resume=True) for name, config in configs.items()}
     folders = {name: str(RunStore(store).folder(config)) for name, config in configs.items()}
     console.print(marked("2. the check", "bold", ": are masked stories normal to the model?"))
-    only = MeasureConfig(seed=seed, methods="random", limit=TEXTS)
+    only = MeasureConfig(seed=seed, methods=(BASELINE,), limit=TEXTS)
     checks = {name: measure.run(folder, only, store, None) for name, folder in folders.items()}
     console.print(marked("3. the measurement", "bold", ": which explanation is true?"))
-    fast = measure.run(folders["half"], replace(only, methods=FAST), store, None)
-    beam = measure.run(folders["half"], replace(only, methods=BEAM, limit=BEAM_TEXTS), store, None)
+    fast = measure.run(folders["half"], only.replace(methods=FAST), store, None)
+    beam = measure.run(folders["half"], only.replace(methods=(BEAM,), limit=BEAM_TEXTS), store, None)
     tokenizer = load_tokenizer(folders["half"])
     measured = {"loo-sign": fast, BEAM: beam, "random": fast}
     hits = {method: hit_rate(result, method, tokenizer) for method, result in measured.items()}

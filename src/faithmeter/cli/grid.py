@@ -107,7 +107,7 @@ def work(run: Run, store: RunStore, progress: Progress) -> None:
     config, before = run.config, len(progress.tasks)
     try:
         if isinstance(config, MeasureConfig):
-            parts = len(config.methods.split()) + 2  # the check and the baseline
+            parts = len(config.methods) + 2  # the check and the baseline
             line = progress.add_task(run.name, total=None, note="")
             folder = store.folder(run.trained)
             runs.measure(folder, config, store, data_dir=_data_dir(run), progress=moved)

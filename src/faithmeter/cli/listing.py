@@ -24,11 +24,7 @@ FILTERS = tuple(
     dict.fromkeys(
         [
             "kind",
-            *(
-                option.name
-                for config in (TrainConfig, RoarConfig, MeasureConfig)
-                for option in config.options()
-            ),
+            *(name for config in (TrainConfig, RoarConfig, MeasureConfig) for name in config.model_fields),
         ]
     )
 )

@@ -51,7 +51,7 @@ def measure(
     from ..methods.registry import METHODS, parse
 
     names = [str(parse(name)) for name in method]
-    config = MeasureConfig(task=task, methods=" ".join(names), seed=seed, limit=limit, step=step)
+    config = MeasureConfig(task=task, methods=tuple(names), seed=seed, limit=limit, step=step)
     if text is not None:
         requirements = parse_requirements(require, names or FEW)
         one = _measure_text(checkpoint, config, data_dir, {"text": text, "pair": pair, "label": label})
@@ -84,7 +84,7 @@ def check(
     Example: faithmeter check runs/train-bAbI-1-half-0-… --require 'check:p>=0.05'
     """
     requirements = parse_requirements(require, [CHECK, BASELINE])
-    config = MeasureConfig(task=task, methods=BASELINE, seed=seed, limit=limit)
+    config = MeasureConfig(task=task, methods=(BASELINE,), seed=seed, limit=limit)
     result = run(checkpoint, config, store, data_dir)
     print_json(result.to_dict()) if as_json else output.print(pvalue_table(**{"": result}))
     warn(result)
@@ -97,7 +97,7 @@ def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | Non
     from ..runs import run as runs
     from ..runs.store import RunStore
 
-    methods = [parse(name) for name in config.methods.split()] or list(METHODS.values())
+    methods = [parse(name) for name in config.methods] or list(METHODS.values())
     quiet()
     with bars() as progress:
         names = dict.fromkeys([CHECK, BASELINE, *map(str, methods)])
@@ -134,7 +134,7 @@ def _measure_text(
         str(one["text"]),
         pair=one["pair"],
         label=one["label"],
-        methods=config.methods.split() or FEW,
+        methods=config.methods or FEW,
         seed=config.seed,
         percents=config.percents,
         tests=tests,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import Field
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
+from pydantic.fields import FieldInfo
 
 from ..config import Config
 
@@ -19,15 +19,12 @@ def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:
     """Give a verb whose first parameter is a config one option for each field of it."""
 
     def decorate(function: Callable[..., Any]) -> Verb:
-        hints = get_type_hints(config)
-        names = [option.name for option in config.options()]
-
         def verb(**arguments: Any) -> Any:
-            values = {name: arguments.pop(name) for name in names}
+            values = {name: arguments.pop(name) for name in config.model_fields}
             return function(config(**values), **arguments)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        parameters = [_parameter(option, hints[option.name]) for option in config.options()]
+        parameters = [_parameter(name, field) for name, field in config.model_fields.items()]
         parameters += [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in own]
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         verb.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -37,13 +34,12 @@ def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:
     return decorate
 
 
-def _parameter(option: Field[Any], hint: Any) -> inspect.Parameter:
-    text, choices = option.metadata["help"], option.metadata["choices"]
-    text = f"{text} ({', '.join(choices)})" if choices else text
-    flag = "--" + option.name.replace("_", "-")
-    annotated = Annotated[
-        hint, typer.Option(flag, help=text, show_default=option.default != "" and option.default is not False)
-    ]
+def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    choices = get_args(field.annotation)
+    text = f"{field.description} ({', '.join(choices)})" if choices else field.description
+    show_default = field.default != "" and field.default is not False
+    option = typer.Option("--" + name.replace("_", "-"), help=text, show_default=show_default)
+    kind: Any = type(field.default)  # a choice is text to the parser: the config refuses a wrong one
     return inspect.Parameter(
-        option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=annotated
+        name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=Annotated[kind, option]
     )

@@ -37,7 +37,7 @@ def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str]
         task, model = trained.data or trained.task, Path(trained.model).name
         limit = run.config.limit if isinstance(run.config, MeasureConfig) else trained.limit
         rows = _published_rows(task, limit) | seen.get((task, limit), {})
-        methods = [BASELINE, *run.config.methods.split()] if isinstance(run.config, MeasureConfig) else []
+        methods = [BASELINE, *run.config.methods] if isinstance(run.config, MeasureConfig) else []
         known = {PUBLISHED: _published_rates(task, model), HERE: here.get((task, model), {})}
         found[run] = None
         for source, rates in known.items():  # what is known from here comes last, and stays

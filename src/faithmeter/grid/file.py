@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from ..config import BASELINE, MeasureConfig, RoarConfig, TrainConfig
+from ..config import BASELINE, MeasureConfig, RoarConfig, Strategy, TrainConfig, Validation
 from ..errors import InputError, unknown
 from ..runs.run import task_of
 from .planned import Run
@@ -18,8 +18,7 @@ from .planned import Run
 Said = Mapping[str, Any]
 
 PLAIN = "none/unmasked"
-CHOICES = {option.name: option.metadata["choices"] for option in TrainConfig.options()}
-STRATEGIES = ["/".join(pair) for pair in product(CHOICES["strategy"], CHOICES["validation"])]
+STRATEGIES = ["/".join(pair) for pair in product(get_args(Strategy), get_args(Validation))]
 TABLES: dict[str, dict[str, Any]] = {
     "": {
         "tasks": list[str],
@@ -128,7 +127,7 @@ def _measurement(measure: Said, task: str, seed: int) -> MeasureConfig | None:
     methods = [name for names in _methods(measure) if not without.intersection(names) for name in names[1:]]
     options = {name: measure[name] for name in ("limit", "step") if name in measure}
     seed = measure.get("seed", seed)
-    return MeasureConfig(methods=" ".join(methods), seed=seed, **options) if methods else None
+    return MeasureConfig(methods=tuple(methods), seed=seed, **options) if methods else None
 
 
 def _methods(measure: Said) -> list[tuple[str, str]]:
@@ -143,7 +142,7 @@ def _roar(plain: Run, method: str, step: int) -> Iterator[Run]:
     from ..methods.registry import parse
 
     run, erasing = plain, parse(method)
-    options = {option.name: getattr(plain.config, option.name) for option in TrainConfig.options()}
+    options = plain.config.to_dict()
     for percent in [*range(step, 100, step), 100]:
         config = RoarConfig(**options, method=str(erasing), code=erasing.code, percent=percent, step=step)
         run = Run(config, run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,8 +150,8 @@ def training_of(checkpoint: str | Path, config: MeasureConfig, data_dir: Path | 
     if not (config.task or trained.task):
         raise InputError(f"{checkpoint} does not say what it was trained on; name the task with --task")
     if config.task:
-        trained = replace(trained, task=config.task, data="")
-    return trained if data_dir is None else replace(trained, data_dir=str(data_dir))
+        trained = trained.replace(task=config.task, data="")
+    return trained if data_dir is None else trained.replace(data_dir=str(data_dir))
 
 
 def measured_task(
@@ -175,16 +174,15 @@ def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str,
     """The config with what it leaves open taken from a training: what names the measurement's record."""
     from ..methods.registry import METHODS, parse
 
-    methods = [parse(name) for name in config.methods.split()] or METHODS.values()
-    return replace(
-        config,
+    methods = [parse(name) for name in config.methods] or METHODS.values()
+    return config.replace(
         checkpoint=fingerprint,
         data=data,
         task=trained.data or trained.task,
         strategy=config.strategy or trained.strategy,
         scope=config.scope or trained.scope,
         rates=config.rates or ("" if trained.rates == "uniform" else trained.rates),
-        code=" ".join(f"{method.name}:{method.code}" for method in methods if method.code),
+        code=tuple(f"{method.name}:{method.code}" for method in methods if method.code),
     )
 
 
@@ -223,7 +221,7 @@ def measure(
         result = measure_task(
             clf,
             measured,
-            config.methods.split() or list(METHODS),
+            config.methods or list(METHODS),
             seed=config.seed,
             limit=config.limit,
             percents=config.percents,
@@ -273,7 +271,7 @@ def fitted_tests(
     from ..faithfulness.dataset import fit_tests
 
     # all that the fit does not depend on is left out
-    settings = replace(config, checkpoint="", methods="", code="", limit=0, step=10).digest
+    settings = config.replace(checkpoint="", methods=(), code=(), limit=0, step=10).digest
     version = FORMAT.rpartition("-")[2]
     files = {n: Path(checkpoint) / f"masf-{n}-{settings}-{version}.safetensors" for n in CALIBRATIONS}
     if all(file.exists() for file in files.values()):

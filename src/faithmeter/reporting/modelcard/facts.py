@@ -175,7 +175,7 @@ def commands(facts: Facts) -> Iterator[str]:
         yield shlex.join(["faithmeter", "train", *_flags(config)])
     for record in facts.records:
         measured = MeasureConfig.from_dict(record["config"])
-        methods = [part for method in measured.methods.split() for part in ("--method", method)]
+        methods = [part for method in measured.methods for part in ("--method", method)]
         task = [] if measured.task == _trained_on(facts.train) else ["--task", measured.task]
         yield shlex.join(["faithmeter", "measure", checkpoint, *task, *methods, *_flags(measured)])
     yield shlex.join(["faithmeter", "report", "--model-card", checkpoint])
@@ -194,10 +194,9 @@ def _flags(config: Config) -> list[str]:
     known = ("checkpoint", "data", "task", "methods", "strategy", "scope", "code")
     found = known if config.kind == "measure" else ()
     flags = []
-    for option in config.options():
-        value = getattr(config, option.name)
-        if option.name not in found and value != option.default:
-            flag = "--" + option.name.replace("_", "-")
+    for name, value in config.changes().items():
+        if name not in found:
+            flag = "--" + name.replace("_", "-")
             flags += [flag] if value is True else [flag, str(value)]
     return flags
 

@@ -67,7 +67,7 @@ def runs(records: Records) -> list[dict[str, str]]:
 
 def _asked(config: type[Config], records: Records) -> dict[str, str]:
     configs = [record["config"] for _, record in records if record["kind"] == config.kind]
-    names = [option.name for option in config.options() if option.metadata["identity"]]
+    names = config.identity()
     names = [name for name in names if name != "methods"]  # they are listed one by one
     return {name.replace("_", " "): _distinct(one.get(name) for one in configs) for name in names}
 
@@ -82,7 +82,7 @@ def _method(name: str) -> dict[str, Any]:
 
 
 def _train(record: Record, root: Path) -> str:
-    said = _flags(TrainConfig, record["config"], [option.name for option in TrainConfig.options()])
+    said = _flags(TrainConfig, record["config"], TrainConfig.model_fields)
     return shlex.join(["faithmeter", "train", *said, "-o", str(root)])
 
 
@@ -91,14 +91,14 @@ def _measure(record: Record, known: Mapping[str, Path], root: Path) -> str:
     config = record["config"]
     folder = known.get(record["train_digest"])
     place = [str(folder)] if folder else [record["trained"]["model"], "--task", config["task"]]
-    chosen = [part for name in config["methods"].split() for part in ("-m", name)]
+    chosen = [part for name in config["methods"] for part in ("-m", name)]
     said = _flags(MeasureConfig, config, MEASURED)
     return shlex.join(["faithmeter", "measure", *place, *chosen, *said, "-o", str(root)])
 
 
 def _flags(kind: type[Config], config: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
     """The options that differ from their defaults, and the task in any case but that of own data."""
-    defaults = {option.name: option.default for option in kind.options()}
+    defaults = {name: field.default for name, field in kind.model_fields.items()}
     for name in names:
         value = config.get(name, defaults[name])
         if value == defaults[name] and (name != "task" or config["data"]):
@@ -110,6 +110,6 @@ def _flags(kind: type[Config], config: Mapping[str, Any], names: Iterable[str]) 
 
 def _distinct(values: Iterable[Any]) -> str:
     said = sorted(
-        {str(value) for value in values if value not in ("", None)}, key=lambda text: (len(text), text)
+        {str(value) for value in values if value not in ("", None, [])}, key=lambda text: (len(text), text)
     )
     return ", ".join(said) if len(said) <= MANY else f"{len(said)} different ones"
