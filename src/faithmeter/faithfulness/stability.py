@@ -1,0 +1,107 @@
+"""Stability of rankings: does a method rank tokens alike in another precision, batch size or thread count?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..methods import Method, explain, parse
+from ..models.classifier import Classifier
+from ..models.evaluator import Evaluator
+from ..models.tokens import Batch
+
+MIN_AGREEMENT = 0.9
+"""A method whose mean rank agreement is lower ranks by rounding error rather than by the model."""
+SMALL_BUDGET = 64
+"""Tokens in a micro-batch of the comparison: most texts then have a batch of their own."""
+OTHER_STREAMS = 3
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Rank agreement of one method with itself under other numerical conditions.
+
+    Attributes:
+        agreement: Mean Kendall correlation over the texts, by condition; 1 is the same ranking.
+        lowest: Smallest correlation of a text, by condition.
+    """
+
+    agreement: Mapping[str, float]
+    lowest: Mapping[str, float]
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the ranking survives every condition."""
+        return min(self.agreement.values()) >= MIN_AGREEMENT
+
+
+def rank_stability(
+    clf: Classifier,
+    batch: Batch,
+    labels: Tensor | Iterable[int],
+    methods: Sequence[str | Method],
+    *,
+    progress: Callable[[str], object] | None = None,
+) -> dict[str, Stability]:
+    """Compare each method's ranking with that in float64, in small batches and with other thread counts.
+
+    Args:
+        clf: The classifier, in the precision in which it is used.
+        batch: Texts to rank, B of them.
+        labels: The class to explain of each text, [B].
+        methods: Names of methods, or methods.
+        progress: Called with the name of each finished method.
+
+    Returns:
+        The stability of each method, by its name.
+
+    Example:
+        >>> stability = rank_stability(clf, clf.encode(["a text"]), [0], ["loo-sign"])  # doctest: +SKIP
+        >>> stability["loo-sign"].is_stable  # doctest: +SKIP
+        True
+    """
+    labels = torch.as_tensor(labels if isinstance(labels, Tensor) else list(labels))
+    exact = _in_double_precision(clf)
+    conditions: dict[str, Callable[[], Evaluator]] = {
+        "float64": lambda: Evaluator(exact),
+        "batch size": lambda: Evaluator(clf, budget=SMALL_BUDGET),
+        "threads": lambda: Evaluator(clf, streams=OTHER_STREAMS),
+    }
+    results = {}
+    for method in map(parse, methods):
+        scores = explain(Evaluator(clf, streams=1), batch, labels, method)
+        correlations = {
+            name: _rank_correlations(scores, explain(evaluator(), batch, labels, method), batch)
+            for name, evaluator in conditions.items()
+        }
+        results[str(method)] = Stability(
+            {name: float(np.mean(values)) for name, values in correlations.items()},
+            {name: min(values) for name, values in correlations.items()},
+        )
+        if progress is not None:
+            progress(str(method))
+    return results
+
+
+def _in_double_precision(clf: Classifier) -> Classifier:
+    """Return a float64 copy of a classifier; a deep copy would share the hooks of the original."""
+    model = type(clf.model)(clf.model.config)
+    model.load_state_dict(clf.model.state_dict())
+    return Classifier(model.double(), clf.tokenizer, mask_id=clf.mask_id)
+
+
+def _rank_correlations(scores: Tensor, others: Tensor, batch: Batch) -> list[float]:
+    """Return Kendall's tau-b of each text; texts without two different scores agree with themselves."""
+    from scipy.stats import kendalltau
+
+    correlations = []
+    for row, other, explained in zip(scores, others, batch.explained, strict=True):
+        tau = float(kendalltau(row[explained].numpy(), other[explained].numpy()).statistic)
+        both_constant = math.isnan(tau) and len(row[explained].unique()) == len(other[explained].unique())
+        correlations.append(1.0 if both_constant else 0.0 if math.isnan(tau) else tau)
+    return correlations
