@@ -12,11 +12,11 @@ import torch
 from hypothesis import HealthCheck, given, settings
 
 import faithmeter as fm
-from faithmeter.cli.serve import _listening
 from faithmeter.methods import METHODS
-from faithmeter.serve.admission import Served
+from faithmeter.serve.admission import ServedModel
 from faithmeter.serve.app import create_app
 from faithmeter.serve.schemas import Example
+from faithmeter.serve.server import create_server, listen
 from toy import WORDS, tiny
 
 TEXT, PAIR = "the film was not good but very fun", "who wrote it"
@@ -28,28 +28,26 @@ OPERATIONS = (
 )
 
 
-def served() -> Served:
+def served() -> ServedModel:
     """With in-distribution tests of its own, and an example."""
     clf = tiny(dtype=torch.float32)
     texts = [" ".join(WORDS[i : i + 5]) for i in range(15)]
     features = clf.features(clf.encode(texts * 2)).detach().numpy()
     tests = {name: fm.MaSF(calibration=name).fit(features) for name in ("published", "crossfit")}
-    return Served(clf, "tiny", tests=tests, examples=[Example(text=TEXT, pair=PAIR, label=None)])
+    return ServedModel(clf, "tiny", tests=tests, examples=[Example(text=TEXT, pair=PAIR, label=None)])
 
 
 @contextmanager
-def running(model: Served, **options: Any) -> Iterator[str]:
+def running(model: ServedModel, **options: Any) -> Iterator[str]:
     """The address of a server in a thread of this process."""
-    import uvicorn
-
     app = create_app(model, **options)
-    with _listening("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
+    with listen("127.0.0.1", 0) as listening:
+        server = create_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         yield f"http://localhost:{listening.getsockname()[1]}"
         server.should_exit = True
-        app.state.desk.close()
+        app.state.admission.close()
         thread.join(timeout=10)
 
 

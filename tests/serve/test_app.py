@@ -26,11 +26,12 @@ from faithmeter.faithfulness.single_text import measure_text
 from faithmeter.files import plain
 from faithmeter.methods import METHODS, parse
 from faithmeter.serve import schemas
-from faithmeter.serve.admission import Served, examples_of
+from faithmeter.serve.admission import ServedModel, choose_examples, explain_cost, measure_cost
 from faithmeter.serve.app import STATIC, create_app
-from faithmeter.serve.limits import Limits, explain_cost, measure_cost
-from faithmeter.serve.security import HEADERS
-from faithmeter.serve.worker import Job, Lane, Stopped
+from faithmeter.serve.schemas import Limits
+from faithmeter.serve.security import SECURITY_HEADERS
+from faithmeter.serve.server import listen
+from faithmeter.serve.worker import Job, JobStopped, Worker
 from serving import OPERATIONS, PAIR, TEXT, fuzz, served
 from toy import WORDS, tiny
 
@@ -45,7 +46,7 @@ STREAM = {"Accept": "application/x-ndjson"}
 
 
 @pytest.fixture(scope="module")
-def model() -> Served:
+def model() -> ServedModel:
     return served()
 
 
@@ -60,10 +61,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def app(model: Served) -> Iterator[FastAPI]:
-    app = create_app(model, limits=Limits(words=300, evaluations=3000), hosts=["localhost", "testserver"])
+def app(model: ServedModel) -> Iterator[FastAPI]:
+    app = create_app(
+        model, limits=Limits(max_words=300, max_evaluations=3000), hosts=["localhost", "testserver"]
+    )
     yield app
-    app.state.desk.close()
+    app.state.admission.close()
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +90,7 @@ def test_model_tells_what_is_served(client: Any) -> None:
     ]
 
 
-def test_probe_is_probe_text(client: Any, model: Served) -> None:
+def test_probe_is_probe_text(client: Any, model: ServedModel) -> None:
     given = {"text": TEXT, "pair": PAIR, "masked": [1, 4]}
     answer = client.post("/api/probe", json=given).json()
     schemas.ProbeResponse.model_validate(answer)
@@ -95,7 +98,7 @@ def test_probe_is_probe_text(client: Any, model: Served) -> None:
     assert answer == json.loads(json.dumps(plain(expected.to_dict())))
 
 
-def test_explain_is_explain_text(client: Any, model: Served) -> None:
+def test_explain_is_explain_text(client: Any, model: ServedModel) -> None:
     given = {"text": TEXT, "pair": PAIR, "methods": ["loo-sign", "beam(width=2)"], "label": "LABEL_1"}
     answer = client.post("/api/explain", json=given).json()
     schemas.ExplainResponse.model_validate(answer)
@@ -108,7 +111,7 @@ def test_explain_is_explain_text(client: Any, model: Served) -> None:
         assert mine["scores"] == pytest.approx(theirs.scores, abs=1e-4)
 
 
-def test_measure_is_measure_text(client: Any, model: Served) -> None:
+def test_measure_is_measure_text(client: Any, model: ServedModel) -> None:
     given = {"text": TEXT, "pair": PAIR, "methods": ["grad-l2"], "orders": 20, "step": 30, "seed": 3}
     answer = client.post("/api/measure", json=given).json()
     schemas.MeasureResponse.model_validate(answer)
@@ -133,7 +136,9 @@ def test_a_stream_ends_with_the_same_result(client: Any, what: str, given: dict[
     assert response.headers["content-type"].startswith("application/x-ndjson")
     *progress, last = lines(response)
     assert progress
-    assert all(line.keys() == {"stage", "done", "stages", "evaluations", "at_most"} for line in progress)
+    assert all(
+        line.keys() == {"stage", "done", "stages", "evaluations", "max_evaluations"} for line in progress
+    )
     assert last["result"] == client.post(f"/api/{what}", json=given).json()
 
 
@@ -147,10 +152,10 @@ def test_progress_counts_evaluations_up_to_the_bound(
 
     def counted(job: Job[Any], evaluations: int) -> None:
         count(job, evaluations)
-        made.append((job.evaluations, job.at_most))
+        made.append((job.evaluations, job.max_evaluations))
 
     monkeypatch.setattr(Job, "count", counted)
-    monkeypatch.setattr("faithmeter.serve.streaming.BEAT", 0.0)
+    monkeypatch.setattr("faithmeter.serve.streaming.PROGRESS_SECONDS", 0.0)
     given = {"text": "a text of which the server has not heard", "methods": ["int-grad-sign", "loo-abs"]}
     client.post(f"/api/{what}", json=given, headers=STREAM)
     numbers, bounds = zip(*made, strict=True)
@@ -164,17 +169,17 @@ def test_an_undefined_area_is_null(client: Any) -> None:
     clf = tiny()
     with torch.no_grad():
         clf.model.classifier.out_proj.weight.zero_()
-    app = create_app(Served(clf, "flat"))
+    app = create_app(ServedModel(clf, "flat"))
     with TestClient(app, base_url="http://localhost") as client:
         answer = client.post("/api/measure", json={"text": TEXT, "orders": 20}).json()
-    app.state.desk.close()
+    app.state.admission.close()
     schemas.MeasureResponse.model_validate(answer)
     assert answer["methods"]["loo-sign"]["racu"] is None
     assert "unchecked" in [doubt["kind"] for doubt in answer["doubts"]]
 
 
 def test_examples_have_different_labels_and_a_comfortable_length() -> None:
-    examples = examples_of(fm.task("bAbI-1"))
+    examples = choose_examples(fm.task("bAbI-1"))
     assert len(examples) == len({example.label for example in examples}) == 4
     assert all(5 <= len(example.text.split()) <= 45 and example.pair for example in examples)
 
@@ -258,7 +263,7 @@ def test_an_error_in_a_stream_is_its_last_line(client: Any) -> None:
 
 @pytest.mark.parametrize("method", ["grad-l2", "int-grad-abs(steps=7)", "loo-sign", "beam(width=3)"])
 @pytest.mark.parametrize("words", [1, 2, 9])
-def test_the_estimated_cost_is_an_upper_bound(model: Served, method: str, words: int) -> None:
+def test_the_estimated_cost_is_an_upper_bound(model: ServedModel, method: str, words: int) -> None:
     text, evaluator = " ".join(WORDS[:words]), fm.Evaluator(model.clf)
     fm.explain_text(evaluator, text, methods=[method])
     assert evaluator.evaluations <= explain_cost([parse(method)], words)
@@ -299,7 +304,7 @@ def test_the_page_of_another_site_cannot_ask(client: Any) -> None:
 def test_every_answer_has_the_headers(client: Any, path: str) -> None:
     for headers in ({}, {"Host": "evil.example"}):
         response = client.get(path, headers=headers)
-        assert {name: response.headers.get(name) for name in HEADERS} == HEADERS
+        assert {name: response.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS
 
 
 def test_nothing_is_inline_and_nothing_comes_from_elsewhere(client: Any) -> None:
@@ -314,16 +319,16 @@ def test_nothing_is_inline_and_nothing_comes_from_elsewhere(client: Any) -> None
             assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text)
 
 
-def test_beyond_the_queue_one_is_asked_to_come_again(model: Served) -> None:
-    app = create_app(model, limits=Limits(waiting=0))
+def test_beyond_the_queue_one_is_asked_to_come_again(model: ServedModel) -> None:
+    app = create_app(model, limits=Limits(max_queued=0))
     with TestClient(app, base_url="http://localhost") as client:
         response = client.post("/api/probe", json={"text": TEXT})
-    app.state.desk.close()
+    app.state.admission.close()
     assert response.status_code == 503
     assert int(response.headers["Retry-After"]) > 0
 
 
-# lanes
+# workers
 
 
 def endless(evaluator: fm.Evaluator, job: Job[dict[str, Any]]) -> dict[str, Any]:
@@ -333,18 +338,18 @@ def endless(evaluator: fm.Evaluator, job: Job[dict[str, Any]]) -> dict[str, Any]
         evaluator.logits(batch)
 
 
-def test_a_stopped_job_ends_soon_and_the_next_one_runs(model: Served) -> None:
+def test_a_stopped_job_ends_soon_and_the_next_one_runs(model: ServedModel) -> None:
     async def scenario() -> None:
-        lane = Lane(model.clf, waiting=2)
+        worker = Worker(model.clf, max_queued=2)
         job = Job(endless)
-        future = lane.start(job)
+        future = worker.start(job)
         while not job.evaluations:
             await asyncio.sleep(0.01)
         job.stop()
-        with pytest.raises(Stopped):
+        with pytest.raises(JobStopped):
             await asyncio.wait_for(future, timeout=5)
-        assert await asyncio.wait_for(lane.start(Job(lambda *_: {"a": 1})), timeout=5) == {"a": 1}
-        lane.close()
+        assert await asyncio.wait_for(worker.start(Job(lambda *_: {"a": 1})), timeout=5) == {"a": 1}
+        worker.close()
 
     asyncio.run(scenario())
 
@@ -483,7 +488,7 @@ def test_packets_are_sent_without_delay() -> None:
             options.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             writer.close()
 
-        listening = verb._listening("127.0.0.1", 0)
+        listening = listen("127.0.0.1", 0)
         async with await asyncio.start_server(connected, sock=listening):
             reader, writer = await asyncio.open_connection(*listening.getsockname())
             await reader.read()
@@ -524,13 +529,16 @@ def test_the_verb_serves_a_model_of_unknown_training_without_pvalues(
 ) -> None:
     """Up to the server itself, which the browser tests run."""
     seen: list[Any] = []
-    monkeypatch.setattr(verb, "_run", lambda app, listening: seen.append((app, listening.getsockname()[1])))
+    monkeypatch.setattr(
+        "faithmeter.serve.server.run_server",
+        lambda app, listening: seen.append((app, listening.getsockname()[1])),
+    )
     verb.serve(str(trained), port=0, allowed=["box.example"], max_words=7)
     ((app, port),) = seen
     with TestClient(app, base_url="http://box.example") as client:
         said = client.get("/api/model").json()
         probe = client.post("/api/probe", json={"text": "Mary is here"}).json()
-    app.state.desk.close()
+    app.state.admission.close()
     assert port > 0
     assert (said["name"], said["task"], said["max_words"], said["tests"]) == (trained.name, None, 7, [])
     assert [doubt["kind"] for doubt in probe["doubts"]] == ["unchecked"]

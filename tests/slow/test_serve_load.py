@@ -22,7 +22,7 @@ import pytest
 
 import faithmeter as fm
 from faithmeter.serve.app import create_app
-from faithmeter.serve.limits import Limits
+from faithmeter.serve.schemas import Limits
 from serving import OPERATIONS, fuzz, served
 
 pytestmark = pytest.mark.slow
@@ -126,7 +126,7 @@ def test_ctrl_c_stops_it_at_once_though_work_is_going_on(checkpoint: Path) -> No
 
 @pytest.mark.parametrize(("path", "verb"), OPERATIONS)
 def test_long_fuzzing_finds_no_server_error(path: str, verb: str) -> None:
-    app = create_app(served(), limits=Limits(words=60, evaluations=2000), hosts=["testserver"])
+    app = create_app(served(), limits=Limits(max_words=60, max_evaluations=2000), hosts=["testserver"])
     for mode in ("positive", "negative") if verb == "POST" else ("positive",):
         fuzz(app, path, verb, mode, examples=200)
-    app.state.desk.close()
+    app.state.admission.close()

@@ -1,1 +1,1 @@
-"""The live page: a text, its words as switches, what the model makes of it; over a documented JSON API."""
+"""Live page that masks, explains and measures one text at a time, on top of a documented JSON API."""

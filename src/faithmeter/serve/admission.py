@@ -1,4 +1,4 @@
-"""What is served, and the desk where a request is looked at before anything is computed for it."""
+"""Admission of requests: check them against the limits before any work, and choose the worker."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..errors import InputError
 from ..explanations.pipeline import explaining
 from ..faithfulness.trajectory import Tests
 from ..methods.registry import Method
 from ..models.classifier import Classifier, class_number
 from ..models.tokens import EXPLAINED, encode
 from ..tasks import Task
-from .limits import Limits, require_cheap, require_short
-from .schemas import Asked, Example, ExplainRequest
-from .worker import Lane
+from .schemas import Example, ExplainRequest, Limits, TextRequest
+from .worker import Worker
 
-EXAMPLES, EXAMPLE_ROWS, EXAMPLE_WORDS = 4, 200, 25
+MAX_EXAMPLES = 4
+EXAMPLE_POOL = 200
+"""Rows of the test split that examples are chosen from."""
+EXAMPLE_WORDS = 25
+"""Preferred length of an example."""
 
 
 @dataclass(frozen=True)
-class Served:
-    """A classifier, what it is called, and what is known of how it was trained."""
+class ServedModel:
+    """A classifier with its display name and what is known about its training."""
 
     clf: Classifier
     name: str
@@ -30,47 +34,89 @@ class Served:
     examples: Sequence[Example] = ()
 
 
-def examples_of(task: Task) -> list[Example]:
-    """A few texts of the test split, each with another label, and of a comfortable length if there is one."""
+def choose_examples(task: Task) -> list[Example]:
+    """Choose a few texts of the test split with different labels and a comfortable length."""
     split = task.load()["test"]
-    rows = list(split.select(range(min(EXAMPLE_ROWS, len(split)))))
+    rows = list(split.select(range(min(EXAMPLE_POOL, len(split)))))
     rows.sort(key=lambda row: abs(len(row["text"].split()) - EXAMPLE_WORDS))
-    chosen = {row["label"]: row for row in reversed(rows)}  # the nearest of each label stays
+    nearest = {row["label"]: row for row in reversed(rows)}  # later rows replace earlier ones
     return [
         Example(text=row["text"], pair=row.get("context"), label=task.labels[label])
-        for label, row in sorted(chosen.items())[:EXAMPLES]
+        for label, row in sorted(nearest.items())[:MAX_EXAMPLES]
     ]
 
 
-class Desk:
-    """Refuses what is too much, and sends the rest to one of two lanes.
+class Admission:
+    """Refuses requests beyond the limits, and sends the others to one of two workers.
 
-    Long work has a lane of its own, so that masking a word is answered while somebody's beam search runs.
+    Long jobs have their own worker, so that masking a word is fast while a beam search is running.
     """
 
-    def __init__(self, served: Served, limits: Limits) -> None:
-        self.served, self.limits = served, limits
-        self.tokenizer = copy.deepcopy(served.clf.tokenizer)  # the event loop is one more thread
-        self.quick = Lane(served.clf, waiting=limits.waiting)
-        self.long = Lane(served.clf, waiting=limits.waiting)
+    def __init__(self, model: ServedModel, limits: Limits) -> None:
+        self.model, self.limits = model, limits
+        self.tokenizer = copy.deepcopy(model.clf.tokenizer)  # the event loop is one more thread
+        self.quick = Worker(model.clf, max_queued=limits.max_queued)
+        self.long = Worker(model.clf, max_queued=limits.max_queued)
 
     def close(self) -> None:
         self.quick.close()
         self.long.close()
 
-    def tokens(self, asked: Asked) -> int:
-        """How many explained tokens the text has, if it may be read at all."""
-        require_short("text", asked.text, self.limits)
-        require_short("pair", asked.pair or "", self.limits)
-        pairs = None if asked.pair is None else [asked.pair]
-        rows = encode(self.tokenizer, [asked.text], pairs, max_length=self.served.clf.max_length)
+    def count_tokens(self, body: TextRequest) -> int:
+        """Return the number of explained tokens.
+
+        Raises:
+            InputError: the text or its context is longer than the limits allow.
+        """
+        self._require_short("text", body.text)
+        self._require_short("pair", body.pair or "")
+        pairs = None if body.pair is None else [body.pair]
+        rows = encode(self.tokenizer, [body.text], pairs, max_length=self.model.clf.max_length)
         return list(rows["kinds"][0]).count(EXPLAINED)
 
-    def methods(self, asked: ExplainRequest) -> list[Method]:
-        if asked.label is not None:
-            class_number(self.served.clf.labels, asked.label)
-        return [explaining(name) for name in asked.methods]
+    def parse_methods(self, body: ExplainRequest) -> list[Method]:
+        """Return the requested methods, after checking the label as well."""
+        if body.label is not None:
+            class_number(self.model.clf.labels, body.label)
+        return [explaining(name) for name in body.methods]
 
-    def lane(self, evaluations: int) -> Lane:
-        require_cheap(evaluations, self.limits)
-        return self.quick if evaluations <= self.limits.quick else self.long
+    def choose_worker(self, evaluations: int) -> Worker:
+        """Return the worker for a job of at most so many evaluations.
+
+        Raises:
+            InputError: the job could need more evaluations than the limits allow.
+        """
+        if evaluations > self.limits.max_evaluations:
+            raise InputError(
+                f"this could take {evaluations} evaluations of the model; expected at most "
+                f"{self.limits.max_evaluations}: use a shorter text, fewer methods, a narrower beam or fewer "
+                "orders"
+            )
+        return self.quick if evaluations <= self.limits.max_quick_evaluations else self.long
+
+    def _require_short(self, name: str, text: str) -> None:
+        words, limits = len(text.split()), self.limits
+        if words > limits.max_words:
+            raise InputError(f"{name} has {words} words; expected at most {limits.max_words}: shorten it")
+        if len(text) > limits.max_characters:
+            raise InputError(
+                f"{name} has {len(text)} characters; expected at most {limits.max_characters}: shorten it"
+            )
+
+
+def explain_cost(methods: Sequence[Method], tokens: int) -> int:
+    """Return an upper bound on the evaluations that `explain_text` needs.
+
+    It is an upper bound because methods share evaluations.
+    """
+    return 1 + sum(method.evaluations(tokens) for method in methods)
+
+
+def measure_cost(methods: Sequence[Method], tokens: int, *, orders: int, steps: int) -> int:
+    """Return an upper bound on the evaluations that `measure_text` needs.
+
+    Steps that mask nothing new need none.
+    """
+    steps = min(steps, tokens + 1)
+    explained = sum(method.evaluations(tokens) * method.explanations(steps) for method in methods)
+    return 1 + explained + steps * (orders + len(methods))

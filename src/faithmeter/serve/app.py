@@ -1,8 +1,8 @@
-"""The application: requests → the library's functions, on lanes; the page beside it as static files."""
+"""Application: requests to the library's functions, run by workers, and the page as static files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from ..config import BASELINE, MeasureConfig
@@ -21,175 +22,215 @@ from ..faithfulness.single_text import measure_text
 from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
 from . import schemas
-from .admission import Desk, Served
-from .limits import Limits, explain_cost, measure_cost
-from .security import Border, KnownHost, SafeHeaders
-from .streaming import STREAM, Result, answer
-from .worker import Busy, Job, Stopped
+from .admission import Admission, ServedModel, explain_cost, measure_cost
+from .security import LimitRequests, RequireHost, RequireToken, SecurityHeaders, escape_control_characters
+from .streaming import STREAM_TYPE, JsonObject, respond
+from .worker import Job, JobStopped, QueueFull
 
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 RETRY_SECONDS = 2
+MAX_DETAIL_CHARACTERS = 500
 STATIC = Path(__file__).parent / "static"
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    code: {"model": schemas.Problem, "description": why}
-    for code, why in {
-        400: "No JSON, or asked by a name that is not this server's: `--allowed-host` adds names",
-        403: "Asked by the page of another site",
-        413: "Too large a request",
-        422: "Not understood, or more than is allowed",
-        503: "Too many are waiting; try again after `Retry-After` seconds",
+    code: {"model": schemas.Problem, "description": description}
+    for code, description in {
+        400: "The body is not JSON, or the host name is not one of this server's (see `--allowed-host`)",
+        401: "The token is missing (only where the server requires one)",
+        403: "The request comes from the page of another site",
+        413: "The request is too large",
+        422: "The request is not valid, or exceeds a limit",
+        503: "Too many requests are waiting; try again after `Retry-After` seconds",
     }.items()
 }
-LINES = '{"stage": "random", "done": 1, "stages": 2, "evaluations": 679, "at_most": 1423}\n{"result": {…}}\n'
-STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"content": {STREAM: {"schema": {"type": "string"}, "example": LINES}}}
+STREAM_EXAMPLE = (
+    '{"stage": "random", "done": 1, "stages": 2, "evaluations": 679, "max_evaluations": 1423}\n'
+    '{"result": {…}}\n'
+)
+STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {STREAM_TYPE: {"schema": {"type": "string"}, "example": STREAM_EXAMPLE}}}
 }
 DESCRIPTION = f"""
-Probe a text classifier whose explanations can be measured. `explain` and `measure` answer with JSON or, asked
-with `Accept: {STREAM}`, with one line of JSON after the other: progress (`evaluations` of the model made, of
-`at_most` so many), and in the last line `result` or `error`. Closing the connection stops the work.
+Explain the predictions of a text classifier, and measure how faithful the explanations are. `explain` and
+`measure` return JSON. With `Accept: {STREAM_TYPE}` they return lines of JSON instead: progress (`evaluations`
+of the model so far, and `max_evaluations`), then `result` or `error` in the last line. Closing the connection
+stops the work.
+"""
+TOKEN_DESCRIPTION = """
+This server requires a token: send it with each request as `Authorization: Bearer TOKEN`.
 """
 
 
-def create_app(served: Served, *, limits: Limits | None = None, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
-    """The page and its API, for requests to these `hosts` only. `app.state.desk.close()` ends its threads."""
-    limits = limits or Limits()
-    desk = Desk(served, limits)
+def create_app(
+    model: ServedModel,
+    *,
+    limits: schemas.Limits | None = None,
+    hosts: Sequence[str] = LOOPBACK_NAMES,
+    token: str | None = None,
+) -> FastAPI:
+    """Create the application: page and API.
+
+    Args:
+        model: the classifier and its description.
+        limits: limits of each request.
+        hosts: accepted Host headers.
+        token: required with each request, unless it is None.
+
+    Returns:
+        The application. Call `app.state.admission.close()` to end its threads.
+    """
+    limits = limits or schemas.Limits()
+    admission = Admission(model, limits)
     app = FastAPI(
         title="faithmeter",
         version=version("faithmeter"),
-        description=DESCRIPTION,
-        docs_url=None,  # they would load scripts from elsewhere; docs.html is our own
+        description=DESCRIPTION + (TOKEN_DESCRIPTION if token else ""),
+        docs_url=None,  # FastAPI's own pages load scripts from elsewhere; docs.html does not
         redoc_url=None,
         middleware=[
-            Middleware(SafeHeaders),
-            Middleware(KnownHost, hosts=hosts),
-            Middleware(Border, limit=limits.body),
+            Middleware(SecurityHeaders),
+            Middleware(RequireHost, hosts=hosts),
+            *([Middleware(RequireToken, token=token)] if token else []),
+            Middleware(LimitRequests, max_bytes=limits.max_body_bytes),
         ],
         exception_handlers={
-            InputError: _wrong,
-            RequestValidationError: _invalid,
-            Busy: _busy,
-            Stopped: _busy,
+            InputError: _refuse_input,
+            RequestValidationError: _refuse_invalid,
+            HTTPException: _refuse_http,
+            QueueFull: _refuse_busy,
+            JobStopped: _refuse_busy,
         },
     )
-    app.state.desk = desk
-    _add_model(app, desk)
-    _add_probe(app, desk)
-    _add_explain(app, desk)
-    _add_measure(app, desk)
+    app.state.admission = admission
+    _add_model(app, admission)
+    _add_probe(app, admission)
+    _add_explain(app, admission)
+    _add_measure(app, admission)
     app.mount("/", StaticFiles(directory=STATIC, html=True))
     return app
 
 
-def _add_model(app: FastAPI, desk: Desk) -> None:
-    task, tests = desk.served.task, desk.served.tests
+def _add_model(app: FastAPI, admission: Admission) -> None:
+    model, limits = admission.model, admission.limits
     methods = [
         schemas.MethodInfo(name=name, about=method.about, signed=method.signed)
         for name, method in METHODS.items()
         if name != BASELINE
     ]
-    described = schemas.ModelResponse(
-        name=desk.served.name,
+    response = schemas.ModelResponse(
+        name=model.name,
         version=app.version,
-        labels=list(desk.served.clf.labels),
-        task=task.name if task else None,
-        explained=task.explained if task else None,
-        context=task.context if task else None,
-        tests=list(tests or {}),
+        labels=list(model.clf.labels),
+        task=model.task.name if model.task else None,
+        explained=model.task.explained if model.task else None,
+        context=model.task.context if model.task else None,
+        tests=list(model.tests or {}),
         methods=methods,
-        examples=list(desk.served.examples),
-        max_words=desk.limits.words,
-        max_evaluations=desk.limits.evaluations,
+        examples=list(model.examples),
+        max_words=limits.max_words,
+        max_evaluations=limits.max_evaluations,
     )
 
-    @app.get("/api/model", responses={400: REFUSALS[400]}, summary="What is served")
-    async def model() -> schemas.ModelResponse:
-        return described
+    @app.get(
+        "/api/model", responses={code: REFUSALS[code] for code in (400, 401)}, summary="Describe the model"
+    )
+    async def describe_model() -> schemas.ModelResponse:
+        return response
 
 
-def _add_probe(app: FastAPI, desk: Desk) -> None:
+def _add_probe(app: FastAPI, admission: Admission) -> None:
     @app.post(
         "/api/probe",
         response_model=schemas.ProbeResponse,
         responses=REFUSALS,
-        summary="The text with some tokens masked: prediction, p-values, and where words and tokens stand",
+        summary="Classify the text with some tokens masked; locate its words and tokens",
     )
-    async def probe(asked: schemas.ProbeRequest, request: Request) -> Response:
-        desk.tokens(asked)
+    async def probe(body: schemas.ProbeRequest, request: Request) -> Response:
+        admission.count_tokens(body)
 
-        def work(evaluator: Evaluator, _: Job[Result]) -> Result:
+        def work(evaluator: Evaluator, _: Job[JsonObject]) -> JsonObject:
             return probe_text(
-                evaluator, asked.text, pair=asked.pair, masked=asked.masked, tests=desk.served.tests
+                evaluator, body.text, pair=body.pair, masked=body.masked, tests=admission.model.tests
             ).to_dict()
 
-        return await answer(request, desk.quick, Job(work))
+        return await respond(request, admission.quick, Job(work))
 
 
-def _add_explain(app: FastAPI, desk: Desk) -> None:
+def _add_explain(app: FastAPI, admission: Admission) -> None:
     @app.post(
         "/api/explain",
         response_model=schemas.ExplainResponse,
-        responses={**REFUSALS, **STREAMED},
-        summary="How much each word and token speaks for a class, by several methods",
+        responses={**REFUSALS, **STREAM_RESPONSE},
+        summary="Score each word and token by how much it speaks for a class, with several methods",
     )
-    async def explain(asked: schemas.ExplainRequest, request: Request) -> Response:
-        methods = desk.methods(asked)
-        cost = explain_cost(methods, desk.tokens(asked))
-        lane = desk.lane(cost)
+    async def explain(body: schemas.ExplainRequest, request: Request) -> Response:
+        methods = admission.parse_methods(body)
+        cost = explain_cost(methods, admission.count_tokens(body))
+        worker = admission.choose_worker(cost)
 
-        def work(evaluator: Evaluator, _: Job[Result]) -> Result:
+        def work(evaluator: Evaluator, _: Job[JsonObject]) -> JsonObject:
             return explain_text(
-                evaluator, asked.text, pair=asked.pair, methods=methods, label=asked.label
+                evaluator, body.text, pair=body.pair, methods=methods, label=body.label
             ).to_dict()
 
-        return await answer(request, lane, Job(work, cost))
+        return await respond(request, worker, Job(work, cost))
 
 
-def _add_measure(app: FastAPI, desk: Desk) -> None:
+def _add_measure(app: FastAPI, admission: Admission) -> None:
     @app.post(
         "/api/measure",
         response_model=schemas.MeasureResponse,
-        responses={**REFUSALS, **STREAMED},
-        summary="Is the explanation true? The text erased by each method, beside random orders",
+        responses={**REFUSALS, **STREAM_RESPONSE},
+        summary="Measure explanations: erase the text by each method, and in random orders",
     )
-    async def measure(asked: schemas.MeasureRequest, request: Request) -> Response:
-        methods = desk.methods(asked)
-        percents = MeasureConfig(step=asked.step).percents
-        cost = measure_cost(methods, desk.tokens(asked), orders=asked.orders, steps=len(percents))
-        desk.lane(cost)
+    async def measure(body: schemas.MeasureRequest, request: Request) -> Response:
+        methods = admission.parse_methods(body)
+        percents = MeasureConfig(step=body.step).percents
+        cost = measure_cost(methods, admission.count_tokens(body), orders=body.orders, steps=len(percents))
+        admission.choose_worker(cost)  # refuses what is too long; a measurement always counts as long
 
-        def work(evaluator: Evaluator, job: Job[Result]) -> Result:
+        def work(evaluator: Evaluator, job: Job[JsonObject]) -> JsonObject:
             return measure_text(
                 evaluator,
-                asked.text,
-                pair=asked.pair,
-                label=asked.label,
+                body.text,
+                pair=body.pair,
+                label=body.label,
                 methods=methods,
-                orders=asked.orders,
-                seed=asked.seed,
+                orders=body.orders,
+                seed=body.seed,
                 percents=percents,
-                tests=desk.served.tests,
-                progress=job.note,
+                tests=admission.model.tests,
+                progress=job.set_stage,
             ).to_dict()
 
-        return await answer(request, desk.long, Job(work, cost))
+        return await respond(request, admission.long, Job(work, cost))
 
 
-async def _wrong(_: Request, error: Exception) -> Response:
-    return JSONResponse({"detail": str(error)}, 422)
+async def _refuse_input(_: Request, error: Exception) -> Response:
+    return _refusal(422, str(error))
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
-    """What was sent is not repeated: it may be long, or nothing that JSON can say."""
+async def _refuse_invalid(_: Request, error: Exception) -> Response:
+    """Name the first invalid field, without its value, which may be long."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return JSONResponse({"detail": f"the body is not JSON: {first['ctx']['error']}"}, 400)
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
-    return JSONResponse({"detail": f"{place}: {first['msg']}" if place else first["msg"]}, 422)
+        return _refusal(400, f"the body is not JSON: {first['ctx']['error']}")
+    field = ".".join(str(part) for part in first["loc"] if part != "body")
+    return _refusal(422, f"{field}: {first['msg']}" if field else first["msg"])
 
 
-async def _busy(_: Request, error: Exception) -> Response:
-    said = f"{error}; try again in {RETRY_SECONDS} seconds"
-    return JSONResponse({"detail": said}, 503, {"Retry-After": str(RETRY_SECONDS)})
+async def _refuse_http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _refusal(error.status_code, error.detail, error.headers)
+
+
+async def _refuse_busy(_: Request, error: Exception) -> Response:
+    detail = f"{error}; try again in {RETRY_SECONDS} seconds"
+    return _refusal(503, detail, {"Retry-After": str(RETRY_SECONDS)})
+
+
+def _refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a problem as one line that any client can decode."""
+    if len(detail) > MAX_DETAIL_CHARACTERS:
+        detail = f"{detail[:MAX_DETAIL_CHARACTERS]}…"
+    return JSONResponse({"detail": escape_control_characters(detail)}, status, headers)

@@ -1,44 +1,85 @@
-"""What the API takes and gives. Results have the same shape as `--json` of the command line."""
+"""Requests and responses of the API, and their limits. Results look like `--json` of the command line."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..faithfulness.single_text import FEWEST
+
+MAX_METHODS = 20
+MAX_METHOD_CHARACTERS = 100
+MAX_LABEL_CHARACTERS = 1000
+MAX_MASKED_TOKENS = 10**5
+MAX_TOKEN_NUMBER = 10**6
+MAX_ORDERS = 1000
+MAX_SEED = 2**31 - 1
+CHARACTERS_PER_WORD = 20
+"""Limits the characters of a text by its words: some scripts put no spaces between words."""
+ESCAPED_BYTES = 12
+"""Bytes of a character that JSON writes as two escaped surrogates."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one server: of each request, and of the queue of each worker."""
+
+    max_words: int = 1000
+    max_evaluations: int = 50_000
+    max_queued: int = 56  # jobs, the running one included; two workers need fewer than MAX_CONNECTIONS
+    max_quick_evaluations: int = 256  # longer jobs go to the worker for long jobs
+
+    @property
+    def max_characters(self) -> int:
+        return self.max_words * CHARACTERS_PER_WORD
+
+    @property
+    def max_body_bytes(self) -> int:
+        """Size of a request with the longest text and context, every character escaped."""
+        return 2 * ESCAPED_BYTES * self.max_characters + 2**16
+
+
 TEXT = "Mary went to the garden. John moved to the office."
 PAIR = "Where is Mary?"
 
-Share = Annotated[float, Field(ge=0, le=1)]
-MethodName = Annotated[str, Field(min_length=1, max_length=100)]
-TokenNumber = Annotated[int, Field(ge=0, le=10**6)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+MethodName = Annotated[str, Field(min_length=1, max_length=MAX_METHOD_CHARACTERS)]
+TokenNumber = Annotated[int, Field(ge=0, le=MAX_TOKEN_NUMBER)]
 
 
-class Asked(BaseModel):
+class TextRequest(BaseModel):
     """A text for the model to read."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)  # true is no number
+    model_config = ConfigDict(extra="forbid", strict=True)  # true is not a number
 
-    text: str = Field(min_length=1, description="the explained text: the one that is masked and scored")
-    pair: str | None = Field(None, description="the context, where the model reads two texts")
+    text: str = Field(min_length=1, description="explained text: the one that is masked and scored")
+    pair: str | None = Field(None, description="context, for a model that reads two texts")
 
 
-class ProbeRequest(Asked):
+class ProbeRequest(TextRequest):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": TEXT, "pair": PAIR, "masked": [4]}]})
 
     masked: list[TokenNumber] = Field(
-        [], max_length=10**5, description="numbers of explained tokens; to mask a word, give all its tokens"
+        [],
+        max_length=MAX_MASKED_TOKENS,
+        description="numbers of explained tokens; to mask a word, give all its tokens",
     )
 
 
-class ExplainRequest(Asked):
+class ExplainRequest(TextRequest):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": TEXT, "pair": PAIR, "methods": ["loo-sign", "grad-l2"]}]}
     )
 
-    methods: list[MethodName] = Field(["loo-sign"], min_length=1, max_length=20)
+    methods: list[MethodName] = Field(
+        ["loo-sign"], min_length=1, max_length=MAX_METHODS, description="names, with options: beam(width=20)"
+    )
     label: str | None = Field(
-        None, max_length=1000, description="a class's name or number; without one, the predicted class"
+        None,
+        max_length=MAX_LABEL_CHARACTERS,
+        description="name or number of the explained class; by default the predicted one",
     )
 
 
@@ -47,108 +88,112 @@ class MeasureRequest(ExplainRequest):
         json_schema_extra={"examples": [{"text": TEXT, "pair": PAIR, "methods": ["loo-sign"], "orders": 50}]}
     )
 
-    orders: int = Field(100, ge=20, le=1000, description="random orders to compare with")
-    step: int = Field(10, ge=1, le=100, description="percents erased at a time")
-    seed: int = Field(0, ge=0, lt=2**31, description="random orders are drawn from it")
+    orders: int = Field(100, ge=FEWEST, le=MAX_ORDERS, description="number of random orders to compare with")
+    step: int = Field(10, ge=1, le=100, description="percent of the text erased in one step")
+    seed: int = Field(0, ge=0, le=MAX_SEED, description="seed of the random orders")
 
 
-class Given(BaseModel):
+class ApiResponse(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Piece(Given):
+class Piece(ApiResponse):
     text: str
-    start: int = Field(description="in `text`, counted in Unicode code points")
+    start: int = Field(description="position in `text`, counted in Unicode code points")
     end: int
-    tokens: list[int] = Field(description="numbers of its tokens among the explained ones")
+    tokens: list[int] = Field(description="numbers of its tokens among the explained tokens")
 
 
-class Doubt(Given):
+class Doubt(ApiResponse):
     kind: str = Field(description="unfaithful, outside (of the distribution) or unchecked")
     method: str | None
     text: str
 
 
-class ProbeResponse(Given):
+class ProbeResponse(ApiResponse):
     text: str
     pair: str | None
-    truncated: bool = Field(description="the text is longer than the model can read: its end was left out")
+    truncated: bool = Field(description="whether the end was left out because the model cannot read so much")
     masked: list[int]
     prediction: str
-    probabilities: dict[str, Share]
-    pvalues: dict[str, Share] = Field(
-        description="is the text, masked as it is, in distribution? By test; none where no task is known"
+    probabilities: dict[str, Fraction]
+    pvalues: dict[str, Fraction] = Field(
+        description="by test: is the masked text in distribution? Empty without fitted tests"
     )
-    floors: dict[str, Share] = Field(description="the smallest p-value that each test could give")
+    floors: dict[str, Fraction] = Field(description="by test: smallest p-value that it can give")
     words: list[Piece]
     tokens: list[Piece]
-    doubts: list[Doubt] = Field(description="why not to trust it, in plain words")
+    doubts: list[Doubt] = Field(description="reasons not to trust the prediction, as sentences")
 
 
-class Unit(Given):
+class Unit(ApiResponse):
     text: str
     start: int
     end: int
-    scores: dict[str, float] = Field(description="by method; of a signed one, negative speaks against")
+    scores: dict[str, float] = Field(
+        description="by method; negative scores of signed methods speak against the label"
+    )
 
 
-class ExplainResponse(Given):
+class ExplainResponse(ApiResponse):
     text: str
     pair: str | None
     truncated: bool
     label: str
     prediction: str
-    probabilities: dict[str, Share]
+    probabilities: dict[str, Fraction]
     methods: list[str]
     words: list[Unit]
     tokens: list[Unit]
 
 
-class Erasure(Given):
-    probability: list[Share] = Field(description="of the label, at each percent erased")
-    pvalues: dict[str, list[Share]]
-    p: dict[str, Share] = Field(
-        description="is the erased text in distribution? The steps below 100 % together, by test"
+class Erasure(ApiResponse):
+    probability: list[Fraction] = Field(description="probability of the label at each of `percents`")
+    pvalues: dict[str, list[Fraction]]
+    p: dict[str, Fraction] = Field(
+        description="by test: are the erased texts in distribution? All steps below 100 % together"
     )
-    acu: float = Field(description="area between the mean of the random orders and this curve")
-    racu: float | None = Field(description="the same as a share of what is possible; null where undefined")
-    chance: Share = Field(description="share of random orders that do as well")
+    acu: float = Field(description="area between this curve and the mean of the random orders")
+    racu: float | None = Field(
+        description="`acu` relative to a curve that falls at once; null where undefined"
+    )
+    chance: Fraction = Field(description="fraction of random orders that do as well")
 
 
-class MeasureResponse(Given):
+class MeasureResponse(ApiResponse):
     text: str
     pair: str | None
     label: str
     percents: list[int]
     orders: int
-    mean: list[Share] = Field(description="of the label's probability over the random orders")
-    lower: list[Share] = Field(description="5 % of the random orders are below")
-    upper: list[Share] = Field(description="5 % are above")
-    floors: dict[str, Share] = Field(description="the smallest p-value that each test could give")
+    mean: list[Fraction] = Field(description="mean probability of the label over the random orders")
+    lower: list[Fraction] = Field(description="5th percentile of the random orders")
+    upper: list[Fraction] = Field(description="95th percentile of the random orders")
+    floors: dict[str, Fraction] = Field(description="by test: smallest p-value that it can give")
     methods: dict[str, Erasure]
-    doubts: list[Doubt] = Field(description="what must not be trusted, in plain words")
+    doubts: list[Doubt] = Field(description="reasons not to trust the measurement, as sentences")
 
 
-class Example(Given):
+class Example(ApiResponse):
     text: str
     pair: str | None
-    label: str | None = Field(description="the true class")
+    label: str | None = Field(description="true class")
 
 
-class MethodInfo(Given):
+class MethodInfo(ApiResponse):
     name: str
     about: str
-    signed: bool = Field(description="negative scores speak against the label; if not, there are none")
+    signed: bool = Field(description="whether scores can be negative, which speaks against the label")
 
 
-class ModelResponse(Given):
+class ModelResponse(ApiResponse):
     name: str
-    version: str = Field(description="of faithmeter")
+    version: str = Field(description="version of faithmeter")
     labels: list[str]
     task: str | None
-    explained: str | None = Field(description="what the task calls the explained text")
-    context: str | None = Field(description="what it calls the context; null where there is none")
-    tests: list[str] = Field(description="of whether a text is in distribution; none without a task")
+    explained: str | None = Field(description="name of the explained column")
+    context: str | None = Field(description="name of the context column; null if the task has none")
+    tests: list[str] = Field(description="fitted in-distribution tests")
     methods: list[MethodInfo]
     examples: list[Example]
     max_words: int
@@ -156,4 +201,4 @@ class ModelResponse(Given):
 
 
 class Problem(BaseModel):
-    detail: str = Field(description="what was wrong, what was expected, and what to do next")
+    detail: str = Field(description="what was given, what is expected, and what to do next, in one line")

@@ -1,21 +1,26 @@
-"""What every request passes: host, size, origin, and the headers that keep a browser from doing harm."""
+"""Middleware that every request passes: headers, host, token, origin and size."""
 
 from __future__ import annotations
 
+import logging
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-POLICY = (
+from .streaming import FAILURE
+
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-HEADERS = {
-    "Content-Security-Policy": POLICY,
+SECURITY_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -23,62 +28,111 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+TOKEN_PARAMETER = "token"
+
+logger = logging.getLogger(__name__)
 
 
-class SafeHeaders:
-    """Adds the headers to every response."""
+class SecurityHeaders:
+    """Adds the security headers to every response, and turns an exception into a response with status 500."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        started = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                started = True
+                MutableHeaders(scope=message).update(SECURITY_HEADERS)
             await send(message)
 
-        await self.app(scope, receive, send_with_headers)
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            if started:
+                raise  # too late for a response: the server logs it and closes the connection
+            logger.exception("a request failed")
+            await _refusal(500, FAILURE)(scope, receive, send_with_headers)
 
 
-class KnownHost:
-    """Refuses requests to other names than these `hosts`: starlette's check, with our answer."""
+class RequireHost:
+    """Refuses requests whose Host header is not one of `hosts`, which defeats DNS rebinding.
+
+    The check is starlette's; only the response is ours.
+    """
 
     def __init__(self, app: ASGIApp, *, hosts: Sequence[str]) -> None:
         self.app, self.hosts = app, list(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def known(scope: Scope, receive: Receive, _: Send) -> None:
+        async def accept(scope: Scope, receive: Receive, _: Send) -> None:
             await self.app(scope, receive, send)
 
-        async def refused(message: Message) -> None:
+        async def refuse(message: Message) -> None:
             if message["type"].endswith("response.start"):
-                await _refused(400, "asked by an unknown name; start the server with --allowed-host NAME")(
-                    scope, receive, send
-                )
+                detail = "unknown host name; start the server with --allowed-host NAME"
+                await _refusal(400, detail)(scope, receive, send)
 
-        await TrustedHostMiddleware(known, self.hosts, www_redirect=False)(scope, receive, refused)
+        await TrustedHostMiddleware(accept, self.hosts, www_redirect=False)(scope, receive, refuse)
 
 
-class Border:
-    """Refuses what another site's page sends, and bodies of more than `limit` bytes, however sent."""
+class RequireToken:
+    """Refuses requests without the token: as a bearer token, or as the cookie that the link sets.
 
-    def __init__(self, app: ASGIApp, *, limit: int) -> None:
-        self.app, self.limit = app, limit
+    The link `/?token=…` redirects to the page without the token, so that it stays out of the history.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str) -> None:
+        self.app, self.token = app, token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        request = Request(scope)
+        cookie = f"faithmeter-{(scope.get('server') or ('', ''))[1]}"  # cookies are shared between ports
+        scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+        if self._matches(request.cookies.get(cookie)) or (
+            scheme.lower() == "bearer" and self._matches(credentials.strip())
+        ):
+            return await self.app(scope, receive, send)
+        if scope["path"] == "/" and self._matches(request.query_params.get(TOKEN_PARAMETER)):
+            redirect = RedirectResponse(".", 303)
+            redirect.set_cookie(cookie, self.token.decode(), httponly=True, samesite="lax")
+            return await redirect(scope, receive, send)
+        detail = (
+            "this server requires its token; open the link that it printed, or send Authorization: Bearer"
+        )
+        return await _refusal(401, detail, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
+
+    def _matches(self, candidate: str | None) -> bool:
+        return candidate is not None and secrets.compare_digest(
+            candidate.encode(errors="replace"), self.token
+        )
+
+
+class LimitRequests:
+    """Refuses requests from the pages of other sites, and bodies of more than `max_bytes`."""
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+        self.app, self.max_bytes = app, max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             return await self.app(scope, receive, send)
-        headers = Headers(scope=scope)
-        if headers.get("sec-fetch-site") == "cross-site":
-            return await _refused(403, "the page of another site may not ask this model")(
-                scope, receive, send
-            )
-        body = await self._body(receive)
+        if Headers(scope=scope).get("sec-fetch-site") == "cross-site":
+            detail = "pages of other sites may not use this server; open its own page"
+            return await _refusal(403, detail)(scope, receive, send)
+        body = await self._read(receive)
         if body is None:
             return None
-        if len(body) > self.limit:
-            said = f"the request has more than {self.limit} bytes; send a shorter text"
-            return await _refused(413, said)(scope, receive, send)
+        if len(body) > self.max_bytes:
+            detail = f"the request has more than {self.max_bytes} bytes; send a shorter text"
+            return await _refusal(413, detail)(scope, receive, send)
         messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
         async def replay() -> Message:
@@ -86,10 +140,10 @@ class Border:
 
         return await self.app(scope, replay, send)
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        """The body, cut off somewhere beyond the limit; None when the client went away."""
+    async def _read(self, receive: Receive) -> bytes | None:
+        """Return the body, cut off somewhere beyond the limit; None if the client disconnected."""
         parts, size, more = [], 0, True
-        while more and size <= self.limit:
+        while more and size <= self.max_bytes:
             message: dict[str, Any] = dict(await receive())
             if message["type"] == "http.disconnect":
                 return None
@@ -98,5 +152,13 @@ class Border:
         return b"".join(parts)
 
 
-def _refused(status: int, detail: str) -> JSONResponse:
-    return JSONResponse({"detail": detail}, status)
+def _refusal(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"detail": detail}, status, headers)
+
+
+def escape_control_characters(text: str) -> str:
+    """Escape characters that are not printable: they could command a terminal, or cannot be encoded."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

@@ -1,4 +1,4 @@
-"""A job's result as JSON, or as lines of progress with the result in the last one."""
+"""Responses of jobs: one JSON document, or a stream of progress lines that ends with the result."""
 
 from __future__ import annotations
 
@@ -13,67 +13,72 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ..errors import InputError
 from ..files import plain
-from .worker import Job, Lane, Stopped
+from .worker import Job, JobStopped, Worker
 
-STREAM = "application/x-ndjson"
-BEAT = 0.2
-"""Seconds between two lines of progress."""
+STREAM_TYPE = "application/x-ndjson"
+PROGRESS_SECONDS = 0.2
+"""Time between two lines of progress."""
+FAILURE = "the server failed; its log says why"
 
-Result = dict[str, Any]
+JsonObject = dict[str, Any]
 
 logger = logging.getLogger(__name__)
 
 
-async def answer(request: Request, lane: Lane, job: Job[Result]) -> Response:
-    """What the job gives, once the lane has done it. When the one who asked goes away, the job stops."""
-    future = lane.start(job)
-    gone = asyncio.create_task(_disconnected(request))
-    gone.add_done_callback(lambda _: job.stop())
-    lines = _lines(job, future, gone)
-    if STREAM in request.headers.get("accept", ""):
-        return StreamingResponse((_written(line) async for line in lines), media_type=STREAM)
-    async for _ in lines:
+async def respond(request: Request, worker: Worker, job: Job[JsonObject]) -> Response:
+    """Run the job and return its result in the form that the Accept header asks for.
+
+    The job stops when the client disconnects.
+    """
+    future = worker.start(job)
+    disconnection = asyncio.create_task(_wait_for_disconnect(request))
+    disconnection.add_done_callback(lambda _: job.stop())
+    messages = _progress_and_result(job, future, disconnection)
+    if STREAM_TYPE in request.headers.get("accept", ""):
+        lines = (_to_line(message) async for message in messages)
+        return StreamingResponse(lines, media_type=STREAM_TYPE)
+    async for _ in messages:
         pass
     if future.cancelled():
-        raise Stopped
+        raise JobStopped
     return JSONResponse(plain(future.result()))
 
 
-async def _lines(
-    job: Job[Result], future: asyncio.Future[Result], gone: asyncio.Task[None]
-) -> AsyncIterator[dict[str, Any]]:
-    either: set[asyncio.Future[Any]] = {future, gone}
+async def _progress_and_result(
+    job: Job[JsonObject], future: asyncio.Future[JsonObject], disconnection: asyncio.Task[None]
+) -> AsyncIterator[JsonObject]:
+    either: set[asyncio.Future[Any]] = {future, disconnection}
     try:
-        while not (future.done() or gone.done()):
+        while not (future.done() or disconnection.done()):
             yield {
                 "stage": job.stage,
                 "done": job.done,
                 "stages": job.stages,
                 "evaluations": job.evaluations,
-                "at_most": job.at_most,
+                "max_evaluations": job.max_evaluations,
             }
-            await asyncio.wait(either, timeout=BEAT, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, timeout=PROGRESS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if future.done() and not future.cancelled():
-            yield _last(future)
+            yield _result_or_error(future)
     finally:
-        gone.cancel()
-        future.cancel()  # of no effect on one that is done
+        disconnection.cancel()
+        future.cancel()  # has no effect on a future that is done
 
 
-def _last(future: asyncio.Future[Result]) -> dict[str, Any]:
+def _result_or_error(future: asyncio.Future[JsonObject]) -> JsonObject:
     error = future.exception()
     if error is None:
         return {"result": future.result()}
-    if isinstance(error, InputError | Stopped):
+    if isinstance(error, InputError | JobStopped):
         return {"error": str(error)}
     logger.error("a request failed", exc_info=error)
-    return {"error": "the server failed; its log says why"}
+    return {"error": FAILURE}
 
 
-def _written(line: dict[str, Any]) -> str:
-    return json.dumps(plain(line), ensure_ascii=False, allow_nan=False) + "\n"
+def _to_line(message: JsonObject) -> str:
+    return json.dumps(plain(message), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-async def _disconnected(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

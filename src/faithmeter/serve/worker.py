@@ -1,4 +1,4 @@
-"""Lanes: threads that compute one thing after the other, with a bounded queue, progress and a way to stop."""
+"""Worker threads that run one job after the other, with a bounded queue, progress and cancellation."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from ..methods.registry import explain
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
 
-MEMORY = 2**26
-"""Bytes of results that a lane remembers."""
+MAX_CACHE_BYTES = 2**26
+"""Size of each worker's cache of evaluations."""
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
-class Busy(Exception):
-    """Too many wait already."""
+class QueueFull(Exception):
+    """The worker's queue has no room for another job."""
 
     def __str__(self) -> str:
         return "too many requests are waiting"
 
 
-class Stopped(Exception):
-    """Nobody waits for the result any more, or the server is about to end."""
+class JobStopped(Exception):
+    """The client has gone away, or the server is shutting down."""
 
     def __str__(self) -> str:
         return "the work was stopped"
 
 
 @dataclass
-class Job(Generic[T]):
-    """Work of one request, and how far it is. `work` is given the lane's evaluator and the job."""
+class Job(Generic[Result]):
+    """Work of one request and its progress. `work` receives the worker's evaluator and this job."""
 
-    work: Callable[[Evaluator, Job[T]], T]
-    at_most: int = 1  # evaluations
+    work: Callable[[Evaluator, Job[Result]], Result]
+    max_evaluations: int = 1
     stage: str = "waiting"
     done: int = 0
     stages: int = 1
     evaluations: int = 0
     stopped: bool = False
 
-    def run(self, evaluator: Evaluator) -> T:
+    def run(self, evaluator: Evaluator) -> Result:
         evaluator.progress = self.count
         try:
             self.stage = "working"
@@ -56,44 +56,50 @@ class Job(Generic[T]):
             evaluator.progress = None
 
     def count(self, evaluations: int) -> None:
-        """Called after every micro-batch: so soon a stopped job ends."""
+        """Add to the progress. Called after every micro-batch, which is when a stopped job ends."""
         if self.stopped:
-            raise Stopped
+            raise JobStopped
         self.evaluations += evaluations
 
-    def note(self, stage: str, done: int, stages: int) -> None:
+    def set_stage(self, stage: str, done: int, stages: int) -> None:
         self.stage, self.done, self.stages = stage, done, stages
 
     def stop(self) -> None:
         self.stopped = True
 
 
-class Lane:
-    """One thread with an evaluator and a tokenizer of its own, as neither can serve two threads at a time.
+class Worker:
+    """One thread with its own evaluator and tokenizer, because neither is safe to share between threads.
 
-    All lanes share the model's weights.
+    All workers share the weights of the model.
     """
 
-    def __init__(self, clf: Classifier, *, waiting: int) -> None:
+    def __init__(self, clf: Classifier, *, max_queued: int) -> None:
         own = copy.copy(clf)
         own.tokenizer = copy.deepcopy(clf.tokenizer)
-        self._evaluator = Evaluator(own, memory=MEMORY)
+        self._evaluator = Evaluator(own, memory=MAX_CACHE_BYTES)
         self._executor = ThreadPoolExecutor(1)
         self._jobs: dict[asyncio.Future[Any], Job[Any]] = {}
-        self._waiting = waiting
-        batch = own.encode(["a"])  # hooks are put into the model now, while no other lane is using it
+        self._max_queued = max_queued
+        batch = own.encode(["a"])  # installs hooks in the model now, while no other worker is using it
         states(self._evaluator, batch)
         explain(self._evaluator, batch, [0], "grad-l2")
 
-    def start(self, job: Job[T]) -> asyncio.Future[T]:
-        if len(self._jobs) >= self._waiting:
-            raise Busy
+    def start(self, job: Job[Result]) -> asyncio.Future[Result]:
+        """Queue a job and return the future of its result.
+
+        Raises:
+            QueueFull: `max_queued` jobs are waiting or running.
+        """
+        if len(self._jobs) >= self._max_queued:
+            raise QueueFull
         future = asyncio.get_running_loop().run_in_executor(self._executor, job.run, self._evaluator)
         self._jobs[future] = job
         future.add_done_callback(self._jobs.pop)
         return future
 
     def close(self) -> None:
+        """Stop all jobs and end the thread."""
         for job in self._jobs.values():
             job.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)

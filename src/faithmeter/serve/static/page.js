@@ -209,10 +209,10 @@ const render = {
     return undefined;
   },
 
-  progress(name, stage, { evaluations, at_most }) {
-    byId(`${name}-bar`).max = at_most;
+  progress(name, stage, { evaluations, max_evaluations }) {
+    byId(`${name}-bar`).max = max_evaluations;
     byId(`${name}-bar`).value = evaluations;
-    const [made, most] = [evaluations, at_most].map((count) => count.toLocaleString("en"));
+    const [made, most] = [evaluations, max_evaluations].map((count) => count.toLocaleString("en"));
     byId(`${name}-stage`).textContent = `${stage} · ${made} of at most ${most} evaluations of the model`;
   },
 

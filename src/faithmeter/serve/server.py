@@ -1,0 +1,197 @@
+"""HTTP server around the application: its socket, limits on connections and time, and its log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+import time
+from contextlib import suppress
+from ipaddress import ip_address
+
+import h11
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ..errors import InputError
+from .security import escape_control_characters
+
+MAX_CONNECTIONS = 128
+ACCEPT_BACKLOG = 64
+"""Connections accepted at once; with MAX_CONNECTIONS still fewer than the files a process may open."""
+REQUEST_SECONDS = 15.0
+"""Time to send one request, headers and body together."""
+SEND_SECONDS = 30.0
+"""Time that a client may leave a response unread."""
+SHUTDOWN_SECONDS = 3
+LOG_WINDOW_SECONDS = 60.0
+MAX_LOG_RECORDS = 10
+"""Records per window; further ones are counted only."""
+MAX_LOG_CHARACTERS = 5000
+"""Length of one record; the end of a traceback, which names the error, is kept."""
+TIMEOUT_RESPONSE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; call it before loading the model, so that a busy port is reported at once.
+
+    The protocol is passed on because asyncio disables Nagle's delay (40 ms) only on sockets marked as TCP.
+
+    Raises:
+        InputError: the address does not exist here, or the port is taken.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            if (
+                os.name == "posix"
+            ):  # allows a quick restart; on Windows it would allow two servers on one port
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(ACCEPT_BACKLOG)
+        except OSError:
+            listening.close()
+            raise
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"cannot listen on {host}, port {port}: {reason}; try another --port or --host"
+        ) from error
+    return listening
+
+
+def is_loopback(listening: socket.socket) -> bool:
+    """Return whether only this machine can reach the socket, judged by its bound address."""
+    return ip_address(listening.getsockname()[0]).is_loopback
+
+
+def run_server(app: FastAPI, listening: socket.socket) -> None:
+    """Serve until Ctrl-C, with the log on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(levelname)s: %(message)s"))
+    handler.addFilter(LogLimit())
+    logging.getLogger().addHandler(handler)
+    with suppress(KeyboardInterrupt):
+        create_server(app).run(sockets=[listening])
+
+
+def create_server(app: FastAPI) -> uvicorn.Server:
+    """Return the server; when it shuts down, it stops running jobs before it waits for connections."""
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.state.admission.close()
+            await super().shutdown(sockets)
+
+    return Server(
+        uvicorn.Config(
+            app,
+            http=LimitedConnection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,  # paths may hold the token
+            server_header=False,
+            backlog=ACCEPT_BACKLOG,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
+    )
+
+
+class LimitedConnection(H11Protocol):
+    """HTTP connection that has to send each request, and read each response, in a limited time.
+
+    When there are too many connections, the one that has been sending its request for the longest time is
+    closed. Many slow clients can therefore not keep a quick one out.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._update_request_timer()
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._close_slowest()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._update_request_timer()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._update_request_timer()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._timers["send"] = self.loop.call_later(SEND_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_timer("send")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop_timer("request")
+        self._stop_timer("send")
+
+    def _update_request_timer(self) -> None:
+        """Run the timer exactly while the client owes us a request or the rest of one."""
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._stop_timer("request")
+        elif "request" not in self._timers and not self.transport.is_closing():
+            self._timers["request"] = self.loop.call_later(REQUEST_SECONDS, self._end_request)
+
+    def _stop_timer(self, name: str) -> None:
+        if timer := self._timers.pop(name, None):
+            timer.cancel()
+
+    def _end_request(self) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.write(TIMEOUT_RESPONSE)
+        if self.transport.get_write_buffer_size():  # the client does not read: closing would wait for it
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def _close_slowest(self) -> None:
+        deadlines = {
+            connection: connection._timers["request"].when()
+            for connection in self.connections
+            if isinstance(connection, LimitedConnection) and "request" in connection._timers
+        }
+        slowest = min(deadlines, key=deadlines.__getitem__)
+        slowest._stop_timer("request")
+        self.connections.discard(slowest)  # at once: further connections may come before it is lost
+        slowest.transport.abort()
+
+
+class LogLimit(logging.Filter):
+    """Drops records beyond `MAX_LOG_RECORDS` per window; the next one that passes tells how many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.window_start, self.records, self.dropped = -LOG_WINDOW_SECONDS, 0, 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now - self.window_start >= LOG_WINDOW_SECONDS:
+            if self.dropped:
+                record.msg, record.args = f"{record.getMessage()} ({self.dropped} records were dropped)", ()
+            self.window_start, self.records, self.dropped = now, 0, 0
+        self.records += 1
+        self.dropped += self.records > MAX_LOG_RECORDS
+        return self.records <= MAX_LOG_RECORDS
+
+
+class LogFormatter(logging.Formatter):
+    """Shortens a record and escapes control characters, which could be commands to the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        if len(text) > MAX_LOG_CHARACTERS:
+            text = f"{text[: MAX_LOG_CHARACTERS // 2]} … {text[-MAX_LOG_CHARACTERS // 2 :]}"
+        return "\n".join(map(escape_control_characters, text.split("\n")))
