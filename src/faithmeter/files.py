@@ -1,4 +1,8 @@
-"""Files and clocks: atomic writes, JSON, parquet, checksums, and the seconds that a phase takes."""
+"""Files and clocks: atomic writes, JSON, parquet, checksums, and the seconds that a phase takes.
+
+Whatever is read back is verified first. JSON that we write carries its own checksum (`write_sealed_json`);
+any other file or folder has its SHA-256 sums beside it (`seal`, `intact`), or in the record of its run.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import DamageWarning
+from .errors import DamageWarning, InputError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+SUMS = "SHA256SUMS"
+"""Checksums of the files of a sealed folder; `sha256sum -c` reads it, too."""
+
 
 def plain(value: Any) -> Any:
-    """As JSON has it: what is undefined (NaN) is null there."""
+    """Convert to JSON-ready values; NaN and infinity become null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
@@ -29,20 +36,41 @@ def plain(value: Any) -> Any:
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON, atomically."""
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         json.dump(plain(value), file, indent=1, ensure_ascii=False, allow_nan=False)
-        file.flush()
-        os.fsync(file.fileno())
+
+
+def write_sealed_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write an object as JSON with the checksum that `read_sealed_json` verifies."""
+    write_json(path, {**value, "checksum": json_checksum(value)})
+
+
+def read_sealed_json(path: Path) -> dict[str, Any]:
+    """Read an object that `write_sealed_json` wrote; raise InputError if it has changed since."""
+    try:
+        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not readable: {error}") from error
+    if not isinstance(value, dict) or value.get("checksum") != json_checksum(value):
+        raise InputError(f"{path} is not as it was written: its checksum is wrong")
+    return value
+
+
+def json_checksum(value: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of an object's JSON without its own `checksum`."""
+    content = {name: item for name, item in plain(value).items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_parquet(path: Path, frame: DataFrame) -> None:
-    """Write a frame, its `attrs` included, with checksums that `read_parquet` verifies."""
+    """Write a frame, its `attrs` included, with page checksums."""
     with atomic(path) as temporary:
         frame.to_parquet(temporary, index=False, write_page_checksum=True)
 
 
 def read_parquet(path: Path) -> DataFrame | None:
-    """A frame as it was written; None if there is none, or none that verifies: that one is deleted."""
+    """Read a frame; None if there is none, or if its page checksums are wrong: that file is deleted."""
     import pandas as pd
 
     if not path.exists():
@@ -59,25 +87,74 @@ def read_parquet(path: Path) -> DataFrame | None:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """A path to write to, which then becomes `path`: a full disk or a kill leaves the old file."""
+    """Yield a temporary path that replaces `path` at the end: a full disk or a kill leaves the old file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def file_checksum(path: Path) -> str:
-    """sha256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the SHA-256 of a file's bytes, hashed once per process unless the file changes."""
+    state = path.stat()
+    key = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    if key not in _checksums:
+        with path.open("rb") as file:
+            _checksums[key] = hashlib.file_digest(file, "sha256").hexdigest()
+    return _checksums[key]
+
+
+_checksums: dict[tuple[int, ...], str] = {}
+
+
+def seal(path: Path) -> None:
+    """Write the checksums of a file, or of the files directly in a folder, beside it: it is finished now."""
+    sums, files = _sealed(path)
+    text = "".join(f"{file_checksum(file)}  {file.name}\n" for file in files)
+    with atomic(sums) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def intact(path: Path, remedy: str = "it is made anew") -> bool:
+    """Return whether a sealed file or folder is as it was when `seal` was called.
+
+    What was never finished, or is half deleted, is False without a word. Other bytes than those written are
+    damage: a DamageWarning tells of it and of the remedy, which is up to the caller.
+    """
+    sums, _ = _sealed(path)
+    folder = sums.parent
+    try:
+        lines = sums.read_text(encoding="utf-8").splitlines()
+        expected = {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+        if not expected or not all((folder / name).is_file() for name in expected):
+            return False
+        changed = [name for name, checksum in expected.items() if file_checksum(folder / name) != checksum]
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        changed = [str(error)]
+    if changed:
+        what = f"{path} is" if path.is_file() else f"{path} ({', '.join(changed)}) is"
+        warnings.warn(f"{what} not as it was written; {remedy}", DamageWarning, stacklevel=2)
+    return not changed
+
+
+def _sealed(path: Path) -> tuple[Path, list[Path]]:
+    """Return the file with the checksums of a path, and the files that they are of."""
+    if not path.is_dir():
+        return path.with_name(f".{path.name}.sha256"), [path]
+    files = (file for file in path.iterdir() if file.is_file() and file.name != SUMS)
+    return path / SUMS, sorted(file for file in files if not file.name.startswith("."))
 
 
 @contextmanager
 def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Add the time that the block takes to `seconds[phase]`."""
+    """Add the seconds that the block takes to `seconds[phase]`."""
     start = time.perf_counter()
     try:
         yield

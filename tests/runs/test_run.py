@@ -17,7 +17,7 @@ from faithmeter.runs import roar
 from faithmeter.runs import run as runs
 from faithmeter.config import MeasureConfig, RoarConfig
 from faithmeter.errors import DamageWarning
-from faithmeter.files import write_json
+from faithmeter.files import seal, write_json
 from faithmeter.runs.store import Unready
 
 SMALL: dict[str, Any] = {"limit": 32, "epochs": 2, "strategy": "none", "validation": "unmasked"}
@@ -44,6 +44,7 @@ def plain(tmp_path_factory) -> fm.RunStore:
     assert 0 < spent["seconds_spent"] < 600
     spent["seconds_spent"] = 1000.0
     state.write_text(json.dumps(said))
+    seal(state.parent)
     runs.train(PLAIN, store, resume=True)
     return store
 

@@ -3,72 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, TrainerCallback
 
 import faithmeter as fm
 from faithmeter.runs.run import task_of
-from faithmeter.training.finetuning import finetune, last_checkpoint
-from toy import WORDS, tiny
-
-EPOCHS, ROWS = 3, 60  # 48 training rows: 6 steps of 8 in an epoch
-
-
-@pytest.fixture(scope="session")
-def encoder(tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("encoder")
-    clf = tiny(dtype=torch.float32)
-    clf.model.save_pretrained(folder)
-    clf.tokenizer.save_pretrained(folder)
-    return str(folder)
-
-
-@pytest.fixture(scope="session")
-def reviews(tmp_path_factory) -> str:
-    """Random words; the label says whether 'good' is among the first ones."""
-    path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
-    rows = [rng.choices([w for w in WORDS if w != "good"], k=rng.randint(3, 9)) for _ in range(ROWS)]
-    labels = [i % 2 for i in range(ROWS)]
-    rows = [["good", *words] if label else words for words, label in zip(rows, labels, strict=True)]
-    lines = [
-        f"{' '.join(words)},{'pos' if label else 'neg'}" for words, label in zip(rows, labels, strict=True)
-    ]
-    path.write_text("\n".join(["review,stars", *lines]))
-    return str(path)
-
-
-@pytest.fixture
-def config(encoder: str, reviews: str) -> fm.TrainConfig:
-    own = {"data": reviews, "text": "review", "label": "stars"}
-    return fm.TrainConfig(model=encoder, epochs=EPOCHS, batch_size=8, learning_rate=3e-3, **own)
-
-
-def run(config: fm.TrainConfig, folder: Path, **options: Any) -> dict[str, Any]:
-    return finetune(config, task_of(config), folder, **options)
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return all(torch.equal(one[name], other[name]) for name in one)
-
-
-class Interrupt(TrainerCallback):
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if state.global_step == self.step:
-            raise KeyboardInterrupt
+from trainings import Interrupt, equal, run, weights
 
 
 class Rates(TrainerCallback):
@@ -155,20 +100,6 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(config: fm.TrainConfi
         assert equal(weights(folder), weights(tmp_path / "whole"))
 
 
-def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(
-    config: fm.TrainConfig, tmp_path
-) -> None:
-    assert last_checkpoint(tmp_path) is None
-    names = ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json")
-    for step in (6, 12, 18, 24):
-        (tmp_path / f"checkpoint-{step}").mkdir()
-        for name in names:
-            (tmp_path / f"checkpoint-{step}" / name).write_text("{}")
-    (tmp_path / "checkpoint-24" / "optimizer.pt").unlink()
-    (tmp_path / "checkpoint-18" / "trainer_state.json").write_text('{"epoch": ')
-    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-12")
-
-
 def test_the_rate_rises_for_6_percent_of_the_optimizer_steps_then_falls_to_zero(config, tmp_path) -> None:
     rates = Rates()
     run(replace(config, warmup=0.2), tmp_path, callbacks=[rates])
@@ -208,7 +139,7 @@ def test_a_finished_run_is_not_taken_for_one_on_changed_data(config: fm.TrainCon
     record = fm.train(own, store)
     assert fm.train(own, store) == record
     data.write_text(data.read_text() + "\nthe plot was good,neg")
-    with pytest.raises(fm.InputError, match=r"has changed \(.*train.*\) since .* add --restart"):
+    with pytest.raises(fm.InputError, match=r"changed are rows \(.*train.*\); add --restart"):
         fm.train(own, store)
     assert fm.train(own, store, restart=True)["rows"]["train"] == 49
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,10 @@ from torch import Tensor
 
 from ..config import EMBEDDED
 from ..errors import InputError, unknown
-from .tokens import Batch, encode
+from .tokens import Batch, encode, tokenizer_state
+
+NOT_DECISIVE = ("_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache")
+"""Settings of a model that say where it comes from or how it is stored, not what it puts out."""
 
 
 class Classifier:
@@ -43,12 +47,8 @@ class Classifier:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the weights: the same model, the same fingerprint, wherever it lies."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.model.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()[:16]
+        """Fingerprint of weights, settings and tokenizer: the same wherever the model is saved."""
+        return fingerprint_model(self.model, self.tokenizer)
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Batch:
         """Tokenize texts, and `pairs`, their context column, into one padded batch."""
@@ -112,6 +112,24 @@ class Classifier:
     @cached_property
     def _words(self) -> _WordHook:
         return _WordHook(self.model.get_input_embeddings())
+
+
+def fingerprint_model(
+    model: Any, tokenizer: Any, *, without: Collection[str] = (), settings_without: Collection[str] = ()
+) -> str:
+    """Return a digest of all that decides a model's outputs, except for some weights and settings."""
+    settings = {
+        name: value
+        for name, value in model.config.to_diff_dict().items()
+        if name not in (*NOT_DECISIVE, *settings_without)
+    }
+    state = None if tokenizer is None else tokenizer_state(tokenizer)
+    digest = hashlib.sha256(json.dumps([settings, state], sort_keys=True, default=str).encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        if name not in without:
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 class _WordHook:

@@ -129,12 +129,23 @@ def _cache_file(split: Dataset, tokenizer: Any, max_length: int) -> str | None:
         return None
     import datasets
 
-    state = json.loads(tokenizer.backend_tokenizer.to_str())
-    state |= {"truncation": None, "padding": None}  # set by the last call, not part of what it is
-    key = json.dumps([digest(split), state, tokenizer.model_input_names, max_length], sort_keys=True)
+    key = json.dumps([digest(split), tokenizer_state(tokenizer), max_length], sort_keys=True)
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "faithmeter"
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder / f"tokens-{hashlib.sha256(key.encode()).hexdigest()[:32]}.arrow")
+
+
+def tokenizer_state(tokenizer: Any) -> list[Any]:
+    """Return all that decides a tokenizer's output, as JSON-ready values."""
+    state: dict[str, Any] = {"class": type(tokenizer).__name__}
+    if tokenizer.is_fast:
+        state = json.loads(tokenizer.backend_tokenizer.to_str())
+        state |= {"truncation": None, "padding": None}  # set by the last call
+    special = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
+    sides = [tokenizer.padding_side, tokenizer.truncation_side]
+    vocabulary = None if tokenizer.is_fast else sorted(tokenizer.get_vocab().items())
+    limits = [tokenizer.model_input_names, min(tokenizer.model_max_length, 10**9)]
+    return [state, special, sides, vocabulary, limits]
 
 
 def _encode_fast(

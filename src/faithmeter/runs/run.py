@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from ..errors import InputError
 from .store import RECORD, RunStore, Unready, read_record, require_files
 from ..files import write_parquet
 from ..tasks import Task, own_task, task
-from ..tasks.splits import digest
+from ..training import UNFINISHED
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 TEXTS = "texts.parquet"
-UNFINISHED = "trainer"
-"""The folder in a run's folder where the Trainer keeps what it goes on from."""
 
 
 def task_of(config: TrainConfig) -> Task:
@@ -53,13 +51,13 @@ def train(
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
-    """The record of a fine-tuning; the checkpoint lies beside it. A finished run is not run again."""
+    """Return the record of a fine-tuning; the checkpoint lies beside it. A finished run is not run again."""
     folder, task = store.folder(config), task_of(config)
     with store.claim(config):
         if restart:
             shutil.rmtree(folder, ignore_errors=True)
         if record := store.get(config):
-            _require_same_data(config, record, folder)
+            require_same_inputs(config, record, folder)
             return record
         if (folder / UNFINISHED).exists() and not resume:
             raise InputError(
@@ -80,8 +78,9 @@ def roar(
 ) -> dict[str, Any]:
     """The record of one step of Recursive ROAR, after the one before, which must be in the store."""
     from . import roar as erasing
-    from ..training.finetuning import finetune, load_splits
     from ..models.classifier import load
+    from ..training.finetuning import finetune
+    from ..training.inputs import load_splits
 
     folder, before, task = store.folder(config), store.folder(config.before), task_of(config)
     with store.claim(config):
@@ -103,7 +102,8 @@ def roar(
                 progress=progress,
             ),
         )
-        result = finetune(config, task, folder, resume=True, erased=erased, callbacks=callbacks)
+        options: dict[str, Any] = {"resume": True, "callbacks": callbacks}
+        result = finetune(config, task, folder, erased=erased, previous=earlier["fingerprint"], **options)
         unmasked = next(line[task.metric] for line in earlier["test"] if line["masking"] == 0)
         plain = earlier.get("plain", unmasked)
         seconds = {"explain": explained, **result["seconds"]}
@@ -120,19 +120,24 @@ def _finished(config: TrainConfig, store: RunStore, result: dict[str, Any]) -> d
     return record
 
 
-def _require_same_data(config: TrainConfig, record: dict[str, Any], folder: Path) -> None:
-    """A user's file may have changed since; what was trained on then would pass for a result of now."""
-    if not config.data:
-        return
-    from ..training.finetuning import load_splits
+def require_same_inputs(config: TrainConfig, record: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a record whose rows or encoder have changed since: old numbers would pass for new ones.
 
-    splits = load_splits(config, task_of(config))
-    changed = [name for name, rows in splits.items() if digest(rows) != record["splits"][name]]
-    if changed:
-        raise InputError(
-            f"{config.data} has changed ({', '.join(changed)}) since {folder} was trained; "
-            "add --restart to train again, or another --output to keep both"
-        )
+    Inputs that are not here any more cannot have been replaced; nor can a record without digests be compared.
+    """
+    from ..training.inputs import describe_changes, read_inputs
+
+    try:
+        now = read_inputs(config, task_of(config))
+    except InputError:
+        return
+    if all(name in record for name in now):
+        recorded = {**record, "source": record["source"]["kind"], "previous": ""}
+        if changes := describe_changes(recorded, now):
+            raise InputError(
+                f"{folder} was trained with other inputs: changed are {changes}; add --restart (or delete that "
+                "folder) to train again, or choose another --output to keep both"
+            )
 
 
 def trained_as(checkpoint: str | Path) -> TrainConfig | None:

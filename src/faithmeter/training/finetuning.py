@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,17 +14,20 @@ import numpy as np
 import torch
 import transformers
 from torch.optim.lr_scheduler import LRScheduler
-from transformers import AutoModelForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from ..config import TrainConfig
 from ..errors import InputError
 from ..files import timed
 from ..metrics import majority
-from ..models.classifier import Classifier, find_max_length, load_tokenizer, resolve
+from ..models.classifier import find_max_length, load, load_tokenizer
 from ..models.tokens import tokenize
 from ..tasks import Task
 from ..tasks.splits import digest
+from . import UNFINISHED
+from .checkpoints import Divergence, SealedCheckpoints, require_best, resume_point
 from .collator import MaskingCollator
+from .inputs import fingerprint_encoder, load_encoder, load_splits, summarize_inputs
 from .masked_eval import CONDITIONS, UNIFORM, Condition, Sweep
 
 SELECTION: dict[str, list[Condition]] = {"both": [0, UNIFORM], "masked": [UNIFORM], "unmasked": [0]}
@@ -44,19 +46,24 @@ def finetune(
     *,
     resume: bool = False,
     erased: Erased | None = None,
+    previous: str = "",
     callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
     """Train, restore the best epoch, save it into `folder`, and return history, test metrics and durations.
 
     Unfinished work lies in `folder/trainer`; with `resume` it goes on from the last whole epoch there and
-    ends as if nothing had happened. What is `erased` is masked in all splits; they are then swept no more.
+    ends as if it had never stopped. `erased` tokens are masked in all splits, which are then evaluated
+    without further masking; `previous` is the fingerprint of the model that chose them.
     """
     seconds: dict[str, float] = {}
     transformers.set_seed(config.seed)  # the new head and dropout draw from torch's global generator
     with timed(seconds, "load"):
         splits = load_splits(config, task)
         tokenizer = load_tokenizer(config.model)
-        model = _new_model(config, task)
+        model, new_weights = load_encoder(config, task)
+        encoder = fingerprint_encoder(model, tokenizer, new_weights)
+        inputs = summarize_inputs(task, splits, encoder, previous)
+        checkpoint = resume_point(folder / UNFINISHED, inputs, resume=resume)
     with timed(seconds, "tokenize"):
         max_length = find_max_length(model, tokenizer)
         rows = {name: tokenize(split, tokenizer, max_length=max_length) for name, split in splits.items()}
@@ -67,12 +74,13 @@ def finetune(
         masking |= {"conditions": CONDITIONS if erased is None else (0,)}
         validation = Sweep(rows["validation"].to_list(), stream="validation", **masking)
         test = Sweep(rows["test"].to_list(), stream="sweep", **masking)
-    trainer = _trainer(config, task, model, tokenizer, rows["train"], validation, folder / "trainer")
+    trainer = _trainer(config, task, model, tokenizer, rows["train"], validation, folder / UNFINISHED)
     for callback in (clock := _Sessions(), *callbacks):
         trainer.add_callback(callback)
     with _fitting_threads(model):
         with timed(seconds, "train"):
-            trainer.train(resume_from_checkpoint=last_checkpoint(folder / "trainer") if resume else None)
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+            require_best(trainer.state)
         seconds["train"] += clock.earlier
         with timed(seconds, "test"):
             trainer.compute_metrics = None  # made for the validation sweep
@@ -93,23 +101,15 @@ def finetune(
             name: majority(task.metrics, rows["train"]["labels"], rows[name]["labels"], len(task.labels))
             for name in ("validation", "test")
         },
+        **inputs,
         "source": asdict(task.source),
-        "splits": {name: digest(split) for name, split in splits.items()},
         "data": measured_data(task),
         "labels": list(task.labels),
-        "fingerprint": Classifier(trainer.model, tokenizer).fingerprint,
+        "fingerprint": load(folder).fingerprint,
         "rows": {name: len(split) for name, split in rows.items()},
         "truncated": {name: float(np.mean(split["truncated"])) for name, split in rows.items()},
         "precision": _precision(config.precision),
         "seconds": seconds,
-    }
-
-
-def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
-    """The rows of a task that a run uses."""
-    splits = task.load()
-    return {
-        name: rows.select(range(min(config.limit or len(rows), len(rows)))) for name, rows in splits.items()
     }
 
 
@@ -131,6 +131,10 @@ def _erased(rows: Any, positions: Sequence[Sequence[int]], mask_id: int) -> Any:
 
 class _Trainer(Trainer):  # type: ignore[misc]
     released_schedule = False
+
+    def _load_best_model(self) -> None:
+        require_best(self.state)
+        super()._load_best_model()
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LRScheduler:
         if self.released_schedule:  # as if every example were an optimizer step
@@ -188,7 +192,7 @@ def _trainer(
             eval_dataset=validation,
             processing_class=tokenizer,
             compute_metrics=validate,
-            callbacks=[_EpochClock(collator)],
+            callbacks=[_EpochClock(collator), SealedCheckpoints(), Divergence()],
         )
     except (ValueError, RuntimeError, ImportError) as error:  # unknown, or not installed
         if config.report_to == "none":
@@ -221,7 +225,7 @@ def _arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArgumen
         eval_strategy="epoch",
         save_strategy="epoch",
         logging_strategy="epoch",
-        save_total_limit=1,  # and the best one
+        logging_nan_inf_filter=False,  # a loss that is not finite ends the training
         load_best_model_at_end=True,
         metric_for_best_model="selection",
         greater_is_better=True,
@@ -230,39 +234,6 @@ def _arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArgumen
         disable_tqdm=True,
         dataloader_pin_memory=torch.cuda.is_available(),
     )
-
-
-def _new_model(config: TrainConfig, task: Task) -> Any:
-    """The pre-trained encoder with a new classification head."""
-    names = dict(enumerate(task.labels))
-    try:
-        return AutoModelForSequenceClassification.from_pretrained(
-            resolve(config.model),
-            id2label=names,
-            label2id={name: number for number, name in names.items()},
-            dtype=torch.float32,
-            ignore_mismatched_sizes=True,  # the head of another task gives way to a new one
-        )
-    except (OSError, ValueError) as error:
-        raise InputError(f"no encoder could be loaded from {config.model!r}: {error}") from error
-
-
-def last_checkpoint(folder: Path) -> str | None:
-    """The newest checkpoint that was written to its end; a kill while writing leaves one that was not."""
-    whole = [path for path in folder.glob("checkpoint-*") if _is_whole(path)]
-    return str(max(whole, key=lambda path: int(path.name.rpartition("-")[2]))) if whole else None
-
-
-def _is_whole(checkpoint: Path) -> bool:
-    names = {path.name for path in checkpoint.iterdir()}
-    needed = {"model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json"}
-    if not needed <= names or not any(name.startswith("rng_state") for name in names):
-        return False
-    try:  # the Trainer writes its state last
-        json.loads((checkpoint / "trainer_state.json").read_text())
-    except ValueError:
-        return False
-    return True
 
 
 def _history(log: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

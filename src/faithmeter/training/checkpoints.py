@@ -1,0 +1,125 @@
+"""Checkpoints of an unfinished training: sealed when written, verified before training goes on from them."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from ..errors import DamageWarning, InputError
+from ..files import intact, read_sealed_json, seal, write_sealed_json
+from .inputs import Inputs, describe_changes
+
+START = "start.json"
+"""File beside the checkpoints with the inputs that the training began with."""
+
+
+def resume_point(folder: Path, inputs: Inputs, *, resume: bool) -> Path | None:
+    """Return the checkpoint to go on from; None begins a new training, for which the inputs are written.
+
+    A training that began with other inputs is an error: its end would be of both.
+    """
+    checkpoint = last_checkpoint(folder) if resume else None
+    if checkpoint is not None:
+        try:
+            before = read_sealed_json(folder / START)
+        except InputError as error:
+            warnings.warn(f"{error}; the training begins anew", DamageWarning, stacklevel=2)
+        else:
+            if changes := describe_changes(before, inputs):
+                raise InputError(
+                    f"{folder.parent} holds an unfinished run that began with other inputs: changed are "
+                    f"{changes}; delete that folder (train: --restart) to begin anew, or restore them"
+                )
+            return checkpoint
+    for stale in _checkpoints(folder):
+        shutil.rmtree(stale)
+    write_sealed_json(folder / START, inputs)
+    return None
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """Return the newest checkpoint that is intact, as must be the best one, which is restored at the end.
+
+    Damaged ones are put aside with a warning; those that a kill left unfinished are passed over.
+    """
+    whole: dict[str, Path] = {}
+    for checkpoint in _checkpoints(folder):
+        aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
+        with warnings.catch_warnings(record=True) as damage:
+            warnings.simplefilter("always")
+            if intact(checkpoint, f"put aside as {aside.name}"):
+                whole[checkpoint.name] = checkpoint
+        for warning in damage:
+            shutil.rmtree(aside, ignore_errors=True)
+            checkpoint.rename(aside)
+            warnings.warn(str(warning.message), DamageWarning, stacklevel=2)
+    for checkpoint in whole.values():
+        state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+        if _name(state["best_global_step"]) in whole:
+            return checkpoint
+    return None
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints in a folder, the newest first."""
+    steps = {path: path.name.rpartition("-")[2] for path in folder.glob("checkpoint-*")}
+    numbered = [path for path, step in steps.items() if step.isdecimal()]
+    return sorted(numbered, key=lambda path: int(steps[path]), reverse=True)
+
+
+def _name(step: int) -> str:
+    return f"checkpoint-{step}"
+
+
+class SealedCheckpoints(TrainerCallback):  # type: ignore[misc]
+    """Seals every checkpoint, then deletes all but that and the best one; finds the best in a moved store."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.best_global_step:  # the path that was saved is that of an earlier place
+            state.best_model_checkpoint = str(Path(args.output_dir) / _name(state.best_global_step))
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if not state.is_world_process_zero:
+            return
+        folder = Path(args.output_dir)
+        seal(folder / _name(state.global_step))
+        kept = {_name(state.global_step), _name(state.best_global_step)}
+        for checkpoint in _checkpoints(folder):
+            if checkpoint.name not in kept:
+                shutil.rmtree(checkpoint, ignore_errors=True)
+
+
+def require_best(state: Any) -> None:
+    """Refuse to end a training without the weights of its best epoch."""
+    best = state.best_model_checkpoint
+    if best is None or not intact(Path(best), "the best epoch cannot be restored"):
+        raise InputError(
+            f"the best epoch (step {state.best_global_step}) is missing or damaged at {best}; "
+            "train again: the epochs that are whole are kept"
+        )
+
+
+class Divergence(TrainerCallback):  # type: ignore[misc]
+    """Ends a training whose loss or weights are not finite, before they are saved."""
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **_: Any) -> None:
+        self._require_finite(args, state, {name: value for name, value in logs.items() if "loss" in name})
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> None:
+        finite = all(bool(torch.isfinite(weight).all()) for weight in model.parameters())
+        self._require_finite(args, state, {"weights": 0.0 if finite else math.nan})
+
+    def _require_finite(self, args: Any, state: Any, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            if not math.isfinite(value):
+                raise InputError(
+                    f"the training diverged: {name} not finite in epoch {math.ceil(state.epoch)}; lower "
+                    f"--learning-rate, which is {args.learning_rate:g}, and train again"
+                )

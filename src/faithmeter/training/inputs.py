@@ -1,0 +1,103 @@
+"""Inputs of a training: the rows and the encoder, loaded, and as digests to compare later calls with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from transformers import AutoModelForSequenceClassification
+
+from ..config import TrainConfig
+from ..errors import InputError
+from ..models.classifier import fingerprint_model, load_tokenizer, resolve
+from ..tasks import Task
+from ..tasks.splits import digest
+
+NEW_PARTS = ("pooler.",)
+"""Parts inside some encoders that pre-training may lack: they belong to the classifier head."""
+MAX_NAMED_KEYS = 4
+"""Weights that an error names; the others are counted."""
+HEAD_SETTINGS = ("id2label", "label2id", "num_labels", "problem_type")
+"""Settings of a model that belong to its head, not to the encoder."""
+Inputs = dict[str, Any]
+"""`source` (kind), `splits` (name → digest), `encoder` and `previous` (fingerprints)."""
+
+
+def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
+    """Return the rows of a task that a run uses."""
+    splits = task.load()
+    return {
+        name: rows.select(range(min(config.limit or len(rows), len(rows)))) for name, rows in splits.items()
+    }
+
+
+def load_encoder(config: TrainConfig, task: Task) -> tuple[Any, set[str]]:
+    """Return the pre-trained encoder with a classification head, and the names of the new weights.
+
+    Only weights of the head may be new; a missing weight of the encoder is an error.
+    """
+    names = dict(enumerate(task.labels))
+    try:
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            resolve(config.model),
+            id2label=names,
+            label2id={name: number for number, name in names.items()},
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,  # the head of another task gives way to a new one
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"no encoder could be loaded from {config.model!r}: {error}") from error
+    mismatched = {key for key, *_ in report["mismatched_keys"]}
+    new = {*report["missing_keys"], *mismatched}
+    encoder = f"{model.base_model_prefix}."
+    absent = sorted(
+        key for key in new if key.startswith(encoder) and not key.removeprefix(encoder).startswith(NEW_PARTS)
+    )
+    if absent:
+        listed = ", ".join(absent[:MAX_NAMED_KEYS])
+        more = f" and {len(absent) - MAX_NAMED_KEYS} more" if len(absent) > MAX_NAMED_KEYS else ""
+        what = "have another shape than its config says" if mismatched & {*absent} else "are missing"
+        raise InputError(
+            f"weights of the encoder in {config.model!r} {what} ({listed}{more}), and training would begin "
+            "with random ones; save the model again, with its config"
+        )
+    return model, new
+
+
+def fingerprint_encoder(model: Any, tokenizer: Any, new_weights: set[str]) -> str:
+    """Return the fingerprint of what was loaded: without new weights, which the seed decides."""
+    return fingerprint_model(model, tokenizer, without=new_weights, settings_without=HEAD_SETTINGS)
+
+
+def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previous: str = "") -> Inputs:
+    """Return the digests of what a training begins with."""
+    return {
+        "source": task.source.kind,
+        "splits": {name: digest(rows) for name, rows in splits.items()},
+        "encoder": encoder,
+        "previous": previous,
+    }
+
+
+def read_inputs(config: TrainConfig, task: Task) -> Inputs:
+    """Return the digests of what a training would begin with now."""
+    model, new = load_encoder(config, task)
+    encoder = fingerprint_encoder(model, load_tokenizer(config.model), new)
+    return summarize_inputs(task, load_splits(config, task), encoder)
+
+
+def describe_changes(before: Mapping[str, Any], now: Inputs) -> str:
+    """Return in words what differs between two inputs, such as 'rows (train)'; empty if nothing does."""
+    changes = []
+    if before["source"] != now["source"]:
+        changes.append(f"source of the data (was {before['source']}, is {now['source']})")
+    splits = [name for name, checksum in now["splits"].items() if before["splits"].get(name) != checksum]
+    if splits:
+        changes.append(f"rows ({', '.join(splits)})")
+    if before["encoder"] != now["encoder"]:
+        changes.append("encoder (weights, settings or tokenizer)")
+    if before["previous"] != now["previous"]:
+        changes.append("model of the previous step")
+    return ", ".join(changes)

@@ -1,0 +1,161 @@
+"""Trainings that are resumed: from intact checkpoints, with the same inputs, to the best epoch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import faithmeter as fm
+from faithmeter.errors import DamageWarning
+from faithmeter.files import intact, seal
+from faithmeter.training import UNFINISHED
+from faithmeter.training.checkpoints import last_checkpoint
+from trainings import Interrupt, equal, run, weights
+
+
+def changed(config: fm.TrainConfig, **changes: object) -> fm.TrainConfig:
+    return fm.TrainConfig.from_dict({**config.to_dict(), **changes})
+
+
+@pytest.fixture
+def best_first(config: fm.TrainConfig) -> fm.TrainConfig:
+    """The first epoch stays the best: nothing is learned, so all are equally good, but weights decay."""
+    return changed(config, learning_rate=1e-6, limit=16)  # two steps in an epoch
+
+
+def flip(file: Path, byte: int = -5) -> None:
+    content = bytearray(file.read_bytes())
+    content[byte] ^= 1
+    file.write_bytes(content)
+
+
+def made_up(folder: Path, *steps: int, best: int) -> None:
+    for step in steps:
+        checkpoint = folder / f"checkpoint-{step}"
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "model.safetensors").write_bytes(b"weights")
+        (checkpoint / "trainer_state.json").write_text(json.dumps({"best_global_step": min(best, step)}))
+        seal(checkpoint)
+
+
+def interrupted(config: fm.TrainConfig, folder: Path, step: int) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(config, folder, callbacks=[Interrupt(step)])
+
+
+@pytest.mark.parametrize("way", ["moved", "from another working directory"])
+def test_the_best_epoch_is_saved_though_the_store_was_moved(
+    best_first: fm.TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    whole = run(best_first, tmp_path / "whole")
+    assert whole["best_epoch"] == 1
+    monkeypatch.chdir(tmp_path)
+    interrupted(best_first, Path("killed"), 5)  # in the third epoch
+    if way == "moved":
+        shutil.move("killed", "elsewhere")
+        folder = Path("elsewhere")
+    else:
+        (tmp_path / "work").mkdir()
+        os.chdir(tmp_path / "work")
+        folder = Path("../killed")
+    resumed = run(best_first, folder, resume=True)
+    assert resumed["best_epoch"] == 1
+    assert equal(weights(folder), weights(tmp_path / "whole"))
+    assert resumed["fingerprint"] == whole["fingerprint"]
+
+
+def test_a_training_does_not_end_without_its_best_epoch(best_first: fm.TrainConfig, tmp_path: Path) -> None:
+    class Thief(Interrupt):
+        def on_step_end(self, args, state, control, **_) -> None:  # type: ignore[no-untyped-def]
+            if state.global_step == self.step:
+                shutil.rmtree(Path(args.output_dir) / f"checkpoint-{state.best_global_step}")
+
+    with pytest.raises(fm.InputError, match=r"the best epoch \(step 2\) is missing or damaged"):
+        run(best_first, tmp_path, callbacks=[Thief(5)])
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_only_intact_checkpoints_with_an_intact_best_one_are_gone_on_from(tmp_path: Path) -> None:
+    assert last_checkpoint(tmp_path) is None
+    made_up(tmp_path, 6, 12, 18, 24, 30, best=12)
+    (tmp_path / "checkpoint-30" / "SHA256SUMS").unlink()  # a kill while it was written
+    (tmp_path / "checkpoint-24" / "model.safetensors").unlink()  # a kill while it was deleted
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert last_checkpoint(tmp_path) == tmp_path / "checkpoint-18"
+    flip(tmp_path / "checkpoint-18" / "trainer_state.json")
+    with pytest.warns(DamageWarning, match=r"trainer_state\.json\) is not as it was written; put aside as"):
+        assert last_checkpoint(tmp_path) == tmp_path / "checkpoint-12"
+    assert (tmp_path / "damaged-checkpoint-18").exists()
+
+
+def test_without_the_best_one_training_begins_anew(tmp_path: Path) -> None:
+    made_up(tmp_path, 6, 12, best=6)
+    shutil.rmtree(tmp_path / "checkpoint-6")
+    assert last_checkpoint(tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt"])
+def test_a_flipped_bit_in_a_checkpoint_changes_no_digit(
+    config: fm.TrainConfig, tmp_path: Path, name: str
+) -> None:
+    short = changed(config, epochs=2, limit=16)
+    whole = run(short, tmp_path / "whole")
+    interrupted(short, tmp_path / "killed", 3)
+    flip(tmp_path / "killed" / UNFINISHED / "checkpoint-2" / name, 40)
+    with pytest.warns(DamageWarning, match=f"{name}.*put aside as damaged-checkpoint-2"):
+        resumed = run(short, tmp_path / "killed", resume=True)
+    assert resumed["epochs"] == whole["epochs"]
+    assert resumed["fingerprint"] == whole["fingerprint"]
+
+
+@pytest.mark.parametrize("what", ["rows (train", "encoder"])
+def test_a_run_does_not_go_on_with_other_inputs(config: fm.TrainConfig, tmp_path: Path, what: str) -> None:
+    data, model = tmp_path / "reviews.csv", tmp_path / "encoder"
+    shutil.copy(config.data, data)
+    shutil.copytree(config.model, model)
+    own = changed(config, data=str(data), model=str(model), limit=16)
+    interrupted(own, tmp_path / "run", 3)
+    if what == "encoder":
+        tensors = load_file(model / "model.safetensors")
+        tensors["roberta.embeddings.word_embeddings.weight"] += 0.5
+        save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
+    else:
+        text = data.read_text()
+        data.write_text(text.replace(",pos", ",x").replace(",neg", ",pos").replace(",x", ",neg"))
+    with pytest.raises(fm.InputError, match="began with other inputs: changed are") as error:
+        run(own, tmp_path / "run", resume=True)
+    assert what in str(error.value)
+    assert list((tmp_path / "run" / UNFINISHED).glob("checkpoint-*")), "nothing is lost"
+
+
+def test_a_run_whose_start_is_damaged_begins_anew(config: fm.TrainConfig, tmp_path: Path) -> None:
+    short = changed(config, epochs=2, limit=16)
+    whole = run(short, tmp_path / "whole")
+    interrupted(short, tmp_path / "killed", 3)
+    flip(tmp_path / "killed" / UNFINISHED / "start.json", 30)
+    with pytest.warns(DamageWarning, match="the training begins anew"):
+        assert run(short, tmp_path / "killed", resume=True)["fingerprint"] == whole["fingerprint"]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_training_that_diverges_is_an_error_and_no_result(config: fm.TrainConfig, tmp_path: Path) -> None:
+    class Explosion(Interrupt):
+        def on_step_end(self, args, state, control, model, **_) -> None:  # type: ignore[no-untyped-def]
+            if state.global_step == self.step:
+                torch.nn.init.constant_(model.classifier.out_proj.weight, float("nan"))
+
+    short = changed(config, limit=16)
+    for step, name in ((3, "loss"), (2, "eval_loss")):  # in an epoch, and at the very end of one
+        folder = tmp_path / name
+        with pytest.raises(fm.InputError, match=rf"the training diverged: {name} not finite in epoch"):
+            run(short, folder, callbacks=[Explosion(step)])
+        assert not (folder / "model.safetensors").exists()
+        assert all(intact(path) for path in folder.glob("trainer/checkpoint-*"))
