@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +60,17 @@ def test_the_same_seed_gives_bit_identical_checkpoints_and_another_seed_others(c
     assert equal(weights(tmp_path / "a"), weights(tmp_path / "b"))
     assert one["epochs"] == two["epochs"]
     assert one["test"] == two["test"]
-    run(replace(config, seed=1), tmp_path / "c")
+    run(config.replace(seed=1), tmp_path / "c")
     assert not equal(weights(tmp_path / "a"), weights(tmp_path / "c"))
 
 
 def test_all_nine_strategies_differ_where_they_must(config: fm.TrainConfig, tmp_path) -> None:
     """Training strategies give other weights; validation strategies see the same weights with other eyes."""
-    short = replace(config, epochs=1)
+    short = config.replace(epochs=1)
     results, trained = {}, {}
     for cell in itertools.product(("half", "all", "none"), ("both", "masked", "unmasked")):
         folder = tmp_path / "-".join(cell)
-        results[cell] = run(replace(short, strategy=cell[0], validation=cell[1]), folder)
+        results[cell] = run(short.replace(strategy=cell[0], validation=cell[1]), folder)
         trained[cell] = weights(folder)
     for strategy in ("half", "all", "none"):
         cells = [(strategy, validation) for validation in ("both", "masked", "unmasked")]
@@ -102,7 +101,7 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(config: fm.TrainConfi
 
 def test_the_rate_rises_for_6_percent_of_the_optimizer_steps_then_falls_to_zero(config, tmp_path) -> None:
     rates = Rates()
-    run(replace(config, warmup=0.2), tmp_path, callbacks=[rates])
+    run(config.replace(warmup=0.2), tmp_path, callbacks=[rates])
     steps, warm = 18, 4  # 3 epochs of 6 steps; 0.2 of them, rounded up
     expected = [t / warm if t < warm else (steps - t) / (steps - warm) for t in range(steps)]
     assert rates.seen == pytest.approx([3e-3 * share for share in expected])
@@ -110,32 +109,32 @@ def test_the_rate_rises_for_6_percent_of_the_optimizer_steps_then_falls_to_zero(
 
 def test_the_released_schedule_counts_examples_and_only_rises(config: fm.TrainConfig, tmp_path) -> None:
     rates = Rates()
-    run(replace(config, warmup=0.5, released_schedule=True), tmp_path, callbacks=[rates])
+    run(config.replace(warmup=0.5, released_schedule=True), tmp_path, callbacks=[rates])
     warm = 3 * 48 // 2  # as if every example were a step
     assert rates.seen == pytest.approx([3e-3 * t / warm for t in range(18)])
 
 
 def test_of_equally_good_epochs_the_earliest_is_kept(config: fm.TrainConfig, tmp_path) -> None:
-    result = run(replace(config, learning_rate=0.0), tmp_path)
+    result = run(config.replace(learning_rate=0.0), tmp_path)
     assert len({epoch["selection"] for epoch in result["epochs"]}) == 1
     assert result["best_epoch"] == 1
 
 
 def test_a_limit_takes_the_first_rows_of_each_split(config: fm.TrainConfig, tmp_path) -> None:
-    assert run(replace(config, limit=4, epochs=1), tmp_path)["rows"] == dict.fromkeys(
+    assert run(config.replace(limit=4, epochs=1), tmp_path)["rows"] == dict.fromkeys(
         ("train", "validation", "test"), 4
     )
 
 
 def test_a_model_that_is_not_there_is_named(config: fm.TrainConfig, tmp_path) -> None:
     with pytest.raises(fm.InputError, match="nowhere"):
-        run(replace(config, model=str(tmp_path / "nowhere")), tmp_path)
+        run(config.replace(model=str(tmp_path / "nowhere")), tmp_path)
 
 
 def test_a_finished_run_is_not_taken_for_one_on_changed_data(config: fm.TrainConfig, tmp_path) -> None:
     data = tmp_path / "reviews.csv"
     data.write_text(Path(config.data).read_text())
-    own, store = replace(config, data=str(data), epochs=1), fm.RunStore(tmp_path / "runs")
+    own, store = config.replace(data=str(data), epochs=1), fm.RunStore(tmp_path / "runs")
     record = fm.train(own, store)
     assert fm.train(own, store) == record
     data.write_text(data.read_text() + "\nthe plot was good,neg")
@@ -146,11 +145,11 @@ def test_a_finished_run_is_not_taken_for_one_on_changed_data(config: fm.TrainCon
 
 def test_an_unknown_place_to_report_to_is_refused(config: fm.TrainConfig, tmp_path) -> None:
     with pytest.raises(fm.InputError, match="report_to is 'wandbb'"):
-        run(replace(config, report_to="wandbb"), tmp_path)
+        run(config.replace(report_to="wandbb"), tmp_path)
 
 
 def test_the_logs_of_tensorboard_stay_beside_the_checkpoint(config: fm.TrainConfig, tmp_path) -> None:
-    store, logged = fm.RunStore(tmp_path), replace(config, epochs=1, report_to="tensorboard")
+    store, logged = fm.RunStore(tmp_path), config.replace(epochs=1, report_to="tensorboard")
     fm.train(logged, store)
     assert list(store.folder(logged).glob("logs/**/events.*"))
     assert not (store.folder(logged) / "trainer").exists()
