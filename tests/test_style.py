@@ -1,0 +1,110 @@
+"""Names, docstrings and layout follow the house rules."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import faithmeter
+
+ROOT = Path(faithmeter.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+PARTICIPLES = {"found", "said", "told", "shown"}
+"""Names that say what happened to a value instead of what it is."""
+RIDDLE = re.compile(r"(What|As it|The same)\b")
+"""Openings of docstrings that hide the subject."""
+MAX_MODULES = 6
+TO_DO = {
+    "cli/demo.py",
+    "cli/explain.py",
+    "cli/grid.py",
+    "cli/listing.py",
+    "cli/measure.py",
+    "cli/requirements.py",
+    "cli/screen.py",
+    "cli/train.py",
+    "explanations/explanation.py",
+    "explanations/pipeline.py",
+    "explanations/what_if.py",
+    "faithfulness/chunks.py",
+    "faithfulness/dataset.py",
+    "faithfulness/masf.py",
+    "faithfulness/single_text.py",
+    "faithfulness/trajectory.py",
+    "grid/costs.py",
+    "grid/execution.py",
+    "grid/file.py",
+    "methods/registry.py",
+    "models/classifier.py",
+    "models/evaluator.py",
+    "models/tokens.py",
+    "reporting/figures/__init__.py",
+    "reporting/figures/faithfulness.py",
+    "reporting/figures/performance.py",
+    "reporting/figures/styles.py",
+    "reporting/figures/summaries.py",
+    "reporting/modelcard/facts.py",
+    "reporting/modelcard/readme.py",
+    "reporting/page/__init__.py",
+    "reporting/page/answers.py",
+    "reporting/page/examples.py",
+    "reporting/page/html.py",
+    "reporting/page/provenance.py",
+    "reporting/page/sections.py",
+    "reporting/page/verdict.py",
+    "reporting/tables/cells.py",
+    "reporting/tables/estimates.py",
+    "reporting/tables/faithfulness.py",
+    "reporting/tables/html.py",
+    "reporting/tables/latex.py",
+    "reporting/tables/models.py",
+    "reporting/tables/over_tasks.py",
+    "reporting/tables/published_columns.py",
+    "reporting/tables/table.py",
+    "reporting/tables/walltimes.py",
+    "runs/frames.py",
+    "runs/roar.py",
+    "runs/run.py",
+    "runs/store.py",
+    "tasks/__init__.py",
+    "tasks/babi.py",
+    "tasks/readers.py",
+    "tasks/splits.py",
+    "tasks/stories.py",
+    "tasks/summary.py",
+    "tasks/task.py",
+    "training/finetuning.py",
+}
+"""Files that do not follow the rules yet; this set only shrinks."""
+
+
+def names_in(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name) | ast.keyword(arg=name):
+                yield name or ""
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+
+
+def docstrings_in(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_names_are_nouns_and_docstrings_say_their_subject_first(path: Path) -> None:
+    if path.relative_to(ROOT).as_posix() in TO_DO:
+        pytest.skip("still to be done")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert not PARTICIPLES & set(names_in(tree))
+    assert not [text for text in docstrings_in(tree) if RIDDLE.match(text)]
+
+
+def test_few_modules_lie_beside_the_packages() -> None:
+    assert len(list(ROOT.glob("*.py"))) <= MAX_MODULES
