@@ -10,7 +10,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import faithmeter as fm
-from faithmeter.explanations.what_if import BLANK, probe_text
+from faithmeter.explanations.render import BLANK
+from faithmeter.explanations.what_if import probe_text
 from toy import BOS, EOS, MASK, SPECIAL_TOKENS, WORDS, tiny
 
 TEXT, PAIR = "the film was not good but very fun", "who wrote it"

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 import faithmeter as fm
+from faithmeter.explanations.render import format_score
 from serving import PAIR, TEXT, running, served
 from toy import WORDS
 
@@ -127,16 +128,25 @@ def test_methods_are_switched_and_chosen(page: Any, address: str) -> None:
         page.locator("#shown-methods label", has_text=method).click()
         scores = [word["scores"][method] for word in found["words"]]
         strongest = max(range(8), key=lambda number: abs(scores[number]))
-        sign = "" if method != "loo-sign" else "+" if scores[strongest] > 0 else "−"
-        side = {"": "important", "+": f"for {label}", "−": f"against {label}"}[sign]
-        playwright.expect(page.locator("#top-words")).to_have_text(
-            re.compile(rf"^strongest: {TEXT.split()[strongest]} {re.escape(sign)}\d")
-        )
+        sign = "" if method != "loo-sign" else "+" if scores[strongest] > 0 else "-"
+        side = {"": "important", "+": f"for {label}", "-": f"against {label}"}[sign]
+        number = format_score(scores[strongest], bool(sign))
+        first = re.escape(f"strongest: {TEXT.split()[strongest]} {number},")
+        playwright.expect(page.locator("#top-words")).to_have_text(re.compile(f"^{first}"))
         word = page.locator(".word").nth(strongest)
-        playwright.expect(word).to_have_class(f"word {side.split()[0]}")
-        assert re.fullmatch(rf"{re.escape(sign)}[\d.]+ {side}", word.get_attribute("title"))
+        playwright.expect(word).to_have_class(f"word heat {side.split()[0]}")
+        assert word.get_attribute("title") == f"{number} {side}"
         samples = page.locator("#legend .sample:visible").all_text_contents()
         assert samples == ([f"for {label}", f"against {label}"] if sign else ["important"])
+
+
+def test_scores_are_written_as_in_python(page: Any) -> None:
+    scores = [0.0, -0.0, 1.0, -2.5, 0.123456, 12.3456, 999.4, 1234.5, -0.00012345, 0.000012345, 3e-11, 4.56e7]
+    for signed in (True, False):
+        texts = page.evaluate(
+            "([scores, signed]) => scores.map((s) => heat.format(s, signed))", [scores, signed]
+        )
+        assert texts == [format_score(score, signed) for score in scores]
 
 
 def test_nothing_of_the_text_before_stays(page: Any) -> None:

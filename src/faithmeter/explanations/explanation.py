@@ -1,36 +1,33 @@
-"""Explanation: what the words and tokens of one text add to a class, by several methods, and its looks."""
+"""Explanations of single texts: the score of each word and token by several methods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..methods.registry import Method, explain, parse
 from ..models.classifier import class_number
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import encode, token_spans
+from .render import (
+    Part,
+    Piece,
+    format_score,
+    legend_parts,
+    part_html,
+    part_terminal,
+    piece_score,
+    score_tone,
+    strongest,
+    token_pieces,
+    word_pieces,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-FOR, AGAINST, IMPORTANT = (214, 69, 65), (58, 110, 195), (240, 173, 0)
-"""Red and blue, and amber where scores have no sign, as RGB."""
-FAINT = 0.1
-"""Scores below this share of a text's strongest one stay uncolored."""
-TOP = 3
-"""Words whose scores are spelled out, for those who see no colors."""
-
-
-class Part(NamedTuple):
-    """A piece of text on a color, the fuller the nearer its strength is to 1; `title` tells the score."""
-
-    text: str
-    strength: float = 0.0
-    color: tuple[int, int, int] = IMPORTANT
-    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,11 +63,13 @@ class Explanation:
         return max(self.probabilities, key=self.probabilities.__getitem__)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        shown = {"text": self.text, "pair": self.pair, "truncated": self.truncated, "label": self.label}
+        """Convert to JSON-ready values."""
         units = {"words": self.words, "tokens": self.tokens}
         return {
-            **shown,
+            "text": self.text,
+            "pair": self.pair,
+            "truncated": self.truncated,
+            "label": self.label,
             "prediction": self.prediction,
             "probabilities": dict(self.probabilities),
             "methods": list(self.methods),
@@ -80,10 +79,11 @@ class Explanation:
     def _repr_html_(self) -> str:
         rows = [
             f"<tr><th style='text-align:left;padding-right:1em'>{escape(method)}</th>"
-            f"<td style='color:gray;padding-right:1em'>{kind}</td><td>{''.join(map(_html, parts))}</td></tr>"
+            f"<td style='color:gray;padding-right:1em'>{kind}</td>"
+            f"<td>{''.join(map(part_html, parts))}</td></tr>"
             for method, kind, parts in self._lines()
         ]
-        legend = " ".join(map(_html, self._legend()))
+        legend = " ".join(map(part_html, self._legend()))
         facts = "".join(f"<div>{escape(fact)}</div>" for fact in self._facts())
         return (
             f"<div style='font-family:sans-serif;line-height:1.7'>{facts}<table>{''.join(rows)}</table>"
@@ -97,13 +97,13 @@ class Explanation:
 
         table = Table.grid(padding=(0, 2))
         for method, kind, parts in self._lines():
-            table.add_row(Text(method, "bold"), Text(kind, "dim"), Text.assemble(*map(_terminal, parts)))
-        legend = Text(" ").join(Text(*_terminal(part)) for part in self._legend())
+            table.add_row(Text(method, "bold"), Text(kind, "dim"), Text.assemble(*map(part_terminal, parts)))
+        legend = Text(" ").join(Text(*part_terminal(part)) for part in self._legend())
         return Group(*map(Text, self._facts()), table, legend)
 
     def _facts(self) -> list[str]:
-        chances = ", ".join(f"{name} {p:.1%}" for name, p in self.probabilities.items())
-        facts = [f"prediction {self.prediction} ({chances})"]
+        probabilities = ", ".join(f"{name} {p:.1%}" for name, p in self.probabilities.items())
+        facts = [f"prediction {self.prediction} ({probabilities})"]
         if self.pair is not None:
             facts.append(f"context: {self.pair}")
         if self.truncated:
@@ -111,23 +111,19 @@ class Explanation:
         return facts
 
     def _legend(self) -> Iterator[Part]:
-        if self.signed:
-            yield Part(f" for {self.label} ", 1.0, FOR)
-            yield Part(f" against {self.label} ", 1.0, AGAINST)
-        if len(self.signed) < len(self.methods):
-            yield Part(" important ", 1.0, IMPORTANT)
-        yield Part("the fuller the color, the stronger")
+        unsigned = len(self.signed) < len(self.methods)
+        return legend_parts(self.label, signed=bool(self.signed), unsigned=unsigned)
 
     def _lines(self) -> Iterator[tuple[str, str, list[Part]]]:
-        """(method, what is shown, parts): tokens only where they are not the words themselves."""
+        """Yield (method, kind of line, parts); tokens only where they differ from the words."""
         for method in self.methods:
             signed = method in self.signed
             yield method, "words", list(_parts(self.words, method, signed, self.text))
             if len(self.tokens) != len(self.words):
                 yield "", "tokens", list(_parts(self.tokens, method, signed))
-            strongest = sorted(self.words, key=lambda word: -abs(word.scores[method]))[:TOP]
-            spelled = ", ".join(f"{word.text} {_number(word.scores[method], signed)}" for word in strongest)
-            yield "", "strongest", [Part(spelled)]
+            scores = [word.scores[method] for word in self.words]
+            words = (f"{self.words[i].text} {format_score(scores[i], signed)}" for i in strongest(scores))
+            yield "", "strongest", [Part(", ".join(words))]
 
 
 def explain_text(
@@ -171,10 +167,7 @@ def explain_texts(
         pair = None if pairs is None else pairs[row]
         positions = batch.explained[row].nonzero()[:, 0].tolist()
         text, spans, words = token_spans(clf, text, pair, positions, batch.input_ids[row].tolist())
-        tokens = [
-            _unit(text, *span, {method: scores[method][row, position].item() for method in scores})
-            for span, position in zip(spans, positions, strict=True)
-        ]
+        of_row = {method: values[row, positions].tolist() for method, values in scores.items()}
         explanations.append(
             Explanation(
                 text=text,
@@ -184,70 +177,40 @@ def explain_texts(
                 probabilities=dict(zip(clf.labels, probabilities[row].tolist(), strict=True)),
                 methods=tuple(parsed),
                 signed=frozenset(name for name, method in parsed.items() if method.signed),
-                tokens=tuple(tokens),
-                words=tuple(_merged(text, tokens, words)),
+                tokens=_units(token_pieces(text, spans), of_row),
+                words=_units(word_pieces(text, spans, words), of_row),
             )
         )
     return explanations
 
 
 def page(explanations: Iterable[Explanation], *, title: str = "Explanations") -> str:
-    """A self-contained HTML page of explanations."""
+    """Return a self-contained HTML page of explanations."""
     body = "<hr>".join(explanation._repr_html_() for explanation in explanations)
     head = f"<meta charset='utf-8'><title>{escape(title)}</title>"
     return f"<!doctype html><html lang='en'><head>{head}</head><body>{body}</body></html>\n"
 
 
-def _unit(text: str, start: int, end: int, scores: Mapping[str, float]) -> Unit:
-    return Unit(text[start:end] or "␣", start, end, scores)  # a token may be a blank
-
-
-def _merged(text: str, tokens: Sequence[Unit], words: Sequence[int]) -> Iterator[Unit]:
-    """Words out of tokens: neighbors with the same word number."""
-    groups: list[list[Unit]] = []
-    for i, token in enumerate(tokens):
-        if i and words[i] == words[i - 1]:
-            groups[-1].append(token)
-        else:
-            groups.append([token])
-    for group in groups:
-        start, end = min(token.start for token in group), max(token.end for token in group)
-        scores = {m: max((token.scores[m] for token in group), key=abs) for m in group[0].scores}
-        yield _unit(text, start, end, scores)
+def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tuple[Unit, ...]:
+    """Return the pieces with their scores; `scores` has those of the explained tokens by method."""
+    return tuple(
+        Unit(
+            piece.text,
+            piece.start,
+            piece.end,
+            {method: piece_score(piece, of_tokens) for method, of_tokens in scores.items()},
+        )
+        for piece in pieces
+    )
 
 
 def _parts(units: Sequence[Unit], method: str, signed: bool, text: str | None = None) -> Iterator[Part]:
-    """Units in a row: a blank between them where the text has one, or, without a text, everywhere."""
-    strongest = max(abs(unit.scores[method]) for unit in units) or 1.0
+    """Yield the units in a row, with a blank where the text has one, or, without a text, between all."""
+    largest = max(abs(unit.scores[method]) for unit in units) or 1.0
     before = 0
     for number, unit in enumerate(units):
         blank = number > 0 if text is None else bool(text[before : unit.start])
         score = unit.scores[method]
-        color = (FOR if score > 0 else AGAINST) if signed else IMPORTANT
         yield Part(" " * blank)
-        yield Part(unit.text, abs(score) / strongest, color, _number(score, signed))
+        yield Part(unit.text, abs(score) / largest, score_tone(score, signed), format_score(score, signed))
         before = unit.end
-
-
-def _number(score: float, signed: bool) -> str:
-    return f"{score:{'+' if signed else ''}.3g}"
-
-
-def _html(part: Part) -> str:
-    if not part.strength:
-        return escape(part.text)
-    channels = ",".join(map(str, part.color))
-    letters = ";color:#fff" if part.color == AGAINST and part.strength > 0.8 else ""
-    style = f"background:rgba({channels},{part.strength:.2f});border-radius:3px{letters}"
-    return f"<span style='{style}' title='{part.title}'>{escape(part.text)}</span>"
-
-
-def _terminal(part: Part) -> tuple[str, str]:
-    """Text and style. The color is paler the weaker the score is, but never so pale that it is lost."""
-    if part.strength < FAINT:
-        return part.text, ""
-    depth = 0.25 + 0.75 * part.strength
-    mixed = [round(255 + (channel - 255) * depth) for channel in part.color]
-    # spelled out, as a terminal's own "black" may be gray; blue at its fullest wants white letters
-    letters = "#ffffff" if part.color == AGAINST and depth >= 0.8 else "#000000"
-    return part.text, letters + " on #{:02x}{:02x}{:02x}".format(*mixed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from typing import Any
 
 import torch
@@ -16,22 +15,7 @@ from ..faithfulness.single_text import Doubt, judge, unchecked
 from ..faithfulness.trajectory import Tests, floors_of, states
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch, encode, token_spans
-
-BLANK = "␣"
-"""What a token that is nothing but blanks is shown as."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A word of the explained text: where it stands, and the numbers of its tokens among those explained.
-
-    A token is a piece as well, with one number.
-    """
-
-    text: str
-    start: int
-    end: int
-    tokens: tuple[int, ...]
+from .render import Piece, token_pieces, word_pieces
 
 
 @dataclass(frozen=True)
@@ -93,7 +77,6 @@ def probe_text(
     where[0, positions[numbers]] = True
     probabilities, pvalues = _judged(evaluator, batch.masked(where, evaluator.mask_id), tests or {})
     shown, spans, words = token_spans(evaluator, text, pair, positions.tolist(), batch.input_ids[0].tolist())
-    tokens = [Piece(shown[start:end] or BLANK, start, end, (i,)) for i, (start, end) in enumerate(spans)]
     return Probe(
         text=shown,
         pair=pair,
@@ -103,11 +86,8 @@ def probe_text(
         probabilities=probabilities,
         pvalues=pvalues,
         floors=floors_of(tests),
-        words=tuple(
-            _joined(shown, [tokens[i] for i in group])
-            for _, group in groupby(range(len(tokens)), key=words.__getitem__)
-        ),
-        tokens=tuple(tokens),
+        words=tuple(word_pieces(shown, spans, words)),
+        tokens=tuple(token_pieces(shown, spans)),
     )
 
 
@@ -116,8 +96,3 @@ def _judged(evaluator: Evaluator, batch: Batch, tests: Tests) -> tuple[dict[str,
     logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
     pvalues = {name: float(test.pvalues(features.numpy())[0]) for name, test in tests.items()}
     return dict(zip(evaluator.labels, logits.softmax(dim=1)[0].tolist(), strict=True)), pvalues
-
-
-def _joined(text: str, tokens: list[Piece]) -> Piece:
-    start, end = min(token.start for token in tokens), max(token.end for token in tokens)
-    return Piece(text[start:end] or BLANK, start, end, tuple(token.tokens[0] for token in tokens))

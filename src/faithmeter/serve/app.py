@@ -17,6 +17,7 @@ from starlette.middleware import Middleware
 from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
 from ..explanations.explanation import explain_text
+from ..explanations.render import heat_script, heat_style
 from ..explanations.what_if import probe_text
 from ..faithfulness.single_text import measure_text
 from ..methods.registry import METHODS
@@ -105,8 +106,21 @@ def create_app(
     _add_probe(app, admission)
     _add_explain(app, admission)
     _add_measure(app, admission)
+    _add_heat(app)
     app.mount("/", StaticFiles(directory=STATIC, html=True))
     return app
+
+
+def _add_heat(app: FastAPI) -> None:
+    """Serve the style and the script of heat-maps, which the report uses as well."""
+
+    @app.get("/heat.css", include_in_schema=False)
+    async def style() -> Response:
+        return Response(heat_style(), media_type="text/css")
+
+    @app.get("/heat.js", include_in_schema=False)
+    async def script() -> Response:
+        return Response(heat_script(), media_type="text/javascript")
 
 
 def _add_model(app: FastAPI, admission: Admission) -> None:

@@ -1,9 +1,9 @@
-// The text as switches, its heat-map, and what the model says of it.
+// The text as switches, its heat-map (heat.js), and the prediction.
+
+/* global heat */
 
 import { byId, equalsP, judged, make, percent, show } from "./dom.js";
 
-const FAINT = 0.1; // shares of the strongest score below this stay uncolored
-const TOP = 3;
 const PUNCTUATION = /^\p{P}+$/u;
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
 
@@ -25,7 +25,7 @@ export function showText(probe, unit, press) {
 }
 
 function button(piece, press) {
-  const attributes = { type: "button", class: "word", "aria-pressed": "false", onclick: () => press(piece.tokens) };
+  const attributes = { type: "button", class: "word heat", "aria-pressed": "false", onclick: () => press(piece.tokens) };
   return make("button", attributes, make("bdi", {}, piece.text));
 }
 
@@ -60,18 +60,16 @@ export function showHeat(explanation, unit, method) {
   const strongest = Math.max(...units.map((piece) => Math.abs(score(piece))), 0) || 1;
   byId("reading").querySelectorAll(".word").forEach((button, number) => {
     const share = units[number] ? score(units[number]) / strongest : 0;
-    const side = Math.abs(share) < FAINT ? "" : !method.signed ? "important" : share > 0 ? "for" : "against";
-    button.className = side ? `word ${side}` : "word";
-    button.style.setProperty("--share", Math.abs(share).toFixed(3));
-    if (side) button.title = `${written(score(units[number]), method)} ${side}${method.signed ? ` ${explanation.label}` : ""}`;
+    const tone = heat.paint(button, share, method?.signed);
+    if (tone) button.title = `${heat.format(score(units[number]), method.signed)} ${tone}${method.signed ? ` ${explanation.label}` : ""}`;
     else button.removeAttribute("title");
   });
   show(byId("legend"), units.length > 0);
   if (!units.length) return;
   for (const sample of byId("legend").querySelectorAll(".sample")) show(sample, sample.matches(".important") !== method.signed);
   for (const name of byId("legend").querySelectorAll(".class-name")) name.textContent = explanation.label;
-  const top = [...units].sort((a, b) => Math.abs(score(b)) - Math.abs(score(a))).slice(0, TOP);
-  byId("top-words").textContent = `strongest: ${top.map((piece) => `${piece.text} ${written(score(piece), method)}`).join(", ")}`;
+  const words = heat.strongest(units.map(score)).map((number) => `${units[number].text} ${heat.format(score(units[number]), method.signed)}`);
+  byId("top-words").textContent = `strongest: ${words.join(", ")}`;
 }
 
 export function showVerdict(probe, whole) {
@@ -120,10 +118,4 @@ function showNormal(probe) {
     doubt ? `No: ${doubt.text}.` : "Yes, as far as the test can tell.",
     ...(rest ? [make("span", { class: "rest" }, rest)] : []),
   );
-}
-
-function written(score, { signed }) {
-  const size = Math.abs(score);
-  const sign = score < 0 ? "−" : signed ? "+" : "";
-  return sign + (size >= 100 ? size.toFixed(0) : size.toPrecision(2));
 }
