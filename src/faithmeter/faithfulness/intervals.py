@@ -21,6 +21,11 @@ class Interval(NamedTuple):
     upper: float
     n: int
 
+    @classmethod
+    def undefined(cls, n: int) -> Interval:
+        """Return an interval whose mean and bounds are nan."""
+        return cls(math.nan, math.nan, math.nan, n)
+
 
 def bootstrap_interval(
     values: ArrayLike, *, confidence: float = 0.95, resamples: int = 9999, seed: int = 0
@@ -37,7 +42,7 @@ def bootstrap_interval(
         raise InputError(f"confidence {confidence} of {resamples} resamples; expected such as 0.95 of 9999")
     n = len(sample)
     if np.isnan(sample).any():
-        return Interval(math.nan, math.nan, math.nan, n)
+        return Interval.undefined(n)
     mean = float(sample.mean())
     if np.allclose(sample, sample[0], rtol=1e-12, atol=1e-12):  # what is left is rounding
         return Interval(mean, mean, mean, n)
