@@ -240,7 +240,7 @@ def test_a_text_that_loses_no_token_is_not_evaluated_again() -> None:
 )
 def test_the_check_is_fitted_on_texts_masked_as_in_training(strategy: str, masked_rows: set[int]) -> None:
     batch = rows_batch(*([5] * 40 for _ in range(4)))
-    where = training_mask(batch, strategy=strategy, scope="explained", seed=0)
+    where = training_mask(batch, strategy=strategy, scope="explained", rates="uniform", seed=0)
     assert {int(row) for row in where.any(dim=1).nonzero()} == masked_rows
     assert not (where & ~batch.explained).any()
 

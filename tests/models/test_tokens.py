@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import datasets
+from typing import Any
+
 import pytest
 import torch
-from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
 import faithmeter as fm
-from faithmeter.models import tokens
-from faithmeter.models.tokens import encode, tokenize
-from toy import WITH_TYPES, encoder
+from faithmeter.explanations.what_if import probe_text
+from faithmeter.models.tokens import encode
+from toy import encoder
 from toy import letter_tokenizer as letters
 
 WORDS = st.lists(st.sampled_from([*"abcdefg", "</s>", "<s>", "<pad>", "<mask>", "zzz"]), max_size=12)
@@ -79,15 +79,6 @@ def test_rows_of_a_batch_can_be_chosen_and_masked() -> None:
     assert batch.input_ids.tolist()[0] == [0, 5, 6, 2], "the batch itself is not changed"
 
 
-def test_a_split_is_tokenized_with_labels_and_row_numbers() -> None:
-    split = Dataset.from_dict({"text": ["a b", "c"], "context": ["d", "e"], "label": [1, 0]})
-    rows = tokenize(split, letters(model_input_names=WITH_TYPES), max_length=64)
-    assert rows["labels"][:] == [1, 0]
-    assert rows["index"][:] == [0, 1]
-    assert rows["token_type_ids"][0] == [0, 0, 0, 0, 0, 1, 1]
-    assert set(rows.column_names) == {"input_ids", "kinds", "truncated", "token_type_ids", "labels", "index"}
-
-
 def test_padding_does_not_touch_the_rows() -> None:
     rows = [[0, 5, 2], [0, *[6] * 20, 2]]
     batch = fm.Batch.from_ids(rows, special_ids=(0, 1, 2), pad_id=1)
@@ -96,21 +87,36 @@ def test_padding_does_not_touch_the_rows() -> None:
         assert torch.equal(ids[~attended.bool()], torch.full((22 - len(row),), 1))
 
 
-def test_tokens_are_kept_for_the_same_rows_and_made_again_for_others(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
-    made = []
+class Counting:
+    """A tokenizer that counts the texts it is given."""
 
-    def counted(*arguments: object, **options: object) -> object:
-        made.append(arguments)
-        return encode(*arguments, **options)
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer, self.texts = tokenizer, 0
 
-    monkeypatch.setattr(tokens, "encode", counted)
-    split = Dataset.from_dict({"text": ["a b", "c"], "label": [1, 0]})
-    tokenizer = letters()
-    first = tokenize(split, tokenizer, max_length=64)
-    again = tokenize(split, tokenizer, max_length=64)  # the tokenizer now carries a truncation setting
-    assert again[:] == first[:]
-    assert len(made) == 1
-    tokenize(split, tokenizer, max_length=3)
-    tokenize(Dataset.from_dict({"text": ["a b", "d"], "label": [1, 0]}), tokenizer, max_length=64)
-    assert len(made) == 3
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tokenizer, name)
+
+    def __call__(self, texts: list[str], *arguments: Any, **options: Any) -> Any:
+        self.texts += len(texts)
+        return self.tokenizer(texts, *arguments, **options)
+
+
+def test_a_text_is_tokenized_once_even_if_truncated() -> None:
+    clf = fm.Classifier(encoder("roberta"), tokenizer := Counting(letters(model_max_length=8)))
+    batch = clf.encode(["a b c d e f g", "a"])
+    assert [layout.truncated for layout in batch.layouts] == [True, False]
+    fm.explain_text(clf, "a b c d e f g", methods=["loo-sign", "grad-l2"])
+    probe_text(clf, "a b", masked=[1])
+    fm.measure(clf, "c d", ["loo-sign"])
+    assert tokenizer.texts == 2 + 1 + 1 + 1
+
+
+def test_a_batch_keeps_the_place_of_every_explained_token() -> None:
+    batch = fm.Classifier(encoder("roberta"), letters()).encode([" a  bc", "d"], ["e", "f g"])
+    first, second = batch.layouts
+    assert (first.text, first.pair, first.spans, first.words) == (" a  bc", "e", ((1, 2), (4, 6)), (0, 1))
+    assert (second.text, second.pair, second.spans, second.words) == ("d", "f g", ((0, 1),), (0,))
+    assert batch[[1]].layouts == (second,)
+    assert batch[torch.tensor([False, True])].layouts == (second,)
+    assert batch[1:].layouts == (second,)
+    assert fm.Batch.from_ids([[0, 5, 2]], special_ids=(0, 1, 2), pad_id=1)[[0]].layouts == ()

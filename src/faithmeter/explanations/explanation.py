@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..methods.registry import Method, explain, parse
 from ..models.classifier import class_number
 from ..models.evaluator import Evaluator, Model
-from ..models.tokens import encode, token_spans
+from ..models.tokens import Batch
 from .render import (
     Part,
     Piece,
@@ -152,7 +152,7 @@ def explain_texts(
     labels = [None] * len(texts) if labels is None else labels
     if len(labels) != len(texts):
         raise InputError(f"{len(texts)} texts with {len(labels)} labels; expected one label for each text")
-    batch = clf.encode(texts, pairs)
+    batch: Batch = clf.encode(texts, pairs)
     probabilities = clf.logits(batch).softmax(dim=1)  # [B, C]
     predicted = probabilities.argmax(dim=1).tolist()
     classes = [
@@ -161,24 +161,21 @@ def explain_texts(
     ]
     parsed = {str(method): method for method in map(parse, methods)}
     scores = {name: explain(clf, batch, classes, method) for name, method in parsed.items()}
-    truncated = encode(clf.tokenizer, texts, pairs, max_length=clf.max_length)["truncated"]
     explanations = []
-    for row, text in enumerate(texts):
-        pair = None if pairs is None else pairs[row]
+    for row, layout in enumerate(batch.layouts):
         positions = batch.explained[row].nonzero()[:, 0].tolist()
-        text, spans, words = token_spans(clf, text, pair, positions, batch.input_ids[row].tolist())
         of_row = {method: values[row, positions].tolist() for method, values in scores.items()}
         explanations.append(
             Explanation(
-                text=text,
-                pair=pair,
-                truncated=truncated[row],
+                text=layout.text,
+                pair=layout.pair,
+                truncated=layout.truncated,
                 label=clf.labels[classes[row]],
                 probabilities=dict(zip(clf.labels, probabilities[row].tolist(), strict=True)),
                 methods=tuple(parsed),
                 signed=frozenset(name for name, method in parsed.items() if method.signed),
-                tokens=_units(token_pieces(text, spans), of_row),
-                words=_units(word_pieces(text, spans, words), of_row),
+                tokens=_units(token_pieces(layout.text, layout.spans), of_row),
+                words=_units(word_pieces(layout.text, layout.spans, layout.words), of_row),
             )
         )
     return explanations

@@ -14,7 +14,7 @@ from ..faithfulness.pvalues import format_pvalue
 from ..faithfulness.single_text import Doubt, judge, unchecked
 from ..faithfulness.trajectory import Tests, floors_of, states
 from ..models.evaluator import Evaluator, Model
-from ..models.tokens import Batch, encode, token_spans
+from ..models.tokens import Batch
 from .render import Piece, token_pieces, word_pieces
 
 
@@ -64,8 +64,9 @@ def probe_text(
 
     To mask a word, mask all of its `tokens`; those of the probe without a mask tell which they are.
     """
-    evaluator, pairs = Evaluator.of(clf), None if pair is None else [pair]
-    batch = evaluator.encode([text], pairs)
+    evaluator = Evaluator.of(clf)
+    batch: Batch = evaluator.encode([text], None if pair is None else [pair])
+    layout = batch.layouts[0]
     positions = batch.explained[0].nonzero()[:, 0]  # [n]
     numbers = sorted(set(masked))
     if numbers and not 0 <= numbers[0] <= numbers[-1] < len(positions):
@@ -76,18 +77,17 @@ def probe_text(
     where = torch.zeros_like(batch.explained)
     where[0, positions[numbers]] = True
     probabilities, pvalues = _judged(evaluator, batch.masked(where, evaluator.mask_id), tests or {})
-    shown, spans, words = token_spans(evaluator, text, pair, positions.tolist(), batch.input_ids[0].tolist())
     return Probe(
-        text=shown,
+        text=layout.text,
         pair=pair,
-        truncated=encode(evaluator.tokenizer, [text], pairs, max_length=evaluator.max_length)["truncated"][0],
+        truncated=layout.truncated,
         masked=tuple(numbers),
         prediction=max(probabilities, key=probabilities.__getitem__),
         probabilities=probabilities,
         pvalues=pvalues,
         floors=floors_of(tests),
-        words=tuple(word_pieces(shown, spans, words)),
-        tokens=tuple(token_pieces(shown, spans)),
+        words=tuple(word_pieces(layout.text, layout.spans, layout.words)),
+        tokens=tuple(token_pieces(layout.text, layout.spans)),
     )
 
 

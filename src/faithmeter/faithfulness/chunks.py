@@ -15,8 +15,7 @@ from ..errors import InputError
 from ..files import read_parquet, write_parquet
 from ..methods.registry import Method
 from ..models.evaluator import Evaluator
-from ..models.tokens import Batch, token_spans
-from ..tasks import Task
+from ..models.tokens import Batch
 from .trajectory import Tests, erased
 
 if TYPE_CHECKING:
@@ -38,23 +37,17 @@ def chunks(clf: Any, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor
         yield replace(batch, index=torch.tensor(index)), torch.tensor(part["label"])
 
 
-def readable(clf: Any, task: Task, count: int) -> DataFrame:
-    """The first test texts and where in each its explained tokens stand: what a report shows scores on.
+def readable(batch: Batch, labels: Tensor) -> DataFrame:
+    """Return the texts of a batch and the places of their explained tokens, for reports to color.
 
     Columns: row, text, context, label, and of the tokens starts, ends, words (the number of the word).
     """
     import pandas as pd
 
-    rows = []
-    split = task.load()["test"]
-    for batch, labels in chunks(clf, split, count):
-        for place, row in enumerate(batch.index.tolist()):
-            text, context = split[row]["text"], split[row].get("context")
-            positions = batch.explained[place].nonzero()[:, 0].tolist()
-            ids = batch.input_ids[place].tolist()
-            text, spans, words = token_spans(clf, text, context, positions, ids)
-            starts, ends = [start for start, _ in spans], [end for _, end in spans]
-            rows.append((row, text, context, int(labels[place]), starts, ends, words))
+    rows = [
+        (row, layout.text, layout.pair, label, *map(list, zip(*layout.spans, strict=True)), [*layout.words])
+        for row, label, layout in zip(batch.index.tolist(), labels.tolist(), batch.layouts, strict=True)
+    ]
     return pd.DataFrame(rows, columns=["row", "text", "context", "label", "starts", "ends", "words"])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 from torch import Tensor
 
-from ..config import BASELINE
+from ..config import BASELINE, Rates, Scope, Strategy
 from ..errors import InputError, unknown
 from ..methods.registry import METHODS, Method, parse
 from ..metrics import majority, score
@@ -20,7 +20,7 @@ from ..models.masks import PERCENTS, row_generators, uniform_mask
 from ..models.tokens import Batch
 from ..tasks import TASKS, Task
 from ..training.collator import STRATEGIES, require_masking
-from .chunks import PHASES, chunks, erased_chunk, read_texts
+from .chunks import PHASES, chunks, erased_chunk, read_texts, readable
 from .curves import Curve, acu, racu, whole_percents
 from .masf import CALIBRATIONS, MaSF
 from .pvalues import DatasetPValue, dataset_pvalue, of_steps
@@ -45,6 +45,7 @@ class Measurement:
     evaluations: Mapping[str, int]  # of the model, by method
     seconds: Mapping[str, Mapping[str, float]]  # by method and phase: explain, evaluate, check
     floors: Mapping[str, float]  # the smallest p-value that each test could give
+    inputs: DataFrame | None = None  # the texts, see `chunks.readable`; None if read from a store
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], texts: Path) -> Measurement:
@@ -204,12 +205,13 @@ def measure_task(
         if progress is not None:
             progress(name, texts, count)
 
-    parts = [
-        erased_chunk(
-            evaluator, batch, labels, named, percents, tests or {}, keep=keep, done=partial(tell, len(batch))
+    parts, inputs = [], []
+    for batch, labels in chunks(clf, split, count):
+        done = partial(tell, len(batch))
+        parts.append(
+            erased_chunk(evaluator, batch, labels, named, percents, tests or {}, keep=keep, done=done)
         )
-        for batch, labels in chunks(clf, split, count)
-    ]
+        inputs.append(readable(batch, labels))
     costs = [part.attrs["costs"] for part in parts]
     frame = pd.concat(parts, ignore_index=True)
     frame.attrs = {}  # what one chunk cost
@@ -224,6 +226,7 @@ def measure_task(
             for name in named
         },
         floors_of(tests),
+        pd.concat(inputs, ignore_index=True),
     )
 
 
@@ -231,9 +234,9 @@ def fit_tests(
     clf: Any,
     task: Task,
     *,
-    strategy: str = "half",
-    scope: str = "explained",
-    rates: str = "uniform",
+    strategy: Strategy = "half",
+    scope: Scope = "explained",
+    rates: Rates = "uniform",
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, MaSF]:
@@ -251,11 +254,11 @@ def fit_tests(
     return {calibration: MaSF(calibration=calibration).fit(together) for calibration in CALIBRATIONS}
 
 
-def training_mask(batch: Batch, *, strategy: str, scope: str, rates: str, seed: int) -> Tensor:
+def training_mask(batch: Batch, *, strategy: Strategy, scope: Scope, rates: Rates, seed: int) -> Tensor:
     """[B, T]: texts masked as a fine-tuning of this strategy and scope would see them."""
     chosen = torch.zeros(len(batch), dtype=torch.bool)
     chosen[STRATEGIES[strategy]] = True
-    allowed = batch.explained if scope == "explained" else batch.content
+    allowed = batch.maskable(scope)
     return uniform_mask(allowed & chosen[:, None], row_generators(seed, "masf", batch.index), rates=rates)
 
 

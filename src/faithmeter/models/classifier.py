@@ -64,7 +64,7 @@ class Classifier:
             raise InputError(f"{len(texts)} texts with {len(pairs)} pairs; expected one pair for each text")
         if not texts:
             raise InputError("no texts were given; expected at least one")
-        columns = encode(self.tokenizer, texts, pairs, max_length=self.max_length)
+        columns = encode(self.tokenizer, texts, pairs, max_length=self.max_length, layouts=True)
         rows = [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
         return Batch.from_rows(rows, pad_id=self.tokenizer.pad_token_id)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
@@ -126,7 +125,7 @@ class Evaluator:
         lengths = batch.attention_mask.sum(dim=1)[rows].tolist()
 
         def one(items: Tensor) -> tuple[Tensor, Result]:
-            return items, work(_narrowed(batch[rows[items]], max(lengths[i] for i in items.tolist())), items)
+            return items, work(batch[rows[items]].narrowed(max(lengths[i] for i in items.tolist())), items)
 
         for items, result in _in_streams(one, plan(lengths, budget), self.streams):
             self.evaluations += len(items)
@@ -225,18 +224,6 @@ def _in_streams(work: Callable[[Tensor], Result], parts: Sequence[Tensor], strea
     finally:
         executor.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
-
-
-def _narrowed(batch: Batch, width: int) -> Batch:
-    types = batch.token_type_ids
-    return replace(
-        batch,
-        input_ids=batch.input_ids[:, :width],
-        attention_mask=batch.attention_mask[:, :width],
-        content=batch.content[:, :width],
-        explained=batch.explained[:, :width],
-        token_type_ids=None if types is None else types[:, :width],
-    )
 
 
 def _keys(batch: Batch, rows: Tensor, where: Tensor, mask_id: int) -> list[bytes]:

@@ -1,64 +1,109 @@
-"""Text → Batch: token ids with a note on every token of what it is: special, explained or context."""
+"""Text → Batch: token ids, and for each token whether it is special, explained or context."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from ..config import Scope
 from ..errors import InputError
-from ..tasks.splits import digest
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from tokenizers import Encoding
+    from transformers import PreTrainedTokenizerBase
 
 SPECIAL, EXPLAINED, CONTEXT = -1, 0, 1
-"""What a token is. Explained tokens are scored and erased; context is the other text of a pair."""
+"""Kinds of tokens. Explained tokens are scored and erased; context is the other text of a pair."""
 
 Span = tuple[int, int]
 """Start and end in a text, in characters."""
 Row = Mapping[str, Any]
-"""One tokenized text: `input_ids`, `kinds` (of each token, see above), and what else its model reads."""
+"""One tokenized text: `input_ids`, `kinds` (one for each token), and further inputs of its model."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Places of a text's explained tokens in the text, as the tokenizer reports them.
+
+    A tokenizer written in Python reports none; the text is then that of its tokens, joined by blanks.
+    """
+
+    text: str
+    pair: str | None
+    spans: tuple[Span, ...]
+    """Start and end of each explained token in `text`, without blanks around it."""
+    words: tuple[int, ...]
+    """Number of the word that each explained token belongs to."""
+    truncated: bool
+    """True if the end was left out because the model cannot read so much."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Tokenized texts, padded on the right. All tensors are [B, T] but `index`, the row numbers, [B]."""
+    """Tokenized texts, padded on the right.
+
+    Args:
+        input_ids: Token ids, Tensor [B, T].
+        attention_mask: 1 for tokens, 0 for padding, Tensor [B, T].
+        content: Tokens that are explained or context, bool Tensor [B, T].
+        explained: Tokens that are scored and erased, bool Tensor [B, T].
+        index: Row numbers in the split, which random orders are drawn from, Tensor [B].
+        token_type_ids: Number of the text of each token, Tensor [B, T], for models that read it.
+        layouts: Places of the tokens in the texts, B of them; empty for texts tokenized elsewhere.
+
+    Example:
+        >>> batch = clf.encode(["a good film"])
+        >>> batch.explained.sum().item()
+        3
+    """
 
     input_ids: Tensor
     attention_mask: Tensor
-    content: Tensor  # bool: may be masked in fine-tuning (explained and context)
-    explained: Tensor  # bool: scored and erased
-    index: Tensor  # row number in its split: what a text's random order is drawn from
+    content: Tensor
+    explained: Tensor
+    index: Tensor
     token_type_ids: Tensor | None = None
+    layouts: tuple[Layout, ...] = ()
 
     def __len__(self) -> int:
         return len(self.input_ids)
 
     def masked(self, where: Tensor, mask_id: int) -> Batch:
-        """The same texts with the mask token wherever `where` is true."""
+        """Return the texts with the mask token wherever `where`, bool Tensor [B, T], is true."""
         return replace(self, input_ids=self.input_ids.masked_fill(where, mask_id))
 
+    def maskable(self, scope: Scope) -> Tensor:
+        """Return the tokens that fine-tuning of this scope may mask, bool Tensor [B, T]."""
+        return self.explained if scope == "explained" else self.content
+
     def __getitem__(self, rows: slice | Tensor | Sequence[int]) -> Batch:
-        """Some of the texts, still padded to the same width."""
+        """Return some of the texts, still padded to the same width."""
         rows = torch.as_tensor(rows, dtype=torch.long) if not isinstance(rows, slice | Tensor) else rows
-        return replace(self, **{name: tensor[rows] for name, tensor in self._tensors()})
+        tensors = {name: tensor[rows] for name, tensor in self._tensors()}
+        numbers = torch.arange(len(self))[rows.cpu() if isinstance(rows, Tensor) else rows].tolist()
+        layouts = tuple(self.layouts[number] for number in numbers) if self.layouts else ()
+        return replace(self, **tensors, layouts=layouts)
+
+    def narrowed(self, width: int) -> Batch:
+        """Return the batch without the columns from `width` on."""
+        return replace(self, **{name: t[:, :width] for name, t in self._tensors() if t.ndim == 2})
 
     def to(self, device: torch.device) -> Batch:
+        """Return the batch with all tensors on a device."""
         return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors()})
 
-    def _tensors(self) -> list[tuple[str, Tensor]]:
-        return [(name, value) for name, value in vars(self).items() if value is not None]
+    def _tensors(self) -> list[tuple[str, Any]]:
+        return [(name, value) for name, value in vars(self).items() if isinstance(value, Tensor)]
 
     @property
     def inputs(self) -> dict[str, Tensor]:
-        """The keyword arguments that a Hugging Face model takes."""
+        """Keyword arguments for a Hugging Face model."""
         names = ("input_ids", "attention_mask", "token_type_ids")
         return {name: tensor for name, tensor in self._tensors() if name in names}
 
@@ -74,68 +119,55 @@ class Batch:
             explained=kinds == EXPLAINED,
             index=torch.as_tensor(range(len(rows)) if index is None else index),
             token_type_ids=types,
+            layouts=tuple(row["layout"] for row in rows if "layout" in row),
         )
 
     @classmethod
     def from_ids(cls, rows: Sequence[Sequence[int]], *, special_ids: Iterable[int], pad_id: int) -> Batch:
-        """Rows that were tokenized elsewhere, such as `<s> a </s></s> b </s>`: the first text is explained.
+        """Make a batch of rows that were tokenized elsewhere, such as `<s> a </s></s> b </s>`.
 
-        The ids alone tell the two texts apart, so a special id inside a text ends it; `Classifier.encode`,
-        which asks the tokenizer, has no such limit. Padding at the end of a row is removed first.
+        The first text of a row is explained. Only the ids tell the two texts apart, so a special id inside a
+        text ends it; `Classifier.encode`, which asks the tokenizer, has no such limit.
+
+        Args:
+            rows: Token ids of each text; padding at the end of a row is removed first.
+            special_ids: Ids of the special tokens.
+            pad_id: Id of the padding token.
+
+        Raises:
+            InputError: A row has no token to explain.
+
+        Example:
+            >>> len(fm.Batch.from_ids([[0, 5, 6, 2]], special_ids=(0, 1, 2), pad_id=1))
+            1
         """
         special = {*special_ids, pad_id}
         stripped = [_without_padding(row, pad_id) for row in rows]
-        described = [{"input_ids": row, "kinds": kinds_from_ids(row, special)} for row in stripped]
-        require_explained(described)
-        return cls.from_rows(described, pad_id=pad_id)
+        typed = [{"input_ids": row, "kinds": kinds_from_ids(row, special)} for row in stripped]
+        require_explained([row["kinds"] for row in typed])
+        return cls.from_rows(typed, pad_id=pad_id)
 
 
 def encode(
-    tokenizer: Any, texts: Sequence[str], pairs: Sequence[str] | None = None, *, max_length: int
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    pairs: Sequence[str] | None = None,
+    *,
+    max_length: int,
+    layouts: bool = False,
 ) -> dict[str, list[Any]]:
-    """Columns of tokenized rows: `input_ids`, `kinds`, `truncated`, and `token_type_ids` where used.
+    """Return columns of tokenized rows: `input_ids`, `kinds`, `truncated`, and `token_type_ids` if used.
 
-    Texts beyond `max_length` tokens lose tokens from the longer of the two until they fit.
+    With `layouts` there is a column `layout`, too. Texts beyond `max_length` tokens lose tokens from the
+    longer of the two until they fit.
     """
-    columns = _encode_fast if tokenizer.is_fast else _encode_slow
-    encoded = columns(tokenizer, list(texts), None if pairs is None else list(pairs), max_length)
-    require_explained([{"kinds": kinds} for kinds in encoded["kinds"]], texts)
-    return encoded
+    encode_rows = _encode_fast if tokenizer.is_fast else _encode_slow
+    columns = encode_rows(tokenizer, list(texts), None if pairs is None else list(pairs), max_length, layouts)
+    require_explained(columns["kinds"], texts)
+    return columns
 
 
-def tokenize(split: Dataset, tokenizer: Any, *, max_length: int) -> Dataset:
-    """The rows of a split for fine-tuning: what `encode` gives, plus `labels` and `index`, the row number.
-
-    Kept in the cache of `datasets`, so the same rows are tokenized once for each tokenizer and length.
-    """
-
-    def columns(rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
-        encoded = encode(tokenizer, rows["text"], rows.get("context"), max_length=max_length)
-        return {**encoded, "labels": rows["label"], "index": numbers}
-
-    tokenized: Dataset = split.map(
-        columns,
-        batched=True,
-        with_indices=True,
-        remove_columns=split.column_names,
-        cache_file_name=_cache_file(split, tokenizer, max_length),
-    )
-    return tokenized
-
-
-def _cache_file(split: Dataset, tokenizer: Any, max_length: int) -> str | None:
-    """Named after all that the tokens depend on; a tokenizer in Python cannot be told by its contents."""
-    if not tokenizer.is_fast:
-        return None
-    import datasets
-
-    key = json.dumps([digest(split), tokenizer_state(tokenizer), max_length], sort_keys=True)
-    folder = Path(datasets.config.HF_DATASETS_CACHE) / "faithmeter"
-    folder.mkdir(parents=True, exist_ok=True)
-    return str(folder / f"tokens-{hashlib.sha256(key.encode()).hexdigest()[:32]}.arrow")
-
-
-def tokenizer_state(tokenizer: Any) -> list[Any]:
+def tokenizer_state(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
     """Return all that decides a tokenizer's output, as JSON-ready values."""
     state: dict[str, Any] = {"class": type(tokenizer).__name__}
     if tokenizer.is_fast:
@@ -149,43 +181,68 @@ def tokenizer_state(tokenizer: Any) -> list[Any]:
 
 
 def _encode_fast(
-    tokenizer: Any, texts: list[str], pairs: list[str] | None, max_length: int
+    tokenizer: PreTrainedTokenizerBase,
+    texts: list[str],
+    pairs: list[str] | None,
+    max_length: int,
+    layouts: bool,
 ) -> dict[str, list[Any]]:
     options = {"add_special_tokens": True, "return_attention_mask": False, "verbose": False}
     encoded = tokenizer(texts, pairs, truncation=True, max_length=max_length, **options)
-    sequences = (encoded.sequence_ids(row) for row in range(len(texts)))
     columns = {name: column for name, column in encoded.items() if name in ("input_ids", "token_type_ids")}
+    sequences = [encoding.sequence_ids for encoding in encoded.encodings]
     columns["kinds"] = [[SPECIAL if s is None else s for s in sequence] for sequence in sequences]
-    columns["truncated"] = [False] * len(texts)
-    full = [i for i, ids in enumerate(columns["input_ids"]) if len(ids) >= max_length]
-    if full:  # only a row that fills the limit may have been cut; the tokenizer does not say, so ask again
-        again = [texts[i] for i in full], None if pairs is None else [pairs[i] for i in full]
-        for i, ids in zip(full, tokenizer(*again, truncation=False, **options)["input_ids"], strict=True):
-            columns["truncated"][i] = len(ids) > max_length
+    columns["truncated"] = [bool(encoding.overflowing) for encoding in encoded.encodings]
+    if layouts:
+        rows = zip(texts, pairs or repeat(None), encoded.encodings, strict=False)
+        columns["layout"] = [_layout(*row) for row in rows]
     return columns
 
 
+def _layout(text: str, pair: str | None, encoding: Encoding) -> Layout:
+    rows = zip(encoding.sequence_ids, encoding.offsets, encoding.word_ids, strict=True)
+    explained = [(_trimmed(text, *span), word) for kind, span, word in rows if kind == EXPLAINED]
+    spans, words = zip(*explained, strict=True) if explained else ((), ())
+    return Layout(text, pair, spans, words, bool(encoding.overflowing))
+
+
 def _encode_slow(
-    tokenizer: Any, texts: list[str], pairs: list[str] | None, max_length: int
+    tokenizer: PreTrainedTokenizerBase,
+    texts: list[str],
+    pairs: list[str] | None,
+    max_length: int,
+    layouts: bool,
 ) -> dict[str, list[Any]]:
-    """For tokenizers in Python (ESM), which cannot tell which text a token came from."""
+    """Tokenize with a tokenizer in Python (ESM), which cannot tell the text that a token came from."""
     columns: dict[str, list[Any]] = {"input_ids": [], "kinds": [], "truncated": []}
+    columns |= {"layout": []} if layouts else {}
     for row, text in enumerate(texts):
         parts = [text] if pairs is None else [text, pairs[row]]
         ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(part)) for part in parts]
         room = max_length - tokenizer.num_special_tokens_to_add(pair=pairs is not None)
-        columns["truncated"].append(sum(map(len, ids)) > room)
+        truncated = sum(map(len, ids)) > room
         while sum(map(len, ids)) > room:
             max(reversed(ids), key=len).pop()
         special = tokenizer.get_special_tokens_mask(*ids)
         kinds = iter([EXPLAINED] * len(ids[0]) + [CONTEXT] * sum(map(len, ids[1:])))
         columns["kinds"].append([SPECIAL if is_special else next(kinds) for is_special in special])
         columns["input_ids"].append(tokenizer.build_inputs_with_special_tokens(*ids))
+        columns["truncated"].append(truncated)
+        if layouts:
+            pieces = [tokenizer.decode([token]).strip() for token in ids[0]]
+            columns["layout"].append(_joined(pieces, None if pairs is None else pairs[row], truncated))
     return columns
 
 
+def _joined(pieces: list[str], pair: str | None, truncated: bool) -> Layout:
+    """Return the layout of tokens that are joined by blanks, each a word."""
+    ends = [end - 1 for end in accumulate(len(piece) + 1 for piece in pieces)]
+    spans = tuple((end - len(piece), end) for piece, end in zip(pieces, ends, strict=True))
+    return Layout(" ".join(pieces), pair, spans, tuple(range(len(pieces))), truncated)
+
+
 def kinds_from_ids(row: Sequence[int], special: set[int]) -> list[int]:
-    """What each token is, told by special ids alone: the first run of others is explained, the rest context.
+    """Return the kind of each token by the special ids: the first run of others is explained.
 
     More than one special token at the start means that the first text is empty.
     """
@@ -201,19 +258,19 @@ def kinds_from_ids(row: Sequence[int], special: set[int]) -> list[int]:
     return kinds
 
 
-def require_explained(rows: Sequence[Row], texts: Sequence[str] | None = None) -> None:
-    """A text without a token cannot be explained: say which one it is."""
-    for number, row in enumerate(rows):
-        if EXPLAINED not in row["kinds"]:
-            shown = f" ({texts[number]!r:.60})" if texts is not None else ""
+def require_explained(kinds: Sequence[Sequence[int]], texts: Sequence[str] | None = None) -> None:
+    """Raise an InputError that names the first text without a token to explain."""
+    for number, row in enumerate(kinds):
+        if EXPLAINED not in row:
+            excerpt = f" ({texts[number]!r:.60})" if texts is not None else ""
             raise InputError(
-                f"text {number}{shown} is empty after tokenizing; expected at least one token to explain: "
+                f"text {number}{excerpt} is empty after tokenizing; expected at least one token to explain: "
                 "remove the row or fill in its text"
             )
 
 
 def pad(rows: Iterable[Sequence[int]], value: int) -> Tensor:
-    """[B, T] of ragged rows, `value` on the right."""
+    """Return ragged rows as Tensor [B, T], filled with `value` on the right."""
     tensors = [torch.as_tensor(row, dtype=torch.long) for row in rows]
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
 
@@ -225,27 +282,8 @@ def _without_padding(row: Sequence[int], pad_id: int) -> list[int]:
     return ids
 
 
-def token_spans(
-    clf: Any, text: str, pair: str | None, positions: Sequence[int], ids: Sequence[int]
-) -> tuple[str, list[Span], list[int]]:
-    """The text, where in it each explained token stands, and the number of the word that it belongs to.
-
-    A tokenizer that does not know (those in Python) leaves the tokens' own texts, in a row.
-    """
-    if not clf.tokenizer.is_fast:
-        pieces = [clf.tokenizer.decode([ids[position]]).strip() for position in positions]
-        ends = [sum(len(piece) + 1 for piece in pieces[: i + 1]) - 1 for i in range(len(pieces))]
-        spans = [(end - len(piece), end) for piece, end in zip(pieces, ends, strict=True)]
-        return " ".join(pieces), spans, list(range(len(pieces)))
-    options = {"truncation": True, "max_length": clf.max_length, "return_offsets_mapping": True}
-    encoded = clf.tokenizer(text, pair, **options)
-    spans = [_trimmed(text, *encoded["offset_mapping"][position]) for position in positions]
-    words = encoded.word_ids()
-    return text, spans, [words[position] for position in positions]
-
-
 def _trimmed(text: str, start: int, end: int) -> Span:
-    """The span without the blanks that some tokenizers count to a token."""
+    """Return a span without the blanks around it, which some tokenizers count to a token."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, start + len(piece.strip())

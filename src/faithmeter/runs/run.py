@@ -200,7 +200,6 @@ def measure(
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
     """Measure, keeping finished chunks, the results of every text, and a record. What is done is read."""
-    from ..faithfulness.chunks import readable
     from ..files import timed
     from ..faithfulness.dataset import Measurement, measure_task
     from ..methods.registry import METHODS
@@ -235,7 +234,8 @@ def measure(
             progress=progress,
         )
         write_parquet(folder / TEXTS, result.frame)
-        write_parquet(folder / "inputs.parquet", readable(clf, measured, result.texts))
+        if result.inputs is not None:
+            write_parquet(folder / "inputs.parquet", result.inputs)
         known = {"trained": trained.to_dict(), "train_digest": trained.digest, "labels": list(clf.labels)}
         limits = {"threshold": measured.threshold, "seconds": seconds}
         store.put(config, {**known, **limits, **result.to_dict()})

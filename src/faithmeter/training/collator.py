@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..config import Rates, Scope, Strategy
 from ..errors import unknown
 from ..models.classifier import find_mask_id
 from ..models.masks import RATES, generator, uniform_mask
@@ -16,12 +17,11 @@ from ..models.tokens import Batch, kinds_from_ids
 
 STRATEGIES = {"half": slice(1, None, 2), "all": slice(None), "none": slice(0)}
 """Which rows of a mini-batch are masked: every other one from the second on, all, none."""
-SCOPES = ("explained", "all")
 
 
 def require_masking(strategy: str, scope: str, rates: str) -> None:
     """Raise an InputError unless all three names are known."""
-    options = (("strategy", strategy, STRATEGIES), ("scope", scope, SCOPES), ("rates", rates, RATES))
+    options = (("strategy", strategy, STRATEGIES), ("scope", scope, get_args(Scope)), ("rates", rates, RATES))
     for kind, name, known in options:
         if name not in known:
             raise unknown(kind, name, known)
@@ -41,9 +41,9 @@ class MaskingCollator:
         self,
         tokenizer: Any,
         *,
-        strategy: str = "half",
-        scope: str = "explained",
-        rates: str = "uniform",
+        strategy: Strategy = "half",
+        scope: Scope = "explained",
+        rates: Rates = "uniform",
         seed: int = 0,
     ) -> None:
         require_masking(strategy, scope, rates)
@@ -62,7 +62,7 @@ class MaskingCollator:
         ]
         batch = Batch.from_rows(rows, pad_id=self.pad_id)
         chosen = STRATEGIES[self.strategy]
-        allowed = (batch.explained if self.scope == "explained" else batch.content)[chosen]
+        allowed = batch.maskable(self.scope)[chosen]
         where = torch.zeros_like(batch.content)
         where[chosen] = uniform_mask(allowed, self._generators(features)[chosen], rates=self.rates)
         inputs = batch.masked(where, self.mask_id).inputs

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..files import timed
 from ..metrics import majority
 from ..models.classifier import find_max_length, load, load_tokenizer
-from ..models.tokens import tokenize
+from ..models.token_cache import tokenize
 from ..tasks import Task
 from ..tasks.splits import digest
 from . import UNFINISHED

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..config import Rates, Scope
 from ..metrics import score
 from ..models.masks import PERCENTS, generator, random_scores, top_mask, uniform_mask
-from ..models.tokens import CONTEXT, EXPLAINED, SPECIAL
+from ..models.tokens import SPECIAL, Batch
 
 UNIFORM = "uniform"
 """The masked copy of a split: every row masked as in training, drawn once per run."""
@@ -30,21 +31,20 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         rows: Sequence[dict[str, Any]],
         *,
         mask_id: int,
-        scope: str,
-        rates: str = "uniform",
+        scope: Scope,
+        rates: Rates = "uniform",
         seed: int,
         stream: str,
         conditions: Sequence[Condition] = CONDITIONS,
     ) -> None:
         self.labels = np.array([row["labels"] for row in rows])
-        kinds = [EXPLAINED] if scope == "explained" else [EXPLAINED, CONTEXT]
         numbers: dict[bytes, int] = {}
         inputs: list[dict[str, Any]] = []
         self.place: dict[Condition, np.ndarray] = {c: np.empty(len(rows), dtype=np.int64) for c in conditions}
         for index, row in enumerate(rows):
             ids = torch.tensor([row["input_ids"]])
-            allowed = torch.isin(torch.tensor([row["kinds"]]), torch.tensor(kinds))
-            masks = _masks(allowed, rates, seed, stream, index)
+            maskable = Batch.from_rows([row], pad_id=mask_id).maskable(scope)
+            masks = _masks(maskable, rates, seed, stream, index)
             for condition in conditions:
                 masked = ids.masked_fill(masks[condition], mask_id)[0].to(torch.int32).numpy()
                 key = masked.tobytes() + bytes(row.get("token_type_ids", ()))
