@@ -15,6 +15,7 @@ from pandas import DataFrame
 
 from faithmeter.faithfulness.intervals import bootstrap_interval
 from faithmeter.reporting import figures
+from faithmeter.reporting.aggregate import add_all_tasks, interval_rows
 
 METHODS = (
     *("random", "grad-l1", "grad-l2", "inp-grad-sign", "inp-grad-abs"),
@@ -151,7 +152,7 @@ def trained(**columns: Any) -> DataFrame:
 
 def test_means_are_those_of_the_groups() -> None:
     frame = DataFrame({"method": list("aaabb"), "value": [0.1, 0.2, 0.6, 0.7, math.nan]})
-    first, second = figures.means(frame, ["method"]).to_dict("records")
+    first, second = interval_rows(frame, ["method"]).to_dict("records")
     assert first["mean"] == pytest.approx(0.3)
     assert first["n"] == 3
     assert (first["lower"], first["upper"]) == bootstrap_interval([0.1, 0.2, 0.6])[1:3]
@@ -167,12 +168,12 @@ def test_all_is_by_seed_the_mean_of_the_tasks_that_converged() -> None:
         majority=[0.5, 0.1, 0.0] * 2,
         converged=[True, True, True, True, False, True],
     )
-    found = figures.with_all(rows)
+    found = add_all_tasks(rows)
     everything = found[found["task"] == "All"]
     assert everything["value"].tolist() == pytest.approx([0.7, 0.5])  # (.7 + .9 + .5) / 3, (.6 + .4) / 2
     assert everything["majority"].tolist() == pytest.approx([0.2, 0.25])
     assert len(found[found["task"] == "bAbI-1"]) == 2  # its own row keeps what did not converge
-    assert figures.with_all(rows[rows["task"] == "RTE"])["task"].unique().tolist() == ["RTE"]
+    assert add_all_tasks(rows[rows["task"] == "RTE"])["task"].unique().tolist() == ["RTE"]
 
 
 def test_all_and_its_dashed_line_in_a_chart() -> None:
@@ -387,7 +388,7 @@ def test_many_panels_are_also_written_page_by_page(
 ) -> None:
     chart = charts["performance-unmasked"]
     panels = list(titles(figures.spec(chart)))
-    monkeypatch.setattr(figures, "PAGE", len(panels) - 1)
+    monkeypatch.setattr(figures, "MAX_PANELS_PER_PAGE", len(panels) - 1)
     written = figures.save(chart, tmp_path, "many")
     assert [file.name for file in written if file.suffix == ".svg"] == [
         "many.svg",

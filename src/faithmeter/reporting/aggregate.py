@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 
 import pandas as pd
 from pandas import DataFrame
 
 from ..faithfulness.intervals import Interval, bootstrap_interval
 
+Frames = Mapping[str, DataFrame]
+"""Frames of a store by kind: train, measure, areas, seconds and roar (see `runs.frames`)."""
+ALL = "All"
+"""Name of the mean over tasks in tables and figures."""
+
 
 def by_seed(frame: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:
     """Return one row for each group and seed: the mean of its runs, and whether all converged."""
     columns = dict.fromkeys(values, "mean") | {"converged": "all"}
-    return frame.groupby([*by, "seed"], as_index=False, sort=False).agg(columns)
+    return frame.groupby([*by, "seed"], as_index=False).agg(columns)
 
 
 def over_seeds(
@@ -34,9 +42,14 @@ def over_seeds(
     rows = []
     for key, seeds in by_seed(frame, by, [value]).groupby(list(by), sort=False):
         counted = seeds if unconverged else seeds[seeds["converged"].astype(bool)]
-        interval = bootstrap_interval(counted[value]) if len(counted) else Interval.undefined(0)
-        rows.append((*key, *interval, len(seeds) - len(counted)))
+        rows.append((*key, *mean_interval(tuple(counted[value])), len(seeds) - len(counted)))
     return pd.DataFrame(rows, columns=[*by, *Interval._fields, "excluded"])
+
+
+@cache  # the table of one task repeats rows of the table of all tasks
+def mean_interval(values: tuple[float, ...]) -> Interval:
+    """Return the mean with its 95 % interval; undefined if there are no values."""
+    return bootstrap_interval(values) if values else Interval.undefined(0)
 
 
 def over_tasks(frame: DataFrame, by: Sequence[str], *values: str) -> DataFrame:
@@ -50,3 +63,39 @@ def over_tasks(frame: DataFrame, by: Sequence[str], *values: str) -> DataFrame:
     complete = runs.groupby([*by, "seed"])["task"].transform("size") == tasks
     converged = runs[complete & runs["converged"].astype(bool)]
     return converged.groupby([*by, "seed"], as_index=False)[list(values)].mean(skipna=False)
+
+
+@dataclass(frozen=True)
+class TaskGroup:
+    """Tasks to average over, and the models that have a method measured on exactly these."""
+
+    name: str
+    tasks: frozenset[str]
+    models: set[str]
+
+
+def task_groups(*frames: DataFrame) -> list[TaskGroup]:
+    """Return the sets of several tasks that a method of a model was run on, the largest set first."""
+    models: dict[frozenset[str], set[str]] = defaultdict(set)
+    for frame in frames:
+        for (model, _), tasks in frame.groupby(["model", "method"])["task"]:
+            models[frozenset(tasks)].add(str(model))
+    groups: list[TaskGroup] = []
+    for names in sorted(models, key=lambda names: (-len(names), sorted(names))):
+        if len(names) > 1:
+            number = 1 + sum(len(group.tasks) == len(names) for group in groups)
+            suffix = f" {number}" if number > 1 else ""
+            groups.append(TaskGroup(f"{ALL} ({len(names)} tasks){suffix}", names, models[names]))
+    return groups
+
+
+def over_task_groups(frame: DataFrame, score: str, groups: Sequence[TaskGroup]) -> DataFrame:
+    """Return rows as of `over_seeds` for each group of tasks and the methods that were run on all of them."""
+    by = ["model", "method"]
+    parts = []
+    for group in groups:
+        rows = frame[frame["task"].isin(group.tasks) & frame["model"].isin(group.models)]
+        rows = rows[rows.groupby(by)["task"].transform("nunique") == len(group.tasks)]
+        means = over_tasks(rows, by, score).assign(task=group.name, converged=True)
+        parts.append(over_seeds(means, ["model", "task", "method"], score).drop(columns="excluded"))
+    return pd.concat(parts, ignore_index=True) if parts else DataFrame()

@@ -1,4 +1,4 @@
-"""Frames of a store → the paper's figures: one definition each for PDF, SVG, PNG and the report's page."""
+"""The paper's figures from the frames of a store: one definition for PDF, SVG, PNG and the report."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from ..aggregate import Frames
 from .faithfulness import faithfulness, pvalues, roar
 from .performance import ablation, by_epoch, by_strategy
 from .styles import config
-from .summaries import Frames, means, with_all
 
-__all__ = ["FIGURES", "Frames", "config", "means", "save", "spec", "with_all"]
+__all__ = ["FIGURES", "Frames", "config", "save", "spec"]
 
 FIGURES: dict[str, Callable[[Frames], alt.ConcatChart | None]] = {
     "performance-unmasked": partial(by_strategy, masking="0"),
@@ -30,41 +30,41 @@ FIGURES: dict[str, Callable[[Frames], alt.ConcatChart | None]] = {
     "faithfulness": faithfulness,
     "roar": roar,
 }
-"""None where the frames hold nothing for a figure. For some tasks or one model, give frames of those; frames
-should be `comparable`, or means mix settings."""
+"""Figures by name: functions from frames to a chart, or to None if the frames hold nothing for it.
 
+For some tasks or one model, pass frames of those. Frames should be `comparable`, or means mix settings.
+"""
 
-PAGE = 9
-"""Panels that fit a printed page."""
+MAX_PANELS_PER_PAGE = 9
 
 
 def save(chart: alt.ConcatChart, folder: str | Path, name: str) -> list[Path]:
-    """The files that were written: name.pdf, name.svg and name.png, on white.
+    """Write name.pdf, name.svg and name.png on white, and return their paths.
 
-    With more panels than are legible on a printed page, also name-1.pdf and so on.
+    A chart with more panels than fit a printed page is also written as name-1.pdf and so on.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     panels = chart.concat
-    pages = range(0, len(panels), PAGE) if len(panels) > PAGE else ()
-    written = _save(chart, Path(folder) / name)
+    pages = range(0, len(panels), MAX_PANELS_PER_PAGE) if len(panels) > MAX_PANELS_PER_PAGE else ()
+    paths = _save(chart, Path(folder) / name)
     for number, start in enumerate(pages, start=1):
         page = chart.copy(deep=False)
-        page.concat = panels[start : start + PAGE]
-        written += _save(page, Path(folder) / f"{name}-{number}")
-    return written
+        page.concat = panels[start : start + MAX_PANELS_PER_PAGE]
+        paths += _save(page, Path(folder) / f"{name}-{number}")
+    return paths
 
 
 def _save(chart: alt.ConcatChart, path: Path) -> list[Path]:
     pdf, svg, png = (path.with_name(f"{path.name}.{ending}") for ending in ("pdf", "svg", "png"))
     chart.save(svg)
-    drawn = svg.read_text(encoding="utf-8")  # laid out once for all three
-    pdf.write_bytes(vl_convert.svg_to_pdf(drawn))
-    png.write_bytes(vl_convert.svg_to_png(drawn, ppi=216))
+    image = svg.read_text(encoding="utf-8")  # laid out once for all three formats
+    pdf.write_bytes(vl_convert.svg_to_pdf(image))
+    png.write_bytes(vl_convert.svg_to_png(image, ppi=216))
     return [pdf, svg, png]
 
 
 def spec(chart: alt.ConcatChart) -> dict[str, Any]:
-    """The Vega-Lite spec with its data, for a page that brings the `config` of its own theme."""
-    found = chart.to_dict()
-    del found["config"]
-    return found
+    """Return the Vega-Lite spec with its data but without config: a page has its own theme."""
+    definition: dict[str, Any] = chart.to_dict()
+    del definition["config"]
+    return definition

@@ -1,4 +1,4 @@
-"""Numbers → charts: a panel for each task, wrapped; in it a cell for each column (and row) of a facet."""
+"""Charts: a panel for each task, in it a view for each column (and row) of a facet."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import altair as alt
 import pandas as pd
 from pandas import DataFrame
 
+from ..aggregate import ALL
 from .styles import Style, config
-from .summaries import ALL
 
-HEIGHT = 84
+HEIGHT = 84  # of a view, in pixels
 PLUS = "M-1,0H1M0,-1V1"  # thinner than Vega's cross
 LEGEND = alt.Legend(columns=4, symbolOpacity=1)
 PERCENT = alt.X(
@@ -32,11 +32,12 @@ EPOCH = alt.X(
     scale=alt.Scale(zero=False, nice=False),
     axis=alt.Axis(format="d", tickCount=3, labelExpr="datum.value % 1 ? '' : datum.label", grid=False),
 )
-Draw = Callable[[str], list[Any]]  # the title of the y axis → layers
+Draw = Callable[[str], list[Any]]
+"""Function from the title of the y axis to the layers of a view."""
 
 
-def parts(**frames: DataFrame) -> DataFrame:
-    """One table of all that is shown; its column `part` tells which layer draws a row."""
+def join_parts(**frames: DataFrame) -> DataFrame:
+    """Concatenate frames; the new column `part` tells which layer draws a row."""
     return pd.concat([frame.assign(part=name) for name, frame in frames.items()], ignore_index=True)
 
 
@@ -48,36 +49,36 @@ def panels(
     order: Sequence[str] = (),
     model_rows: bool = False,
     width: int = 90,
-    cells: int = 6,
+    views: int = 6,
 ) -> alt.ConcatChart:
-    """A panel for each task, All first, with up to `cells` cells in a line; a few take more room."""
+    """Lay out a panel for each task, All first, with up to `views` views in a line; few are larger."""
     facet: dict[str, Any] = {"column": alt.Column(f"{column}:N", title=None, sort=list(order) or "ascending")}
     if model_rows:
         facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right"))
     tasks = sorted(rows["task"].unique(), key=lambda task: (task != ALL, task.casefold()))
-    across = max(1, cells // rows[column].nunique())
+    across = max(1, views // rows[column].nunique())
     stretch = min(2, max(1, across / len(tasks)))
     size = {"width": width * stretch, "height": HEIGHT * stretch**0.5}
     charts = []
     for task in tasks:
-        mine = rows[rows["task"] == task]
-        data = alt.InlineData(values=_records(mine))
-        layers = alt.LayerChart(layer=draw(mine["unit"].iloc[0]), data=data, **size)
+        own = rows[rows["task"] == task]
+        data = alt.InlineData(values=_records(own))
+        layers = alt.LayerChart(layer=draw(own["unit"].iloc[0]), data=data, **size)
         charts.append(layers.facet(**facet, title=task))
-    lined_up = alt.concat(*charts, columns=across)
-    shared = lined_up.resolve_scale(color="shared", shape="shared", strokeDash="shared")
-    made: alt.ConcatChart = shared.configure(**config() | {"background": "white", "aria": False})
-    return made
+    grid = alt.concat(*charts, columns=across)
+    grid = grid.resolve_scale(color="shared", shape="shared", strokeDash="shared")
+    chart: alt.ConcatChart = grid.configure(**config() | {"background": "white", "aria": False})
+    return chart
 
 
-def dots(looks: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
-    """Draws means with their intervals, beside them the seeds as "+", and a dashed level.
+def dots(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
+    """Draw means with their intervals, the seeds beside them as "+", and a dashed level.
 
-    The column `slot` tells where at x a row stands: "seed" or "mean", after the `field` in a dodged figure.
+    The column `slot` is the place of a row at its x: "seed" or "mean", after the `field` in a dodged figure.
     """
-    slots = [f"{look} {part}" for look in looks for part in ("seed", "mean")]
+    slots = [f"{style} {part}" for style in styles for part in ("seed", "mean")]
     place = alt.XOffset("slot:N", sort=["seed", "mean", *slots])
-    base = alt.Chart().encode(x, place, _color(looks, field, legend))
+    base = alt.Chart().encode(x, place, _color(styles, field, legend))
     seeds, mean = (base.transform_filter(alt.datum.part == part) for part in ("seed", "mean"))
     scale = alt.Scale(zero=False, nice=False, padding=6)
     name = _name_tip(field, legend)
@@ -85,7 +86,7 @@ def dots(looks: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Dr
 
     def draw(unit: str) -> list[Any]:
         plus = seeds.mark_point(shape=PLUS, size=50, strokeWidth=1.4, opacity=1)
-        point = mean.mark_point(size=40, filled=True, opacity=1).encode(_shape(looks, field, legend))
+        point = mean.mark_point(size=40, filled=True, opacity=1).encode(_shape(styles, field, legend))
         return [
             _level(unit, scale),
             plus.encode(_y("value", unit, scale), tooltip=tips),
@@ -97,24 +98,24 @@ def dots(looks: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Dr
 
 
 def curves(
-    looks: Mapping[str, Style], field: str, legend: str, *, x: alt.X, marked: str, y: alt.Scale | None = None
+    styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X, marked: str, y: alt.Scale | None = None
 ) -> Draw:
-    """Draws lines through means, with ribbons of their intervals and shapes where `marked`.
+    """Draw lines through means, with ribbons for their intervals and shapes where `marked`.
 
-    A given scale `y` comes with a dashed level.
+    If a scale `y` is given, a dashed level is drawn as well.
     """
     color, dash, shape = (
-        _color(looks, field, legend),
-        _dash(looks, field, legend),
-        _shape(looks, field, legend),
+        _color(styles, field, legend),
+        _dash(styles, field, legend),
+        _shape(styles, field, legend),
     )
     base = alt.Chart().encode(x, color).transform_filter(alt.datum.part == "mean")
     scale = y or alt.Scale(zero=False, nice=False, padding=4)
     tips = [_name_tip(field, legend), alt.Tooltip(x["shorthand"], title=x["title"]), *_interval_tips()]
-    seen = alt.condition(marked, alt.value(1), alt.value(0))  # every point answers to the mouse
+    visible = alt.condition(marked, alt.value(1), alt.value(0))  # invisible points have tooltips too
 
     def draw(unit: str) -> list[Any]:
-        point = base.mark_point(size=18, filled=True).encode(shape, opacity=seen)
+        point = base.mark_point(size=18, filled=True).encode(shape, opacity=visible)
         return [
             base.mark_area(opacity=0.14).encode(_y("lower", unit, scale), y2="upper:Q"),
             *([_level(unit, scale)] if y else []),
@@ -126,7 +127,7 @@ def curves(
 
 
 def _records(rows: DataFrame) -> list[dict[str, Any]]:
-    """Without what is missing or the same for all, and with six digits: half the size in a report."""
+    """Return records of six digits without missing values and constants: half the size in a report."""
     return [
         {
             str(key): float(f"{value:.6g}") if isinstance(value, float) else value
@@ -148,22 +149,22 @@ def _y(field: str, unit: str, scale: alt.Scale) -> alt.Y:
     return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=4, format=".4~r"))
 
 
-def _scale(looks: Mapping[str, Style], values: list[Any]) -> alt.Scale:
-    return alt.Scale(domain=list(looks), range=values)
+def _scale(styles: Mapping[str, Style], values: list[Any]) -> alt.Scale:
+    return alt.Scale(domain=list(styles), range=values)
 
 
-def _color(looks: Mapping[str, Style], field: str, legend: str) -> alt.Color:
-    colors = _scale(looks, [look.color for look in looks.values()])
+def _color(styles: Mapping[str, Style], field: str, legend: str) -> alt.Color:
+    colors = _scale(styles, [style.color for style in styles.values()])
     return alt.Color(f"{field}:N", title=legend, scale=colors, legend=LEGEND)
 
 
-def _shape(looks: Mapping[str, Style], field: str, legend: str) -> alt.Shape:
-    shapes = _scale(looks, [look.shape for look in looks.values()])
+def _shape(styles: Mapping[str, Style], field: str, legend: str) -> alt.Shape:
+    shapes = _scale(styles, [style.shape for style in styles.values()])
     return alt.Shape(f"{field}:N", title=legend, scale=shapes, legend=LEGEND)
 
 
-def _dash(looks: Mapping[str, Style], field: str, legend: str) -> alt.StrokeDash:
-    dashes = _scale(looks, [list(look.dash) for look in looks.values()])
+def _dash(styles: Mapping[str, Style], field: str, legend: str) -> alt.StrokeDash:
+    dashes = _scale(styles, [list(style.dash) for style in styles.values()])
     return alt.StrokeDash(f"{field}:N", title=legend, scale=dashes, legend=LEGEND)
 
 

@@ -1,11 +1,9 @@
-"""How things are named and drawn: labels, colors that differ for the color-blind and on light and dark."""
+"""Colors, dashes and shapes of figures, which can be told apart by color-blind readers and in gray."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from itertools import cycle
-from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from ...config import BASELINE
@@ -14,7 +12,7 @@ from ...methods.registry import parse
 
 
 class Style(NamedTuple):
-    """A color, a dash pattern and a shape, so that a figure also reads in gray."""
+    """A color, a dash pattern and a shape, so that a figure can also be read in gray."""
 
     color: str
     dash: tuple[int, ...]
@@ -22,7 +20,7 @@ class Style(NamedTuple):
 
 
 SOLID, DASHED = (1, 0), (4, 2)
-# the palette of Okabe and Ito, without the two that vanish on black or on white
+# The palette of Okabe and Ito without the two colors that are invisible on black or on white.
 ORANGE, SKY, GREEN, BLUE = "#E69F00", "#56B4E9", "#009E73", "#0072B2"
 VERMILION, PURPLE, GRAY = "#D55E00", "#CC79A7", "#888888"
 TRAINING = {
@@ -31,7 +29,7 @@ TRAINING = {
     "half": Style(BLUE, SOLID, "circle"),
 }
 VALIDATION = ("unmasked", "masked", "both")
-STRATEGIES = {  # the named pairs of training and validation
+STRATEGIES = {  # names of pairs of training and validation
     ("none", "unmasked"): "Plain",
     ("all", "masked"): "Only masking",
     ("half", "both"): "Masked",
@@ -41,7 +39,7 @@ PLAIN, _, MASKED = STRATEGIES.values()
 
 GROUPS = ("Absolute", "Signed")
 PENTAGON = "M0,-1L0.95,-0.31L0.59,0.81H-0.59L-0.95,-0.31Z"
-HOLLOW = {  # the inner line runs the other way round, which leaves it empty
+HOLLOW = {  # the inner outline runs the other way round, which leaves it unfilled
     "circle": "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.4,0A0.4,0.4,0,1,0,0.4,0A0.4,0.4,0,1,0,-0.4,0Z",
     "triangle-up": "M0,-1L1,0.8H-1ZM0,-0.2L-0.35,0.4H0.35Z",
     "triangle-down": "M0,1L-1,-0.8H1ZM0,0.2L0.35,-0.4H-0.35Z",
@@ -51,7 +49,7 @@ METHOD_STYLES = {
     BASELINE: Style(GRAY, SOLID, "circle"),
     "grad-l1": Style(SKY, SOLID, "square"),
     "grad-l2": Style(BLUE, SOLID, "square"),
-    **{  # where a measure comes signed too, that is dashed and hollow
+    **{  # the signed variant of a measure is dashed and hollow
         f"{stem}-{sign}": Style(color, dash, shapes.get(shape, shape))
         for stem, color, shape in (
             ("inp-grad", ORANGE, "triangle-up"),
@@ -62,7 +60,7 @@ METHOD_STYLES = {
     },
     "beam": Style(PURPLE, SOLID, "cross"),
 }
-OTHERS = tuple(  # for methods that are not ours: three by four, so that neighbors differ in all
+OTHER_STYLES = tuple(  # for methods of your own: neighbors differ in color, dash and shape
     Style(color, dash, shape)
     for color, (dash, shape) in zip(
         ("#A6761D", "#7A68C4", "#4D9221", "#B5446E") * 3,
@@ -70,56 +68,45 @@ OTHERS = tuple(  # for methods that are not ours: three by four, so that neighbo
         strict=True,
     )
 )
-METRICS = {"macro_f1": "macro F1", "micro_f1": "micro F1", "matthews": "Matthews"}
-
-
-def metric_label(metric: str) -> str:
-    return f"{METRICS.get(metric, metric.replace('_', ' '))} (%)"
-
-
-def short(names: Iterable[str]) -> dict[str, str]:
-    """The last parts of hub names and paths; the whole where that would be the same for two."""
-    last = {name: PurePath(name.replace("\\", "/")).name or name for name in set(names)}
-    often = Counter(last.values())
-    return {name: part if often[part] == 1 else name for name, part in last.items()}
 
 
 def group(method: str) -> str:
-    """The panel of a method. Beam search has no signs, but like signed ones it may go below all masked."""
+    """Return the panel of a method; beam search is drawn with signed ones, as it may go below all masked."""
     name = method.partition("(")[0]
     try:
         signed = parse(method).signed
-    except InputError:  # registered by whoever measured it, not here
+    except InputError:  # a method of your own that is not imported now
         signed = name.endswith("-sign")
     return GROUPS[signed or name == "beam"]
 
 
-def counted(method: str, texts: int) -> str:
-    """The label of a method that was measured on fewer texts than others."""
+def label_with_texts(method: str, texts: int) -> str:
+    """Return the label of a method that was measured on fewer texts than others."""
     return f"{method} ({texts} texts)"
 
 
-def styles(labels: Iterable[str]) -> dict[str, Style]:
-    """A style for each label: methods of ours in their order, the others by name, counted ones last.
+def assign_styles(labels: Iterable[str]) -> dict[str, Style]:
+    """Return a style for each label: built-in methods in their order, then others by name.
 
-    Random, if counted, is dashed in the color of a method that was measured on the same texts.
+    Labels with a number of texts come last; random among them is dashed in the color of a method that was
+    measured on the same texts.
     """
     parts = {label: label.partition(" (") for label in set(labels)}
     others = sorted({method for method, *_ in parts.values()} - set(METHOD_STYLES))
-    looks = {**METHOD_STYLES, **dict(zip(others, cycle(OTHERS), strict=False))}
-    places = list(looks)
-    found = {}
+    known = {**METHOD_STYLES, **dict(zip(others, cycle(OTHER_STYLES), strict=False))}
+    places = list(known)
+    styles = {}
     for label in sorted(parts, key=lambda label: (parts[label][2], places.index(parts[label][0]))):
         method, _, texts = parts[label]
-        found[label] = looks[method]
+        styles[label] = known[method]
         if method == BASELINE and texts:
-            company = sorted(name for name, _, own in parts.values() if own == texts and name != BASELINE)
-            found[label] = Style(looks[[*company, BASELINE][0]].color, DASHED, HOLLOW["circle"])
-    return found
+            same_texts = sorted(name for name, _, own in parts.values() if own == texts and name != BASELINE)
+            styles[label] = Style(known[[*same_texts, BASELINE][0]].color, DASHED, HOLLOW["circle"])
+    return styles
 
 
 def config(dark: bool = False) -> dict[str, Any]:
-    """The Vega-Lite config that gives a figure its letters and lines; without a background of its own."""
+    """Return the Vega-Lite config of fonts and lines, with a transparent background."""
     text, quiet, faint = ("#E8E8E8", "#B8B8B8", "#3C3C3C") if dark else ("#111111", "#444444", "#E4E4E4")
     return {
         "background": "transparent",

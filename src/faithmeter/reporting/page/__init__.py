@@ -116,7 +116,7 @@ def _tables(found: Frames, folder: Path | None, moved: Progress) -> tuple[dict[s
     shown, written = {}, []
     for number, (name, make) in enumerate(TABLES.items(), start=1):
         if not (table := make(found)).empty:
-            shown[name] = _as_named(table if _has_published(table) else table.ours())
+            shown[name] = _as_named(table if _has_published(table) else table.without_comparison())
             written += save(table, folder, name) if folder else []
         moved("tables", number, len(TABLES))
     return shown, written

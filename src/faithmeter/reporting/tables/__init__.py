@@ -1,51 +1,56 @@
-"""TABLES: the paper's tables by name, as published, of our runs, or both side by side.
+"""The paper's tables by name: published, of our runs, or both side by side.
 
-`TABLES[name](frames, show)` gives a Table, which becomes Markdown, CSV, LaTeX or HTML. `ours` and `both` have
-a row for what was run: without runs they are empty. Frames should be `comparable`, or means mix settings.
+`TABLES[name](frames, show)` returns a Table, which becomes Markdown, CSV, LaTeX or HTML. `ours` and `both`
+have rows for what was run, so without runs they are empty. Frames should be `comparable`, or means mix
+settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, get_args
+from typing import Literal, Protocol, get_args
 
 from ...errors import unknown
 from ...tasks import TASKS
+from ..aggregate import Frames
 from . import datasets, faithfulness, models, walltimes
 from .cells import Cell, Column
-from .estimates import Frames, Show
 from .table import Table, save
 
 __all__ = ["TABLES", "Cell", "Column", "Frames", "Show", "Table", "save"]
 
+Show = Literal["published", "ours", "both"]
 
-class Maker(Protocol):
-    """How a table is asked for."""
+
+class TableFunction(Protocol):
+    """Signature of the functions in `TABLES`."""
 
     def __call__(self, frames: Frames, show: Show = "both") -> Table: ...
 
 
-def _maker(published: Callable[[], Table], beside: Callable[[Frames], Table]) -> Maker:
-    def make(frames: Frames, show: Show = "both") -> Table:
+def _table_function(published: Callable[[], Table], comparison: Callable[[Frames], Table]) -> TableFunction:
+    def table(frames: Frames, show: Show = "both") -> Table:
         if show not in get_args(Show):
             raise unknown("variant of a table", show, get_args(Show))
         if show == "published":
             return published()
-        table = beside(frames)
-        return table if show == "both" else table.ours()
+        both = comparison(frames)
+        return both if show == "both" else both.without_comparison()
 
-    return make
+    return table
 
 
-TABLES: dict[str, Maker] = {
-    "datasets": _maker(datasets.published, datasets.beside_ours),
-    "models": _maker(models.published, models.beside_ours),
-    "faithfulness": _maker(faithfulness.published, faithfulness.beside_ours),
+TABLES: dict[str, TableFunction] = {
+    "datasets": _table_function(datasets.published_table, datasets.comparison_table),
+    "models": _table_function(models.published_table, models.comparison_table),
+    "faithfulness": _table_function(faithfulness.published_table, faithfulness.comparison_table),
 }
 for _task in TASKS:
-    TABLES[f"faithfulness_{_task}"] = _maker(
-        partial(faithfulness.published, _task), partial(faithfulness.beside_ours, task=_task)
+    TABLES[f"faithfulness_{_task}"] = _table_function(
+        partial(faithfulness.published_table, _task), partial(faithfulness.comparison_table, task=_task)
     )
 for _name in walltimes.PARTS:
-    TABLES[_name] = _maker(partial(walltimes.published, _name), partial(walltimes.beside_ours, name=_name))
+    TABLES[_name] = _table_function(
+        partial(walltimes.published_table, _name), partial(walltimes.comparison_table, name=_name)
+    )

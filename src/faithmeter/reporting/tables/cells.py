@@ -1,4 +1,4 @@
-"""What a table is made of: cells, columns, and how a value is written."""
+"""Cells and columns of tables, and how a value is formatted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
-APART = "†"
-MISSING = "–"
-METHODS = {  # as the paper writes them: for pages, in LaTeX
+from ..aggregate import Estimate
+
+APART_MARK = "†"
+MISSING_MARK = "–"
+METHOD_LABELS = {  # as the paper writes them: in plain text, in LaTeX
     "random": ("Random", "Random"),
     "grad-l1": ("Grad (L₁)", "Grad ($L_1$)"),
     "grad-l2": ("Grad (L₂)", "Grad ($L_2$)"),
@@ -25,17 +27,17 @@ METHODS = {  # as the paper writes them: for pages, in LaTeX
 
 @dataclass(frozen=True)
 class Cell:
-    """A text, or a number that may have an interval, or (without both) a value that is missing.
+    """A text, a number that may have an interval, or (with neither) a missing value.
 
-    Where there are both, the text is what is shown and the number is what is computed with.
+    If a cell has both, the text is displayed and the number is used to compute with.
     """
 
     text: str | None = None
     mean: float | None = None
     minus: float | None = None  # from the mean down to the lower bound
-    plus: float | None = None
-    grey: bool = False  # the less relevant one of two scores
-    apart: bool = False  # a difference between two intervals that do not overlap
+    plus: float | None = None  # from the mean up to the upper bound
+    grey: bool = False  # the less relevant of two scores
+    apart: bool = False  # a difference of two means whose intervals do not overlap
 
     @property
     def missing(self) -> bool:
@@ -44,7 +46,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """What the cells below each other have in common."""
+    """Heading, role and number format that the cells of a column share."""
 
     names: tuple[str, ...]  # in CSV: one; three for an interval; two for a difference and its mark
     heading: tuple[str, ...]  # from the top line down
@@ -53,46 +55,72 @@ class Column:
     side: Literal["", "published", "ours", "difference"] = ""
     decimals: tuple[int, int] = (0, 1)  # of a number and of its bounds
     unit: str = ""
+    trivial: float | None = None  # a column that holds only this number is left out of what people read
 
-    def ours(self) -> Column:
-        """This column in a table that shows nothing else beside it."""
+    def without_comparison(self) -> Column:
+        """Return this column for a table that has no published values beside ours."""
         names = tuple(name.replace("_ours", "") for name in self.names)
         heading = tuple(line for line in self.heading if line not in ("", "ours"))
         return replace(self, names=names, heading=heading)
 
 
 @dataclass(frozen=True)
-class Written:
-    """A value as text, in the parts that each format puts together in its own way."""
+class FormattedValue:
+    """A value as text, in parts that each output format joins in its own way."""
 
     main: str
     minus: str = ""
     plus: str = ""
 
 
-def written(cell: Cell, column: Column) -> Written:
+SEED_COLUMNS = (
+    Column(("n",), ("Seeds", "n"), form="number", trivial=1),
+    Column(("excluded",), ("Seeds", "excl."), form="number", trivial=0),
+)
+SEEDS_NOTE = "Ours: mean over n seeds with a 95 % BCa interval; excl.: seeds that did not converge, left out."
+
+
+def estimate_cell(estimate: Estimate) -> Cell:
+    """Return the mean with its bounds; a single seed has no bounds."""
+    if estimate.interval is None:
+        return Cell()
+    mean, lower, upper, n = estimate.interval
+    if n == 1:
+        return Cell(mean=round(mean, 6))
+    return Cell(mean=round(mean, 6), minus=round(mean - lower, 6), plus=round(upper - mean, 6))
+
+
+def seed_cells(estimate: Estimate) -> tuple[Cell, Cell]:
+    """Return the cells of `SEED_COLUMNS`."""
+    return Cell(mean=estimate.seeds), Cell(mean=estimate.excluded)
+
+
+def format_cell(cell: Cell, column: Column) -> FormattedValue:
+    """Format a cell in the number format of its column."""
     if cell.text is not None:
-        return Written(cell.text)
+        return FormattedValue(cell.text)
     if cell.mean is None:
-        return Written("")
+        return FormattedValue("")
     sign = "+" if column.side == "difference" else ""
     if column.form == "time":
-        return Written(duration(cell.mean, sign))
+        return FormattedValue(format_duration(cell.mean, sign))
     digits, bounds = column.decimals
     main = f"{cell.mean:{sign}z.{digits}f}{column.unit}"
     if cell.minus is None or cell.plus is None:
-        return Written(main)
-    return Written(main, _offset("-", cell.minus, bounds), _offset("+", cell.plus, bounds))
+        return FormattedValue(main)
+    return FormattedValue(
+        main, _format_offset("-", cell.minus, bounds), _format_offset("+", cell.plus, bounds)
+    )
 
 
-def _offset(sign: str, size: float, decimals: int) -> str:
-    """With its sign, also where it is zero; a bound on the other side of the mean has the other sign."""
+def _format_offset(sign: str, size: float, decimals: int) -> str:
+    """Format a bound with its sign, also if it is zero; a bound beyond the mean has the other sign."""
     text = f"{size:z.{decimals}f}"
     return sign + text if not text.startswith("-") else {"-": "+", "+": "-"}[sign] + text[1:]
 
 
-def duration(seconds: float, sign: str = "") -> str:
-    """h:mm:ss; a few seconds with tenths."""
+def format_duration(seconds: float, sign: str = "") -> str:
+    """Format seconds as h:mm:ss, with tenths below ten seconds."""
     size, minus = abs(seconds), "-" if seconds < 0 else sign
     if size < 9.95:
         return f"{minus}0:00:{size:04.1f}"
@@ -101,20 +129,20 @@ def duration(seconds: float, sign: str = "") -> str:
 
 
 def method_label(name: str, *, latex: bool = False) -> tuple[str, str]:
-    """How the paper writes a method, in markup if wanted, and what is left to be escaped: its options."""
+    """Return a method's name as the paper writes it, already escaped, and its options, not escaped."""
     base, bracket, options = name.partition("(")
-    if base not in METHODS:
+    if base not in METHOD_LABELS:
         return "", name
-    return METHODS[base][latex], f" {bracket}{options}" if bracket else ""
+    return METHOD_LABELS[base][latex], f" {bracket}{options}" if bracket else ""
 
 
-def headings(columns: Sequence[Column]) -> Iterator[list[tuple[str, int]]]:
-    """The lines of a table's head: texts with the number of columns that each spans."""
+def heading_lines(columns: Sequence[Column]) -> Iterator[list[tuple[str, int]]]:
+    """Yield the lines of a table's head: texts with the number of columns that each spans."""
     depth = max(len(column.heading) for column in columns)
     lines = [column.heading + ("",) * (depth - len(column.heading)) for column in columns]
     for level in range(depth):
         line: list[tuple[str, int]] = []
-        for upto, equal in groupby(lines, key=lambda heading, level=level: heading[: level + 1]):  # type: ignore[misc]
+        for prefix, equal in groupby(lines, key=lambda heading, level=level: heading[: level + 1]):  # type: ignore[misc]
             width = len(list(equal))
-            line += [(upto[-1], width)] if upto[-1] else [("", 1)] * width
+            line += [(prefix[-1], width)] if prefix[-1] else [("", 1)] * width
         yield line

@@ -1,79 +1,97 @@
-"""Datasets: their sizes, which column is masked, their metric and what guessing the majority class gives."""
+"""Table of datasets: sizes, masked column, metric and class-majority baseline."""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from pandas import DataFrame
 
+from ..aggregate import Frames
+from ..labels import metric_name
+from . import comparison
 from .cells import Cell, Column
-from .estimates import Frames
-from .published_columns import SPELLED, as_many, beside, compared, in_order, plain, quoted
 from .table import Table
 
 SPLITS = ("train", "validation", "test")
-INPUTS = ("masked", "auxiliary")
-METRICS = {"accuracy": "Accuracy", "macro_f1": "Macro F1", "micro_f1": "Micro F1", "matthews": "Matthew"}
+INPUT_COLUMNS = ("masked", "auxiliary")
 TITLE = "Datasets"
-MAJORITY = "The class-majority baseline is the metric of always choosing the most frequent class."
-LARGE = "A difference is shown only for a test split as large as published."
+MAJORITY_NOTE = "The class-majority baseline is the metric of always choosing the most frequent class."
+SIZE_NOTE = "A difference is shown only for a test split as large as published."
 
 
-def published() -> Table:
+def published_table() -> Table:
+    """Return the paper's table."""
     columns = (
-        *_columns("dataset", "Size"),
+        *chain(*_columns("dataset", "Size")),
         Column(("metric",), ("Performance", "metric")),
         Column(("class_majority_percent",), ("Performance", "class-majority"), form="number", unit="%"),
     )
     rows = (
-        (*_cells(row, row["dataset"]), Cell(row["metric"]), Cell(mean=row["class_majority_percent"]))
-        for row in quoted("datasets")
+        (*chain(*_cells(row, row["dataset"])), Cell(row["metric"]), Cell(mean=row["class_majority_percent"]))
+        for row in comparison.published_rows("datasets")
     )
-    return Table(f"{TITLE}, published", columns, tuple(rows), (), (MAJORITY,))
+    return Table(f"{TITLE}, published", columns, tuple(rows), (), (MAJORITY_NOTE,))
 
 
-def beside_ours(frames: Frames) -> Table:
-    """The tasks that were trained on, beside what is published."""
+def comparison_table(frames: Frames) -> Table:
+    """Return the tasks that were trained on, beside the published ones."""
     train = frames["train"]
     test = train[train["split"] == "test"]
-    known = {SPELLED.get(row["dataset"], row["dataset"]): row for row in quoted("datasets")}
+    paper = {
+        comparison.SPELLINGS.get(row["dataset"], row["dataset"]): row
+        for row in comparison.published_rows("datasets")
+    }
     rows = []
-    for (task,) in in_order(((task,) for task in test["task"].unique()), known):
-        ours, theirs = test[test["task"] == task], known.get(plain(task), {})
-        baseline = Cell(mean=round(100 * float(ours["majority"].mean()), 6))
-        like = as_many(task, texts=ours["rows"].max())
-        majority = compared(Cell(mean=theirs.get("class_majority_percent")), baseline, like=like)
-        metric = str(ours["metric"].iloc[0])
-        metrics = (Cell(theirs.get("metric")), Cell(METRICS.get(metric, metric)))
-        rows.append((*_cells(theirs, task), *_sizes(train[train["task"] == task]), *metrics, *majority))
+    for (task,) in comparison.sort_keys(((task,) for task in test["task"].unique()), paper):
+        ours, theirs = test[test["task"] == task], paper.get(comparison.strip_options(task), {})
+        majority = comparison.compare_cells(
+            Cell(mean=theirs.get("class_majority_percent")),
+            Cell(mean=round(100 * float(ours["majority"].mean()), 6)),
+            comparable=comparison.has_published_counts(task, texts=ours["rows"].max()),
+        )
+        metric = metric_name(str(ours["metric"].iloc[0]))
+        metrics = (Cell(metric[:1].upper() + metric[1:]), Cell(theirs.get("metric")))
+        labels, published_sizes, inputs = _cells(theirs, task)
+        sizes = _sizes(train[train["task"] == task])
+        rows.append((*labels, *sizes, *published_sizes, *inputs, *metrics, *majority))
+    label_columns, size_columns, input_columns = _columns("task", "Published size")
     columns = (
-        *_columns("task", "Published size"),
+        *label_columns,
         *(
             Column((f"{split}_ours",), ("Our size", split.capitalize()), form="number", side="ours")
             for split in SPLITS
         ),
-        Column(("metric_published",), ("Metric", "published"), side="published"),
+        *size_columns,
+        *input_columns,
         Column(("metric_ours",), ("Metric", "ours"), side="ours"),
-        *beside("class_majority_percent", "Class majority", decimals=(0, 0), unit="%", interval=False),
+        Column(("metric_published",), ("Metric", "published"), side="published"),
+        *comparison.comparison_columns(
+            "class_majority_percent", "Class majority", decimals=(0, 0), unit="%", interval=False
+        ),
     )
-    return Table(TITLE, columns, tuple(rows), (), (MAJORITY,), (LARGE,))
+    return Table(TITLE, columns, tuple(rows), (), (MAJORITY_NOTE,), (SIZE_NOTE,))
 
 
 def _sizes(train: DataFrame) -> list[Cell]:
-    """How many rows of train, validation and test the runs used, at most."""
+    """Return the largest number of train, validation and test rows that a run used."""
     largest = {"train": train["train_rows"].max(), **train.groupby("split")["rows"].max()}
     return [Cell(mean=int(largest[split])) if split in largest else Cell() for split in SPLITS]
 
 
-def _columns(name: str, size: str) -> list[Column]:
-    return [
-        Column(("type",), ("Type",), "group"),
-        Column((name,), ("Dataset",), "label"),
-        *(Column((split,), (size, split.capitalize()), form="number", side="published") for split in SPLITS),
-        *(Column((column,), ("Inputs", column), form="code") for column in INPUTS),
-    ]
+def _columns(name: str, size: str) -> tuple[list[Column], list[Column], list[Column]]:
+    """Return the columns that describe a dataset: labels, published sizes, inputs."""
+    return (
+        [Column(("type",), ("Type",), "group"), Column((name,), ("Dataset",), "label")],
+        [Column((split,), (size, split.capitalize()), form="number", side="published") for split in SPLITS],
+        [Column((column,), ("Inputs", column), form="code") for column in INPUT_COLUMNS],
+    )
 
 
-def _cells(row: dict[str, Any], name: str) -> list[Cell]:
-    sizes, inputs = (Cell(mean=row.get(split)) for split in SPLITS), (Cell(row.get(name)) for name in INPUTS)
-    return [Cell(row.get("type")), Cell(name), *sizes, *inputs]
+def _cells(row: dict[str, Any], name: str) -> tuple[list[Cell], list[Cell], list[Cell]]:
+    """Return the cells of `_columns`."""
+    return (
+        [Cell(row.get("type")), Cell(name)],
+        [Cell(mean=row.get(split)) for split in SPLITS],
+        [Cell(row.get(column)) for column in INPUT_COLUMNS],
+    )

@@ -1,4 +1,4 @@
-"""Faithfulness of methods: ACU, RACU and the RACU of Recursive ROAR, by task and over all tasks."""
+"""Table of faithfulness: ACU, RACU and the RACU of Recursive ROAR, by task and over all tasks."""
 
 from __future__ import annotations
 
@@ -11,89 +11,71 @@ from pandas import DataFrame
 
 from ...config import BASELINE
 from ...faithfulness.curves import Curve, racu
-from .cells import Cell, Column
-from .estimates import NONE, SEEDS, Estimate, Frames, estimates, fewer_texts, same_texts
-from .over_tasks import over_all, remarks, together
-from .published_columns import (
-    CHANGED,
-    MODELS,
-    OURS,
-    REFERENCE,
-    Key,
-    beside,
-    compared,
-    in_order,
-    model_names,
-    plain,
-    quoted,
-    quoted_cell,
-    stand_in,
-    told,
-)
+from ..aggregate import Estimate, Frames, Key, TaskGroup, estimates, estimates_over_tasks, task_groups
+from ..labels import short_names
+from . import comparison
+from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, estimate_cell, seed_cells
+from .same_texts import keep_usual_texts, note_fewer_texts
 from .table import Row, Table
 
 LABELS = ("model", "dataset", "importance_measure")
 BOUNDS = {"acu": "acu", "racu": "racu", "rroar_racu": "rroar"}  # score → the published name of its bounds
-SCORES = tuple(BOUNDS)
-TITLES, UNDER = "Faithfulness [%]", (("Our", "ACU"), ("Our", "RACU"), ("R-ROAR", "RACU"))
-GREY = "The less relevant score is set back: RACU of signed methods, ACU of absolute ones."
-HIGHER = "Higher is better; below 0 a method is not faithful."
+PUBLISHED_HEADINGS = (("Our", "ACU"), ("Our", "RACU"), ("R-ROAR", "RACU"))
+GREY_NOTE = "The less relevant score is set back: RACU of signed methods, ACU of absolute ones."
+HIGHER_NOTE = "Higher is better; below 0 a method is not faithful."
+ALL_NOTE = "All: for each seed that was run on all of these tasks, the mean over those on which it converged."
 BY = ["model", "task", "method"]
 
 
-def published(task: str | None = None) -> Table:
-    """As in the paper; of one task, or of all."""
-    rows = [row for row in quoted("faithfulness") if task in (None, row["dataset"])]
+def published_table(task: str | None = None) -> Table:
+    """Return the paper's table, or its part on one task."""
+    rows = [row for row in comparison.published_rows("faithfulness") if task in (None, row["dataset"])]
     columns = (
         Column(("model",), ("Model",), "section"),
         Column(("dataset",), ("", "Dataset"), "group"),
         Column(("importance_measure",), ("", "IM"), "label", "method"),
         *(
-            Column((score, f"{name}_minus", f"{name}_plus"), (TITLES, *under), form="number", decimals=(1, 1))
-            for (score, name), under in zip(BOUNDS.items(), UNDER, strict=True)
+            Column(
+                (score, f"{bounds}_minus", f"{bounds}_plus"),
+                ("Faithfulness [%]", *heading),
+                form="number",
+                decimals=(1, 1),
+            )
+            for (score, bounds), heading in zip(BOUNDS.items(), PUBLISHED_HEADINGS, strict=True)
         ),
     )
-    return Table(_title(task) + ", published", columns, tuple(map(_published_row, rows)), (), (HIGHER, GREY))
+    cells = tuple(map(_published_cells, rows))
+    return Table(_title(task) + ", published", columns, cells, (), (HIGHER_NOTE, GREY_NOTE))
 
 
-def beside_ours(frames: Frames, task: str | None = None) -> Table:
-    """The methods, tasks and models that were measured after masked fine-tuning, beside what is published."""
+def comparison_table(frames: Frames, task: str | None = None) -> Table:
+    """Return what was measured after masked fine-tuning, beside published values."""
     if task is not None:
-        frames = {kind: frame[frame["task"].map(plain) == task] for kind, frame in frames.items()}
+        frames = {
+            kind: frame[frame["task"].map(comparison.strip_options) == task] for kind, frame in frames.items()
+        }
     areas, roar = frames["areas"], recursive_roar(frames)
     masked = (areas["strategy"] == "half") & (areas["validation"] == "both")
-    areas, left_out = same_texts(areas[masked & (areas["method"] != BASELINE)], BY)
-    measured = {"acu": areas, "racu": areas, "rroar_racu": roar}
-    groups = together(areas, roar) if task is None else []
-    found = {
-        score: estimates(frame, BY, score) | over_all(frame, score, groups)
-        for score, frame in measured.items()
+    areas, left_out = keep_usual_texts(areas[masked & (areas["method"] != BASELINE)], BY)
+    scores = {"acu": areas, "racu": areas, "rroar_racu": roar}
+    groups = task_groups(areas, roar) if task is None else []
+    means = {
+        score: estimates(frame, BY, score) | estimates_over_tasks(frame, score, groups)
+        for score, frame in scores.items()
     }
-    other = stand_in({*areas["model"], *roar["model"]})
-    columns = (
-        Column(("model",), ("Model",), "section"),
-        Column(("task",), ("Dataset",), "group"),
-        Column(("method",), ("IM",), "label", "method"),
-        *beside("acu", "ACU [%]"),
-        *beside("racu", "RACU [%]"),
-        *beside("rroar_racu", "R-ROAR RACU [%]"),
-        Column(("n",), ("Seeds", "n"), form="number"),
-        Column(("excluded",), ("Seeds", "excl."), form="number"),
-        Column(("texts",), ("Texts",), form="number"),
-        Column(("rroar_n",), ("R-ROAR", "n"), form="number"),
-        Column(("rroar_excluded",), ("R-ROAR", "excl."), form="number"),
-        Column(("rroar_texts",), ("R-ROAR", "texts"), form="number"),
-    )
-    rows = tuple(_our_rows(measured, found, other, [group.name for group in groups]))
-    notes = (HIGHER, GREY, SEEDS, *remarks(groups), *left_out, *fewer_texts(areas))
-    comparison = (REFERENCE,) if other else (OURS, CHANGED)
-    return Table(_title(task), told(columns, other), rows, (), notes, comparison)
+    reference = comparison.reference_model({*areas["model"], *roar["model"]})
+    texts = {score: _texts(frame) for score, frame in scores.items()}
+    rows = tuple(_rows(means, texts, reference, [group.name for group in groups]))
+    notes = (HIGHER_NOTE, GREY_NOTE, SEEDS_NOTE, *_group_notes(groups), *left_out, *note_fewer_texts(areas))
+    comparison_notes = comparison.REFERENCE_NOTES if reference else comparison.DIFFERENCE_NOTES
+    columns = comparison.name_reference(_columns(), reference)
+    return Table(_title(task), columns, rows, (), notes, comparison_notes)
 
 
 def recursive_roar(frames: Frames) -> DataFrame:
-    """The RACU of each method and seed against random erasing, over the percents that both have.
+    """Return the RACU of each method and seed over the percents that it and random erasing have.
 
-    A curve that does not reach 100 % yet has none. Its texts are those that the model was tested on.
+    A curve that does not reach 100 % yet has none. The texts are those that the model was tested on.
     """
     train = frames["train"]
     thresholds = train.groupby("task")["threshold"].first().to_dict()
@@ -111,45 +93,71 @@ def recursive_roar(frames: Frames) -> DataFrame:
     return DataFrame(rows, columns=[*by, "method", "rroar_racu", "converged", "texts"])
 
 
-def _texts(frame: DataFrame) -> dict[Key, int]:
-    known = frame[[*BY, "texts"]].dropna()
-    return {tuple(key): int(texts) for *key, texts in known.itertuples(index=False)}
+def _columns() -> tuple[Column, ...]:
+    roar_seeds = (replace(column, names=(f"rroar_{column.names[0]}",)) for column in SEED_COLUMNS)
+    return (
+        Column(("model",), ("Model",), "section"),
+        Column(("task",), ("Dataset",), "group"),
+        Column(("method",), ("IM",), "label", "method"),
+        *comparison.comparison_columns("acu", "ACU [%]"),
+        *comparison.comparison_columns("racu", "RACU [%]"),
+        *comparison.comparison_columns("rroar_racu", "R-ROAR RACU [%]"),
+        *SEED_COLUMNS,
+        Column(("texts",), ("Texts",), form="number"),
+        *(replace(column, heading=("R-ROAR", column.heading[-1])) for column in roar_seeds),
+        Column(("rroar_texts",), ("R-ROAR", "texts"), form="number"),
+    )
 
 
-def _our_rows(
-    measured: dict[str, DataFrame], found: dict[str, dict[Key, Estimate]], other: str, last: list[str]
+def _rows(
+    means: dict[str, dict[Key, Estimate]], texts: dict[str, dict[Key, int]], reference: str, last: list[str]
 ) -> Iterator[Row]:
-    known = {tuple(row[name] for name in LABELS): row for row in quoted("faithfulness")}
-    _, datasets, methods = zip(*known, strict=True)
-    texts = {score: _texts(frame) for score, frame in measured.items()}
-    keys = {key for scores in found.values() for key in scores}
-    names = model_names({model for model, _, _ in keys})
-    for key in in_order(keys, MODELS, datasets, methods, last=last):
+    paper = {tuple(row[name] for name in LABELS): row for row in comparison.published_rows("faithfulness")}
+    _, datasets, methods = zip(*paper, strict=True)
+    keys = {key for scores in means.values() for key in scores}
+    names = short_names({model for model, _, _ in keys})
+    for key in comparison.sort_keys(keys, comparison.MODELS, datasets, methods, last=last):
         model, task, method = key
-        theirs = known.get((PurePath(other or model).name, plain(task), method), {})
-        ours = {score: found[score].get(key, NONE) for score in SCORES}
-        seen = {score: texts[score].get(key) for score in SCORES}
-        cells = []
-        for score in SCORES:
-            three = compared(quoted_cell(theirs, score, BOUNDS[score]), ours[score].cell, like=not other)
-            cells += [replace(cell, grey=_grey(score, method)) for cell in three]
-        counts = [
-            cell
-            for score in ("acu", "rroar_racu")
-            for cell in (*ours[score].counts(), Cell(mean=seen[score]))
-        ]
-        yield (Cell(names[model]), Cell(task), Cell(method), *cells, *counts)
+        theirs = paper.get((PurePath(reference or model).name, comparison.strip_options(task), method), {})
+        cells: list[Cell] = []
+        for score, bounds in BOUNDS.items():
+            ours = estimate_cell(means[score].get(key, Estimate()))
+            published = comparison.published_cell(theirs, score, bounds)
+            triple = comparison.compare_cells(published, ours, comparable=not reference)
+            cells += [replace(cell, grey=_is_grey(score, method)) for cell in triple]
+        for score in ("acu", "rroar_racu"):
+            cells += [*seed_cells(means[score].get(key, Estimate())), Cell(mean=texts[score].get(key))]
+        yield (Cell(names[model]), Cell(task), Cell(method), *cells)
 
 
-def _published_row(row: dict[str, Any]) -> Row:
+def _published_cells(row: dict[str, Any]) -> Row:
     labels, method = (Cell(row[name]) for name in LABELS), row[LABELS[-1]]
-    scores = (replace(quoted_cell(row, score, BOUNDS[score]), grey=_grey(score, method)) for score in SCORES)
+    scores = (
+        replace(comparison.published_cell(row, score, bounds), grey=_is_grey(score, method))
+        for score, bounds in BOUNDS.items()
+    )
     return (*labels, *scores)
 
 
-def _grey(score: str, method: str) -> bool:
-    """Signed methods may fall below the fully erased level, to which RACU relates; unknown ones show both."""
-    name = plain(method)
+def _texts(frame: DataFrame) -> dict[Key, int]:
+    rows = frame[[*BY, "texts"]].dropna()
+    return {tuple(key): int(texts) for *key, texts in rows.itertuples(index=False)}
+
+
+def _group_notes(groups: list[TaskGroup]) -> list[str]:
+    """Return what "All" means, and which tasks each group lacks."""
+    every = {task for group in groups for task in group.tasks}
+    partial = [group for group in groups if group.tasks != every]
+    lacking = [f"{group.name}: without {', '.join(sorted(every - group.tasks))}." for group in partial]
+    return [ALL_NOTE, *lacking] if groups else []
+
+
+def _is_grey(score: str, method: str) -> bool:
+    """Return whether the other score is more relevant; methods of your own show both.
+
+    Signed methods may fall below the fully erased level, to which RACU relates.
+    """
+    name = comparison.strip_options(method)
     signed = name.endswith("-sign") or name == "beam"
     absolute = name.endswith("-abs") or name.startswith("grad-")
     return absolute if score == "acu" else signed

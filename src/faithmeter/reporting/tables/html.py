@@ -1,4 +1,4 @@
-"""A table in HTML: what is a heading says of what, and everything is escaped."""
+"""A table in HTML: headings have a scope, and every text is escaped."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from .cells import APART, MISSING, Cell, Column, headings, method_label, written
+from .cells import APART_MARK, MISSING_MARK, Cell, Column, format_cell, heading_lines, method_label
 
 if TYPE_CHECKING:
     from .table import Row, Table
 
 
 def render(table: Table) -> str:
-    said = f' <span class="notes">{escape(" ".join(table.said))}</span>' if table.said else ""
-    caption = f"<caption>{escape(table.title)}.{said}</caption>"
+    """Return a `<table>` with a caption, row groups for sections and a foot for totals."""
+    notes = " ".join(table.visible_notes)
+    notes = f' <span class="notes">{escape(notes)}</span>' if notes else ""
+    caption = f"<caption>{escape(table.title)}.{notes}</caption>"
     lines = ["<table>", caption, "<thead>", *_head(table), "</thead>"]
     for section, rows in table.sections():
         lines.append("<tbody>")
         if section:
-            span = len(table.shown)
+            span = len(table.side_by_side)
             lines.append(f'<tr><th scope="rowgroup" colspan="{span}">{escape(section)}</th></tr>')
         lines += [*_rows(table, rows), "</tbody>"]
     if table.totals:
@@ -28,8 +30,8 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table) -> Iterator[str]:
-    columns = [table.columns[number] for number in table.shown]
-    lines = list(headings(columns))
+    columns = [table.columns[number] for number in table.side_by_side]
+    lines = list(heading_lines(columns))
     alone = {at for at, column in enumerate(columns) if sum(map(bool, column.heading)) == 1}
     for level, line in enumerate(lines):
         cells, at = [], 0
@@ -45,17 +47,18 @@ def _head(table: Table) -> Iterator[str]:
 
 
 def _rows(table: Table, rows: Sequence[Row], *, merge: bool = True) -> Iterator[str]:
-    groups = [at for at in table.shown if merge and table.columns[at].role == "group"]
+    groups = [at for at in table.side_by_side if merge and table.columns[at].role == "group"]
     spans = {at: table.spans(rows, at) for at in groups}
     for number, row in enumerate(rows):
         cells = (
-            _cell(row[at], table.columns[at], spans[at][number] if at in spans else 1) for at in table.shown
+            _cell(row[at], table.columns[at], spans[at][number] if at in spans else 1)
+            for at in table.side_by_side
         )
         yield f"<tr>{''.join(cells)}</tr>"
 
 
 def _cell(cell: Cell, column: Column, height: int) -> str:
-    text = escape(MISSING) if cell.missing else _value(cell, column)
+    text = escape(MISSING_MARK) if cell.missing else _value(cell, column)
     if column.role != "value":
         rowspan = f' rowspan="{height}"' if height > 1 else ""
         return f'<th scope="row"{rowspan}>{text}</th>' if height else ""
@@ -64,12 +67,12 @@ def _cell(cell: Cell, column: Column, height: int) -> str:
 
 
 def _value(cell: Cell, column: Column) -> str:
-    value = written(cell, column)
+    value = format_cell(cell, column)
     if column.form == "method":
         return escape("".join(method_label(value.main)))
     text = escape(value.main)
     if column.form == "code":
         return f"<code>{text}</code>"
     bounds = f" <sub>{escape(value.minus)}</sub> <sup>{escape(value.plus)}</sup>" if value.plus else ""
-    mark = f' <abbr title="the intervals do not overlap">{APART}</abbr>' if cell.apart else ""
+    mark = f' <abbr title="the intervals do not overlap">{APART_MARK}</abbr>' if cell.apart else ""
     return text + bounds + mark

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .cells import Cell, Column, headings, method_label, written
+from .cells import Cell, Column, format_cell, heading_lines, method_label
 
 if TYPE_CHECKING:
     from .table import Row, Table
 
 PACKAGES = ("booktabs", "longtable", "multirow", "pdflscape", "textcomp", "xcolor")
-PAGE = 30  # so many rows fit on one, also if it is turned
+MAX_ROWS_PER_PAGE = 30  # also on a page in landscape format
 SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -27,30 +27,31 @@ SPECIAL = {
 
 
 def escape(text: str) -> str:
-    return re.sub("|".join(map(re.escape, SPECIAL)), lambda found: SPECIAL[found[0]], text)
+    """Escape a text for LaTeX."""
+    return re.sub("|".join(map(re.escape, SPECIAL)), lambda match: SPECIAL[match[0]], text)
 
 
 def render(table: Table, label: str) -> str:
-    """Many columns are set small, and still more on pages of their own, turned."""
-    columns = [table.columns[number] for number in table.shown]
+    """Return a LaTeX table; many columns are set small, still more in landscape format."""
+    columns = [table.columns[number] for number in table.side_by_side]
     size = r"\small" if len(columns) <= 7 else r"\scriptsize\setlength{\tabcolsep}{3pt}"
     if any(len(column.names) == 3 for column in columns):  # room for bounds above each other
         size += r"\renewcommand{\arraystretch}{1.2}"
-    make = _short if len(table.rows) + len(table.totals) <= PAGE else _long
-    lines = [*make(table, columns, size, label), ""]
+    lines_of = _short_table if len(table.rows) + len(table.totals) <= MAX_ROWS_PER_PAGE else _long_table
+    lines = [*lines_of(table, columns, size, label), ""]
     if len(columns) > 12:
         lines = [r"\begin{landscape}", *lines[:-1], r"\end{landscape}", ""]
     return "\n".join(lines)
 
 
-def _short(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
+def _short_table(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
     yield from (r"\begin{table}[ht]", r"\centering", _caption(table, label) + r"\vspace{0.1in}", size)
     yield from (rf"\begin{{tabular}}{{{_align(columns)}}}", r"\toprule", *_head(columns), r"\midrule")
     yield from (*_body(table, columns), r"\bottomrule", r"\end{tabular}", r"\end{table}")
 
 
-def _long(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
-    """Over several pages, each with its head; between groups a page ends with the rule that divides them."""
+def _long_table(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
+    """Yield a table over several pages, each with the head; pages break at the rules between groups."""
     head = (r"\toprule", *_head(columns), r"\midrule")
     yield from (
         "{" + size,
@@ -70,7 +71,7 @@ def _align(columns: list[Column]) -> str:
 
 
 def _head(columns: list[Column]) -> Iterator[str]:
-    for line in headings(columns):
+    for line in heading_lines(columns):
         cells, rules, at = [], [], 1
         for text, width in line:
             cells.append(escape(text) if width == 1 else rf"\multicolumn{{{width}}}{{c}}{{{escape(text)}}}")
@@ -91,19 +92,19 @@ def _body(table: Table, columns: list[Column]) -> Iterator[str]:
     if table.totals:
         yield "\\midrule\n\\midrule"
     for row in table.totals:
-        yield " & ".join(_cell(row[at], table.columns[at]) for at in table.shown) + r" \\"
+        yield " & ".join(_cell(row[at], table.columns[at]) for at in table.side_by_side) + r" \\"
 
 
 def _rows(table: Table, columns: list[Column], rows: list[Row]) -> Iterator[str]:
-    """Groups are kept on one page, with a rule between them, and space between groups within."""
-    groups = [at for at in table.shown if table.columns[at].role == "group"]
+    """Yield rows; a group stays on one page, with a rule before the next and space between subgroups."""
+    groups = [at for at in table.side_by_side if table.columns[at].role == "group"]
     spans = {at: table.spans(rows, at) for at in groups}
     for number, row in enumerate(rows):
         opened = [at for at in groups if number and spans[at][number]]
         if opened:
             yield rf"\cmidrule{{1-{len(columns)}}}" if opened[0] == groups[0] else r"\addlinespace"
         cells = []
-        for at in table.shown:
+        for at in table.side_by_side:
             height = spans[at][number] if at in spans else 1
             text = _cell(row[at], table.columns[at]) if height else ""
             cells.append(rf"\multirow[c]{{{height}}}{{*}}{{{text}}}" if height > 1 else text)
@@ -117,10 +118,10 @@ def _cell(cell: Cell, column: Column) -> str:
 
 
 def _value(cell: Cell, column: Column) -> str:
-    value = written(cell, column)
+    value = format_cell(cell, column)
     if column.form == "method":
-        known, rest = method_label(value.main, latex=True)
-        return known + escape(rest)
+        label, options = method_label(value.main, latex=True)
+        return label + escape(options)
     text = escape(value.main)
     if column.form == "code":
         return rf"\texttt{{{text}}}"

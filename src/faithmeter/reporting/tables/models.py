@@ -1,49 +1,35 @@
-"""Models: how well plain fine-tuning performs on unmasked texts, and after how many epochs at most."""
+"""Table of models: unmasked test performance after plain fine-tuning, and the epochs it took at most."""
 
 from __future__ import annotations
 
-from .cells import Cell, Column
-from .estimates import SEEDS, Frames, estimates
-from .published_columns import (
-    CHANGED,
-    MODELS,
-    OURS,
-    REFERENCE,
-    SIZES,
-    beside,
-    compared,
-    in_order,
-    model_names,
-    plain,
-    quoted,
-    quoted_cell,
-    size,
-    stand_in,
-    told,
-)
+from ..aggregate import Frames, estimates
+from ..labels import short_names
+from . import comparison
+from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, estimate_cell, seed_cells
 from .table import Table
 
 TITLE = "Unmasked test performance after plain fine-tuning"
 
 
-def published() -> Table:
+def published_table() -> Table:
+    """Return the paper's table."""
     columns = (
         Column(("dataset",), ("Dataset",), "label"),
         Column(("max_epochs",), ("max epoch",), form="number"),
         *(
-            Column((of, f"{of}_minus", f"{of}_plus"), ("Performance", model), form="number", unit="%")
-            for of, model in zip(SIZES, MODELS, strict=True)
+            Column((size, f"{size}_minus", f"{size}_plus"), ("Performance", model), form="number", unit="%")
+            for model, size in comparison.SIZES.items()
         ),
     )
-    rows = tuple(
-        (Cell(row["dataset"]), Cell(mean=row["max_epochs"]), *(quoted_cell(row, of) for of in SIZES))
-        for row in quoted("performance")
-    )
-    return Table(f"{TITLE}, published", columns, rows, (), ("Mean with a 95 % confidence interval.",))
+    rows = []
+    for row in comparison.published_rows("performance"):
+        values = (comparison.published_cell(row, size) for size in comparison.SIZES.values())
+        rows.append((Cell(row["dataset"]), Cell(mean=row["max_epochs"]), *values))
+    return Table(f"{TITLE}, published", columns, tuple(rows), (), ("Mean with a 95 % confidence interval.",))
 
 
-def beside_ours(frames: Frames) -> Table:
-    """The tasks and models that were fine-tuned without masks, beside what is published."""
+def comparison_table(frames: Frames) -> Table:
+    """Return the tasks and models that were fine-tuned without masks, beside published values."""
     train = frames["train"]
     runs = train[
         (train["strategy"] == "none")
@@ -51,26 +37,27 @@ def beside_ours(frames: Frames) -> Table:
         & (train["split"] == "test")
         & (train["masking"] == "0")
     ]
-    known = {row["dataset"]: row for row in quoted("performance")}
-    found = estimates(runs, ["task", "model"], "value")
+    paper = {row["dataset"]: row for row in comparison.published_rows("performance")}
+    means = estimates(runs, ["task", "model"], "value")
     epochs = runs.groupby(["task", "model"])["epochs"].first()
-    names = model_names(runs["model"].unique())
-    other, rows = stand_in(names), []
-    for task, model in in_order(found, known, MODELS):
-        of = size(other or model)
-        theirs = known.get(plain(task), {}) if of else {}
-        ours = found[task, model]
-        performance = compared(quoted_cell(theirs, of), ours.cell, (0, 1), like=not other)
-        maximum = (Cell(mean=theirs.get("max_epochs")), Cell(mean=int(epochs[task, model])))
-        rows.append((Cell(task), Cell(names[model]), *maximum, *performance, *ours.counts()))
+    names = short_names(runs["model"].unique())
+    reference, rows = comparison.reference_model(names), []
+    for task, model in comparison.sort_keys(means, paper, comparison.MODELS):
+        size = comparison.published_size(reference or model)
+        theirs = paper.get(comparison.strip_options(task), {}) if size else {}
+        ours = estimate_cell(means[task, model])
+        performance = comparison.compare_cells(
+            comparison.published_cell(theirs, size), ours, (0, 1), comparable=not reference
+        )
+        maximum = (Cell(mean=int(epochs[task, model])), Cell(mean=theirs.get("max_epochs")))
+        rows.append((Cell(task), Cell(names[model]), *maximum, *performance, *seed_cells(means[task, model])))
     columns = (
         Column(("task",), ("Dataset",), "group"),
         Column(("model",), ("Model",), "label"),
-        Column(("max_epochs_published",), ("max epoch", "in the paper"), form="number", side="published"),
         Column(("max_epochs_ours",), ("max epoch", "ours"), form="number", side="ours"),
-        *beside("performance", "Performance", decimals=(0, 1), unit="%"),
-        Column(("n",), ("Seeds", "n"), form="number"),
-        Column(("excluded",), ("Seeds", "excl."), form="number"),
+        Column(("max_epochs_published",), ("max epoch", "in the paper"), form="number", side="published"),
+        *comparison.comparison_columns("performance", "Performance", decimals=(0, 1), unit="%"),
+        *SEED_COLUMNS,
     )
-    comparison = (REFERENCE,) if other else (OURS, CHANGED)
-    return Table(TITLE, told(columns, other), tuple(rows), (), (SEEDS,), comparison)
+    notes = comparison.REFERENCE_NOTES if reference else comparison.DIFFERENCE_NOTES
+    return Table(TITLE, comparison.name_reference(columns, reference), tuple(rows), (), (SEEDS_NOTE,), notes)

@@ -11,21 +11,21 @@ from itertools import groupby
 from pathlib import Path
 
 from . import html, latex
-from .cells import APART, MISSING, Cell, Column, method_label, written
+from .cells import APART_MARK, MISSING_MARK, SEEDS_NOTE, Cell, Column, format_cell, method_label
 
 Row = tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells, one for each column; totals are not rows, so that the CSV holds each thing once."""
+    """Rows with one cell for each column; totals are kept apart, so that the CSV holds rows only."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = ()
     totals: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
-    comparison: tuple[str, ...] = ()  # notes on what is published and how ours differs
+    comparison_notes: tuple[str, ...] = ()  # on published values and differences from them
 
     @property
     def empty(self) -> bool:
@@ -33,81 +33,91 @@ class Table:
 
     @property
     def caption(self) -> str:
-        return " ".join([f"{self.title}.", *self.said])
+        return " ".join([f"{self.title}.", *self.visible_notes])
 
     @property
-    def said(self) -> tuple[str, ...]:
-        """The notes; those on published values only if there are some."""
-        compared = any(self.columns[number].side == "published" for number in self.filled)
-        return self.notes + (self.comparison if compared else ())
+    def visible_notes(self) -> tuple[str, ...]:
+        """The notes on columns that are there: on published values and seeds only if there are some."""
+        columns = [self.columns[number] for number in self.filled_columns]
+        compared = any(column.side == "published" for column in columns)
+        notes = self.notes + (self.comparison_notes if compared else ())
+        several_seeds = any(column.heading[0] == "Seeds" for column in columns)
+        return tuple(note for note in notes if several_seeds or note != SEEDS_NOTE)
 
     @cached_property
-    def filled(self) -> list[int]:
-        """The columns that have something to show: not those whose values are missing in every row."""
+    def filled_columns(self) -> list[int]:
+        """Numbers of the columns with a value in some row that is not the column's trivial one."""
         return [
             number
             for number, column in enumerate(self.columns)
-            if column.role != "value" or self.empty or not all(row[number].missing for row in self.rows)
+            if self.empty or self._is_filled(number, column)
         ]
 
+    def _is_filled(self, number: int, column: Column) -> bool:
+        cells = (row[number] for row in self.rows)
+        trivial = (cell.missing or (cell.mean is not None and cell.mean == column.trivial) for cell in cells)
+        return column.role != "value" or not all(trivial)
+
     @cached_property
-    def shown(self) -> list[int]:
-        """The columns that stand side by side: of the filled ones all but a section, which heads its rows."""
-        return [number for number in self.filled if self.columns[number].role != "section"]
+    def side_by_side(self) -> list[int]:
+        """Numbers of the filled columns except the section, which heads its rows."""
+        return [number for number in self.filled_columns if self.columns[number].role != "section"]
 
     def sections(self) -> list[tuple[str, list[Row]]]:
-        """Runs of rows with the same section; all rows under "" if there is no such column."""
+        """Return runs of rows with the same section; all rows under "" if there is no such column."""
         heads = [number for number, column in enumerate(self.columns) if column.role == "section"]
         parts = groupby(self.rows, key=lambda row: " ".join(row[number].text or "" for number in heads))
         return [(name, list(rows)) for name, rows in parts]
 
     def spans(self, rows: Sequence[Row], number: int) -> list[int]:
-        """For each row how many, from it on, share the cell of a group column; 0 where one above has it."""
+        """Return for each row how many rows share its group cell; 0 if a row above holds the cell."""
         spans: list[int] = []
         for _, equal in groupby(rows, key=lambda row: [cell.text for cell in row[: number + 1]]):
             height = len(list(equal))
             spans += [height, *[0] * (height - 1)]
         return spans
 
-    def ours(self) -> Table:
-        """Without the published values and what depends on them."""
-        keep = [n for n, column in enumerate(self.columns) if column.side not in ("published", "difference")]
+    def without_comparison(self) -> Table:
+        """Return the table without published values and differences from them."""
+        numbers = [
+            n for n, column in enumerate(self.columns) if column.side not in ("published", "difference")
+        ]
 
-        def kept(rows: tuple[Row, ...]) -> tuple[Row, ...]:
-            return tuple(tuple(row[number] for number in keep) for row in rows)
+        def select(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+            return tuple(tuple(row[number] for number in numbers) for row in rows)
 
-        columns = tuple(self.columns[number].ours() for number in keep)
-        rows, totals = kept(self.rows), kept(self.totals)
-        return replace(self, columns=columns, rows=rows, totals=totals, comparison=())
+        columns = tuple(self.columns[number].without_comparison() for number in numbers)
+        rows, totals = select(self.rows), select(self.totals)
+        return replace(self, columns=columns, rows=rows, totals=totals, comparison_notes=())
 
     def to_csv(self) -> str:
-        """The rows with all their digits; the lines end as those of the published files do (CRLF)."""
+        """Return the rows with all digits; lines end with CRLF as in the published files."""
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow([name for column in self.columns for name in column.names])
         for row in self.rows:
             pairs = zip(self.columns, row, strict=True)
-            writer.writerow([field for column, cell in pairs for field in _fields(cell, column)])
+            writer.writerow([field for column, cell in pairs for field in _csv_fields(cell, column)])
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """A pipe table; the less relevant scores are in italics."""
-        columns = [self.columns[number] for number in self.filled]
-        heads = [_pipe(" ".join(column.heading)) for column in columns]
+        """Return a pipe table; the less relevant scores are in italics."""
+        columns = [self.columns[number] for number in self.filled_columns]
+        heads = [_escape_markdown(" ".join(column.heading)) for column in columns]
         rules = ["---" if column.role != "value" else "---:" for column in columns]
         rows = [
-            [_markdown(row[number], self.columns[number]) for number in self.filled]
+            [_markdown_cell(row[number], self.columns[number]) for number in self.filled_columns]
             for row in (*self.rows, *self.totals)
         ]
         lines = ["| " + " | ".join(line) + " |" for line in (heads, rules, *rows)]
-        return "\n".join([f"**{self.title}.**", "", *lines, "", *self.said]).rstrip() + "\n"
+        return "\n".join([f"**{self.title}.**", "", *lines, "", *self.visible_notes]).rstrip() + "\n"
 
     def to_latex(self, label: str = "") -> str:
-        """A table, or from about a page on a longtable, that needs the packages of `latex.PACKAGES`."""
+        """Return a table, or a longtable if it fills a page; it needs the packages `latex.PACKAGES`."""
         return latex.render(self, label)
 
     def to_html(self) -> str:
-        """A `<table>` without style; the classes `grey` and `apart` say what cells are."""
+        """Return a `<table>` without style; the classes `grey` and `apart` mark cells."""
         return html.render(self)
 
 
@@ -122,28 +132,28 @@ def save(table: Table, folder: str | Path, name: str) -> list[Path]:
     return paths
 
 
-def _fields(cell: Cell, column: Column) -> list[str]:
-    """A cell in CSV: numbers as they are, so that published digits come out as they went in."""
+def _csv_fields(cell: Cell, column: Column) -> list[str]:
+    """Return the fields of a cell with all digits, so that published digits stay as they are."""
     number = cell.text if cell.text is not None else _digits(cell.mean)
     mark = "" if cell.missing else str(cell.apart).lower()
-    more = [mark] if column.side == "difference" else [_digits(cell.minus), _digits(cell.plus)]
-    return [number, *more][: len(column.names)]
+    extra = [mark] if column.side == "difference" else [_digits(cell.minus), _digits(cell.plus)]
+    return [number, *extra][: len(column.names)]
 
 
 def _digits(number: float | None) -> str:
     return "" if number is None else repr(number)
 
 
-def _markdown(cell: Cell, column: Column) -> str:
+def _markdown_cell(cell: Cell, column: Column) -> str:
     if cell.missing:
-        return MISSING
-    value = written(cell, column)
+        return MISSING_MARK
+    value = format_cell(cell, column)
     if column.form == "method":
-        return _pipe("".join(method_label(value.main)))
-    text = _pipe(value.main) + (f" ({value.minus}, {value.plus})" if value.plus else "")
-    text += f" {APART}" if cell.apart else ""
+        return _escape_markdown("".join(method_label(value.main)))
+    text = _escape_markdown(value.main) + (f" ({value.minus}, {value.plus})" if value.plus else "")
+    text += f" {APART_MARK}" if cell.apart else ""
     return f"*{text}*" if cell.grey else text
 
 
-def _pipe(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|")

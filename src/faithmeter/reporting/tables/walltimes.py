@@ -8,47 +8,37 @@ from math import isnan
 
 from pandas import DataFrame
 
+from ..aggregate import Frames
+from ..labels import short_names
+from . import comparison
 from .cells import Cell, Column
-from .estimates import Frames, fewer_texts, same_texts
-from .published_columns import (
-    LIKE,
-    MODELS,
-    REFERENCE,
-    as_many,
-    compared,
-    in_order,
-    model_names,
-    plain,
-    published_counts,
-    quoted,
-    size,
-    stand_in,
-    told,
-)
+from .same_texts import keep_usual_texts, note_fewer_texts
 from .table import Row, Table
 
-DETAILED = ("walltime_importance_measures",)  # a row for each method
-SEEDS = 5
-TIME = "Walltime"
-SUMS = "Sums are made here, of the values shown in each column."
-EVERY = "Differences are summed only if every row has one."
-CUT = "The published minutes are cut off, not rounded: the true sum is up to a minute for each row higher."
-HOURS = "Published times are hh:mm on one V100, ours h:mm:ss."
+PER_METHOD = ("walltime_importance_measures",)
+"""Tables with a row for each method."""
+PAPER_SEEDS = 5
+HEADING = "Walltime"
+SUM_NOTE = "Sums are computed here from the values in each column."
+COMPLETE_NOTE = "Differences are summed only if every row has one."
+TRUNCATION_NOTE = "Published minutes are cut off, not rounded: the true sum is up to a minute per row higher."
+FORMAT_NOTE = "Published times are hh:mm on one V100, ours h:mm:ss."
+LIKE_NOTE = "A difference is shown only for the paper's models with as many {} as there."
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the work: what it is called, what is added up, and what to know about either side."""
+    """A part of the work: its title, the phases that are summed, and notes on either side."""
 
     title: str
     phases: tuple[str, ...]
     note: str
-    ours: str = ""
-    published: str = ""
-    kind: str = "measure"  # of run
-    source: str = "areas"  # the frame that knows how large a run is
-    counts: Mapping[str, str] = field(default_factory=lambda: {"texts": "Texts"})  # in what, and its heading
-    once: str = ""  # a phase that the methods of a run share: it has a column of its own
+    our_note: str = ""
+    published_note: str = ""
+    kind: str = "measure"  # kind of run
+    source: str = "areas"  # frame that holds the size of a run
+    counts: Mapping[str, str] = field(default_factory=lambda: {"texts": "Texts"})  # column → heading
+    shared_phase: str = ""  # a phase that the methods of a run share, in a column of its own
 
 
 PARTS = {
@@ -56,7 +46,7 @@ PARTS = {
         "Wall-time of fine-tuning",
         ("load", "tokenize", "train", "test", "save"),
         "Mean over seeds and strategies.",
-        published="The sum that the paper prints is its row of bAbI-3.",
+        published_note="The sum that the paper prints is its row of bAbI-3.",
         kind="train",
         source="train",
         counts={"epochs": "Epochs", "train_rows": "Training rows"},
@@ -65,10 +55,10 @@ PARTS = {
         "Wall-time of in-distribution validation",
         ("check",),
         "Importance measures are not included; mean over them.",
-        ours="Ours: both tests (as published, cross-fitted), on features that the faithfulness evaluation "
-        "gives; they are fitted once for all measures.",
-        published="Published: without fitting.",
-        once="fit",
+        our_note="Ours: both tests (published and cross-fitted) on features that the faithfulness evaluation "
+        "computed; they are fitted once for all measures.",
+        published_note="Published: without fitting.",
+        shared_phase="fit",
     ),
     "walltime_faithfulness": Part(
         "Wall-time of faithfulness evaluation",
@@ -79,131 +69,151 @@ PARTS = {
         "Wall-time of importance measures",
         ("explain",),
         "All steps of one measure.",
-        ours="Ours: measures of a run share evaluations, so one that comes after others, as LOO (abs) after "
-        "LOO (sign), takes less time than alone.",
-        published="Beam search was too slow for long texts.",
+        our_note="Ours: measures of a run share evaluations, so one that runs after another, such as "
+        "LOO (abs) after LOO (sign), takes less time than alone.",
+        published_note="Beam search was too slow for long texts.",
     ),
 }
 
 
-def published(name: str) -> Table:
-    """As in the paper, but with sums that are right."""
-    detailed, part = name in DETAILED, PARTS[name]
+def published_table(name: str) -> Table:
+    """Return the paper's table, with correct sums."""
+    per_method, part = name in PER_METHOD, PARTS[name]
     columns = (
-        Column(("dataset",), ("Dataset",), "group" if detailed else "label"),
-        *([Column(("importance_measure",), ("IM",), "label", "method")] if detailed else []),
+        Column(("dataset",), ("Dataset",), "group" if per_method else "label"),
+        *([Column(("importance_measure",), ("IM",), "label", "method")] if per_method else []),
         *(
-            Column((f"{size(model)}_hhmm",), (f"{TIME} [hh:mm]", model), form="time", side="published")
-            for model in MODELS
+            Column((f"{size}_hhmm",), (f"{HEADING} [hh:mm]", model), form="time", side="published")
+            for model, size in comparison.SIZES.items()
         ),
     )
     rows = tuple(
-        tuple(_hhmm(value) if key.endswith("_hhmm") else Cell(value) for key, value in row.items())
-        for row in quoted(name)
+        tuple(_hhmm_cell(value) if key.endswith("_hhmm") else Cell(value) for key, value in row.items())
+        for row in comparison.published_rows(name)
     )
-    totals, notes = tuple(_totals(columns, rows)), filter(None, (part.note, part.published, SUMS, CUT))
-    return Table(f"{part.title}, published", columns, rows, totals, tuple(notes))
+    notes = filter(None, (part.note, part.published_note, SUM_NOTE, TRUNCATION_NOTE))
+    return Table(f"{part.title}, published", columns, rows, tuple(_totals(columns, rows)), tuple(notes))
 
 
-def beside_ours(frames: Frames, name: str) -> Table:
-    """Mean seconds of our runs by task and model (and method), beside the published hours and minutes."""
-    part, detailed = PARTS[name], name in DETAILED
-    by = ["task", "model", *(["method"] if detailed else [])]
-    spent, on_texts = _spent(frames, part, by)
-    names = model_names(spent["model"].unique())
-    other = stand_in(names)
-    known = {(row["dataset"], row.get("importance_measure", "")): row for row in quoted(name)}
-    datasets, methods = zip(*known, strict=True)
-    found = {tuple(map(str, key)): runs for key, runs in spent.groupby(by)}
+def comparison_table(frames: Frames, name: str) -> Table:
+    """Return mean seconds of our runs by task and model (and method), beside published times."""
+    part, per_method = PARTS[name], name in PER_METHOD
+    by = ["task", "model", *(["method"] if per_method else [])]
+    spent, text_notes = _spent(frames, part, by)
+    names = short_names(spent["model"].unique())
+    reference = comparison.reference_model(names)
+    paper = {
+        (row["dataset"], row.get("importance_measure", "")): row for row in comparison.published_rows(name)
+    }
+    datasets, methods = zip(*paper, strict=True)
+    groups = {tuple(map(str, key)): runs for key, runs in spent.groupby(by)}
     rows: list[Row] = []
-    for key in in_order(found, *[datasets, MODELS, methods][: len(by)]):
+    for key in comparison.sort_keys(groups, *[datasets, comparison.MODELS, methods][: len(by)]):
         task, model, method = (*key, "")[:3]
-        theirs = _hhmm(known.get((plain(task), method), {}).get(f"{size(other or model)}_hhmm"))
+        published = paper.get((comparison.strip_options(task), method), {})
+        theirs = _hhmm_cell(published.get(f"{comparison.published_size(reference or model)}_hhmm"))
         labels = (Cell(task), Cell(names[model]), *map(Cell, key[2:]))
-        rows.append((*labels, *_values(part, found[key], theirs, like=not other)))
+        rows.append((*labels, *_values(part, groups[key], theirs, comparable=not reference)))
     columns = (
         Column(("task",), ("Dataset",), "group"),
-        Column(("model",), ("Model",), "group" if detailed else "label"),
-        *([Column(("method",), ("IM",), "label", "method")] if detailed else []),
+        Column(("model",), ("Model",), "group" if per_method else "label"),
+        *([Column(("method",), ("IM",), "label", "method")] if per_method else []),
         *_columns(part),
     )
-    models = [names[model] for (model,) in in_order(((name,) for name in names), MODELS)]
-    totals = [total for model in models for total in _totals(columns, rows, model)]
-    notes = filter(None, (part.note, part.ours, SUMS, *on_texts))
-    like = (LIKE.format(" and ".join(map(str.lower, part.counts.values()))), EVERY)
-    comparison = filter(None, (HOURS, part.published, CUT, *([REFERENCE] if other else like)))
+    totals = []
+    for (model,) in comparison.sort_keys(((model,) for model in names), comparison.MODELS):
+        totals += _totals(columns, rows, names[model], five_seeds=not reference)
+    notes = filter(None, (part.note, part.our_note, SUM_NOTE if totals else "", *text_notes))
+    like = (LIKE_NOTE.format(" and ".join(map(str.lower, part.counts.values()))), COMPLETE_NOTE)
+    basis = comparison.REFERENCE_NOTES if reference else like
     return Table(
-        part.title, told(columns, other), tuple(rows), tuple(totals), tuple(notes), tuple(comparison)
+        part.title,
+        comparison.name_reference(columns, reference),
+        tuple(rows),
+        tuple(totals),
+        tuple(notes),
+        tuple(filter(None, (FORMAT_NOTE, part.published_note, TRUNCATION_NOTE, *basis))),
     )
 
 
 def _spent(frames: Frames, part: Part, by: list[str]) -> tuple[DataFrame, tuple[str, ...]]:
-    """Seconds of each method of each run, with what they share, and what to know about their texts."""
+    """Return the seconds of each method of each run, with shared phases, and notes on their texts."""
     counts = frames[part.source][["digest", *part.counts]].drop_duplicates("digest")
     seconds = frames["seconds"]
-    once = seconds[seconds["phase"] == part.once].groupby("digest").agg(once=("seconds", "sum")).reset_index()
+    shared = seconds[seconds["phase"] == part.shared_phase].groupby("digest").agg(shared=("seconds", "sum"))
     seconds = seconds[(seconds["kind"] == part.kind) & seconds["phase"].isin(part.phases)]
     runs = seconds.groupby(["task", "model", "method", "seed", "digest"])["seconds"].sum().reset_index()
-    runs = runs.merge(counts).merge(once, how="left")
+    runs = runs.merge(counts).merge(shared.reset_index(), how="left")
     if part.kind == "train":
         return runs, ()
-    same, left_out = same_texts(runs, by)
-    return same, (*left_out, *fewer_texts(same))
+    usual, left_out = keep_usual_texts(runs, by)
+    return usual, (*left_out, *note_fewer_texts(usual))
 
 
-def _values(part: Part, runs: DataFrame, theirs: Cell, *, like: bool) -> Iterator[Cell]:
-    """What stands in the columns of `_columns`."""
+def _values(part: Part, runs: DataFrame, theirs: Cell, *, comparable: bool) -> Iterator[Cell]:
+    """Yield the cells of `_columns`."""
     task, counts = str(runs["task"].iloc[0]), {name: int(runs[name].iloc[0]) for name in part.counts}
-    like = like and as_many(task, **counts)
-    yield from compared(theirs, Cell(mean=round(float(runs["seconds"].mean()), 3)), like=like)
+    comparable = comparable and comparison.has_published_counts(task, **counts)
+    ours = Cell(mean=round(float(runs["seconds"].mean()), 3))
+    yield from comparison.compare_cells(theirs, ours, comparable=comparable)
     each = runs.drop_duplicates("digest")
-    if part.once:
-        shared = each["once"].mean()
+    if part.shared_phase:
+        shared = each["shared"].mean()
         yield Cell() if isnan(shared) else Cell(mean=round(float(shared), 3))
     yield Cell(mean=len(each))
     for name, count in counts.items():
-        yield Cell() if theirs.missing else Cell(mean=published_counts()[plain(task)][name])
         yield Cell(mean=count)
+        published = {} if theirs.missing else comparison.published_counts()[comparison.strip_options(task)]
+        yield Cell(mean=published.get(name))
 
 
 def _columns(part: Part) -> Iterator[Column]:
-    yield Column(("hhmm_published",), (TIME, "published"), form="time", side="published")
-    yield Column(("seconds_ours",), (TIME, "ours"), form="time", side="ours")
-    yield Column(("seconds_difference",), (TIME, "difference"), form="time", side="difference")
-    if part.once:
-        yield Column((f"{part.once}_seconds_ours",), ("Fitting", "ours"), form="time", side="ours")
-    yield Column(("runs",), ("Runs",), form="number")
+    yield Column(("seconds_ours",), (HEADING, "ours"), form="time", side="ours")
+    yield Column(("hhmm_published",), (HEADING, "published"), form="time", side="published")
+    yield Column(("seconds_difference",), (HEADING, "difference"), form="time", side="difference")
+    if part.shared_phase:
+        yield Column((f"{part.shared_phase}_seconds_ours",), ("Fitting", "ours"), form="time", side="ours")
+    yield Column(("runs",), ("Runs",), form="number", trivial=1)
     for name, heading in part.counts.items():
-        yield Column((f"{name}_published",), (heading, "in the paper"), form="number", side="published")
         yield Column((f"{name}_ours",), (heading, "ours"), form="number", side="ours")
+        yield Column((f"{name}_published",), (heading, "in the paper"), form="number", side="published")
 
 
-def _totals(columns: Sequence[Column], rows: Sequence[Row], model: str = "") -> list[Row]:
-    """The sum of each column of times, of the rows of one model if one is named, and five times that."""
-    mine = [row for row in rows if not model or row[1].text == model]
+def _totals(
+    columns: Sequence[Column], rows: Sequence[Row], model: str = "", *, five_seeds: bool = True
+) -> list[Row]:
+    """Return the sum of each column of times, for one model if named, and five times that.
+
+    A single row needs no sum, and only the paper's models are run with five seeds.
+    """
+    summed = [row for row in rows if not model or row[1].text == model]
+    factors = {"sum": 1} | ({f"x{PAPER_SEEDS} seeds": PAPER_SEEDS} if five_seeds else {})
     totals = []
-    for label, times in (("sum", 1), (f"x{SEEDS} seeds", SEEDS)):
+    for label, factor in factors.items() if five_seeds or len(summed) > 1 else ():
         first = [Cell(label), *([Cell(model)] if model else [])]
-        rest = (_total(column, [row[at] for row in mine], times) for at, column in enumerate(columns))
-        totals.append((*first, *list(rest)[len(first) :]))
+        rest = [_total(column, [row[at] for row in summed], factor) for at, column in enumerate(columns)]
+        totals.append((*first, *rest[len(first) :]))
     return totals
 
 
-def _total(column: Column, cells: list[Cell], times: int) -> Cell:
-    """A sum of differences that not every row has would not be the difference of the sums beside it."""
+def _total(column: Column, cells: list[Cell], factor: int) -> Cell:
+    """Return the sum of a column of times; differences only if every row has one.
+
+    A sum of some differences would not be the difference of the sums beside it.
+    """
     if column.form != "time":
         return Cell("")
     seconds = [cell.mean for cell in cells if cell.mean is not None]
     if not seconds or (column.side == "difference" and len(seconds) < len(cells)):
         return Cell()
-    total = times * sum(seconds)
+    total = factor * sum(seconds)
     if column.side != "published":
         return Cell(mean=round(total, 3))
     return Cell(f"{total // 3600:02.0f}:{total % 3600 // 60:02.0f}", total)
 
 
-def _hhmm(text: str | None) -> Cell:
-    """A published time, which is shown as it is and counted in seconds."""
+def _hhmm_cell(text: str | None) -> Cell:
+    """Return a published time, displayed as published and computed with in seconds."""
     if text is None:
         return Cell()
     hours, minutes = text.split(":")

@@ -1,0 +1,133 @@
+"""Published values beside ours: which may be compared, their columns, and the order of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import PurePath
+from typing import Any, Literal
+
+from ... import published
+from ..aggregate import Key
+from .cells import Cell, Column
+
+SIZES = {"roberta-base": "base", "roberta-large": "large"}
+"""Published models, with their names in published columns."""
+MODELS = tuple(SIZES)
+SPELLINGS = {"Diabetese": "Diabetes"}  # the published table of datasets misspells it
+
+DIFFERENCE_NOTES = (
+    "A difference is shown only for the paper's models; on other texts than there, scores are of a sample.",
+    "† marks intervals that do not overlap, even if the published digits were rounded by the most.",
+)
+REFERENCE_NOTES = (
+    f"Published values are those of {MODELS[0]}, only as a reference: the paper did not use our model.",
+)
+
+
+def compare_cells(
+    published: Cell, ours: Cell, decimals: tuple[int, int] = (1, 1), *, comparable: bool = True
+) -> tuple[Cell, Cell, Cell]:
+    """Return ours, published and, if comparable, the difference with a mark.
+
+    `decimals` is the precision of the published mean and of its bounds.
+    """
+    if published.mean is None or ours.mean is None or not comparable:
+        return ours, published, Cell()
+    difference, apart = round(ours.mean - published.mean, 6), False
+    if None not in (published.minus, published.plus, ours.minus, ours.plus):
+        rounding = sum(0.5 * 10**-places for places in decimals)
+        above = difference > 0
+        reach = published.plus + ours.minus if above else published.minus + ours.plus  # type: ignore[operator]
+        apart = abs(difference) > reach + rounding
+    return ours, published, Cell(mean=difference, apart=apart)
+
+
+def comparison_columns(
+    name: str, heading: str, *, decimals: tuple[int, int] = (1, 1), unit: str = "", interval: bool = True
+) -> tuple[Column, Column, Column]:
+    """Return the columns of `compare_cells`; without intervals there are no bounds and no mark."""
+
+    def column(side: Literal["published", "ours", "difference"], *extra: str) -> Column:
+        names = tuple(f"{name}_{end}" for end in (side, *(extra if interval else ())))
+        return Column(names, (heading, side), form="number", side=side, decimals=decimals, unit=unit)
+
+    return (
+        column("ours", "ours_minus", "ours_plus"),
+        column("published", "published_minus", "published_plus"),
+        column("difference", "apart"),
+    )
+
+
+def reference_model(models: Collection[str]) -> str:
+    """Return the published model to show as a reference if none of the paper's was run, else ""."""
+    return MODELS[0] if models and not any(map(published_size, models)) else ""
+
+
+def name_reference(columns: Sequence[Column], model: str) -> tuple[Column, ...]:
+    """Write the name of the reference model, if there is one, into the headings of published columns."""
+
+    def rename(column: Column) -> Column:
+        if not model or column.heading[-1] != "published":
+            return column
+        names = tuple(name.replace("_published", f"_published_{model}") for name in column.names)
+        return replace(column, names=names, heading=(*column.heading[:-1], f"published ({model})"))
+
+    return tuple(map(rename, columns))
+
+
+def sort_keys(keys: Iterable[Key], *published: Iterable[str], last: Sequence[str] = ()) -> list[Key]:
+    """Sort keys part by part: as in the published table, then by name, and `last` at the end.
+
+    A name with options follows the name without; models are compared by the last part of their path.
+    """
+    ends = {name: number for number, name in enumerate(last, start=1)}
+    places = [{name: number for number, name in enumerate(dict.fromkeys(names))} for names in published]
+
+    def rank(key: Key) -> list[tuple[int, int, str]]:
+        return [
+            (ends.get(part, 0), place.get(strip_options(PurePath(part).name), len(place)), part)
+            for part, place in zip(key, places, strict=True)
+        ]
+
+    return sorted(keys, key=rank)
+
+
+def strip_options(name: str) -> str:
+    """Return a task or method without its options."""
+    return name.partition("(")[0]
+
+
+def published_rows(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a published table; missing values are None."""
+    frame = published.table(name)
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
+def published_cell(row: Mapping[str, Any], name: str, bounds: str = "") -> Cell:
+    """Return a published number with its interval, whose columns may have a name of their own."""
+    minus, plus = (row.get(f"{bounds or name}_{end}") for end in ("minus", "plus"))
+    return Cell(mean=row.get(name), minus=minus, plus=plus)
+
+
+def published_size(model: str) -> str:
+    """Return the name of a model in published columns, "" if nothing is published for it."""
+    return SIZES.get(PurePath(model).name, "")
+
+
+def has_published_counts(task: str, **counts: int | None) -> bool:
+    """Return whether the paper has the task with these numbers of texts, train_rows or epochs."""
+    return counts.items() <= published_counts().get(strip_options(task), {}).items()
+
+
+@cache
+def published_counts() -> dict[str, dict[str, int]]:
+    """Return by task how many texts the paper tested on, and its training rows and epochs."""
+    rows = {SPELLINGS.get(row["dataset"], row["dataset"]): row for row in published_rows("datasets")}
+    epochs = {row["dataset"]: row["max_epochs"] for row in published_rows("performance")}
+    return {
+        task: {"texts": row["test"], "train_rows": row["train"], "epochs": epochs[task]}
+        for task, row in rows.items()
+    }
