@@ -13,9 +13,7 @@ import pytest
 import vl_convert
 from pandas import DataFrame
 
-from faithmeter.faithfulness.intervals import bootstrap_interval
 from faithmeter.reporting import figures
-from faithmeter.reporting.aggregate import add_all_tasks, interval_rows
 
 METHODS = (
     *("random", "grad-l1", "grad-l2", "inp-grad-sign", "inp-grad-abs"),
@@ -148,32 +146,6 @@ def trained(**columns: Any) -> DataFrame:
     common |= {"validation": "unmasked", "split": "test", "epoch": 1, "best": True, "masking": "0"}
     common |= {"metric": "accuracy", "majority": 0.5, "converged": True}
     return DataFrame({**common, **columns})
-
-
-def test_means_are_those_of_the_groups() -> None:
-    frame = DataFrame({"method": list("aaabb"), "value": [0.1, 0.2, 0.6, 0.7, math.nan]})
-    first, second = interval_rows(frame, ["method"]).to_dict("records")
-    assert first["mean"] == pytest.approx(0.3)
-    assert first["n"] == 3
-    assert (first["lower"], first["upper"]) == bootstrap_interval([0.1, 0.2, 0.6])[1:3]
-    assert 0.1 <= first["lower"] < 0.3 < first["upper"] <= 0.6
-    assert second == {"method": "b", "mean": 0.7, "lower": 0.7, "upper": 0.7, "n": 1}  # a point
-
-
-def test_all_is_by_seed_the_mean_of_the_tasks_that_converged() -> None:
-    rows = trained(
-        task=["RTE", "bAbI-1", "CoLA", "RTE", "bAbI-1", "CoLA"],
-        seed=[0, 0, 0, 1, 1, 1],
-        value=[0.7, 0.9, 0.5, 0.6, 0.2, 0.4],
-        majority=[0.5, 0.1, 0.0] * 2,
-        converged=[True, True, True, True, False, True],
-    )
-    found = add_all_tasks(rows)
-    everything = found[found["task"] == "All"]
-    assert everything["value"].tolist() == pytest.approx([0.7, 0.5])  # (.7 + .9 + .5) / 3, (.6 + .4) / 2
-    assert everything["majority"].tolist() == pytest.approx([0.2, 0.25])
-    assert len(found[found["task"] == "bAbI-1"]) == 2  # its own row keeps what did not converge
-    assert add_all_tasks(rows[rows["task"] == "RTE"])["task"].unique().tolist() == ["RTE"]
 
 
 def test_all_and_its_dashed_line_in_a_chart() -> None:

@@ -21,7 +21,8 @@ ALL = "All"
 def by_seed(frame: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:
     """Return one row for each group and seed: the mean of its runs, and whether all converged."""
     columns = dict.fromkeys(values, "mean") | {"converged": "all"}
-    return frame.groupby([*by, "seed"], as_index=False).agg(columns)
+    rows = frame.groupby([*by, "seed"], as_index=False, sort=False).agg(columns)
+    return rows.sort_values("seed", kind="stable")  # the digits of a bootstrap depend on the order
 
 
 def over_seeds(

@@ -7,7 +7,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
-from ..aggregate import Frames, interval_rows
+from ..aggregate import Frames, over_seeds
 from .charts import PERCENT, Draw, curves, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
 from .styles import GROUPS, MASKED, PLAIN, assign_styles, group, label_with_texts
@@ -23,7 +23,7 @@ def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
     if rows.empty:
         return None
     rows = _label(rows, "tuning")
-    means = interval_rows(rows, [*PANEL, "tuning", "label", "percent"], value)
+    means = over_seeds(rows, [*PANEL, "tuning", "label", "percent"], value, unconverged=True)
     level = rows[[*PANEL, "tuning"]].drop_duplicates().assign(level=SIGNIFICANCE_LEVEL)
     draw = _curves(rows, y=alt.Scale(domain=[0, 1]))
     return panels(
@@ -37,7 +37,7 @@ def faithfulness(frames: Frames) -> alt.ConcatChart | None:
     if rows.empty:
         return None
     rows = _with_random(rows.assign(group=rows["method"].map(group)), "group")
-    means = interval_rows(rows, [*PANEL, "label", "group", "percent"])
+    means = over_seeds(rows, [*PANEL, "label", "group", "percent"])
     return panels(join_parts(mean=means), _curves(rows), column="group", order=GROUPS, model_rows=True)
 
 
@@ -47,9 +47,9 @@ def roar(frames: Frames) -> alt.ConcatChart | None:
         return None
     methods = frames["roar"][["task", "model", "method"]].drop_duplicates()
     theirs, ours = label_rows(frames["roar"]), _masked(frames["measure"].merge(methods))
-    theirs = theirs.assign(label=theirs["method"], way=WAYS[0])
+    theirs = theirs.assign(label=theirs["method"], way=WAYS[0], converged=True)
     rows = pd.concat([theirs, _with_random(ours.assign(way=WAYS[1]), "way")], ignore_index=True)
-    means = interval_rows(rows, [*PANEL, "way", "label", "percent"])
+    means = over_seeds(rows, [*PANEL, "way", "label", "percent"])
     return panels(join_parts(mean=means), _curves(rows), column="way", order=WAYS, model_rows=True)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import altair as alt
+import pandas as pd
 from pandas import DataFrame
 
-from ..aggregate import Frames, add_all_tasks, interval_rows
+from ..aggregate import ALL, Frames, over_seeds, over_tasks
 from .charts import EPOCH, curves, dots, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
 from .styles import MASKED, PLAIN, STRATEGY_STYLES, TRAINING, VALIDATION, Style
@@ -47,7 +48,9 @@ def by_epoch(frames: Frames) -> alt.ConcatChart | None:
         return None
     styles = _select(STRATEGY_STYLES, rows["tuning"])
     draw = curves(styles, "tuning", "fine-tuning", x=EPOCH, marked="datum.epoch % 5 == 1")
-    return panels(join_parts(mean=interval_rows(rows, [*PANEL, "tuning", "epoch"])), draw, column="model")
+    return panels(
+        join_parts(mean=over_seeds(rows, [*PANEL, "tuning", "epoch"], unconverged=True)), draw, column="model"
+    )
 
 
 def _select(styles: Mapping[str, Style], names: Iterable[str]) -> dict[str, Style]:
@@ -59,7 +62,16 @@ def _select(styles: Mapping[str, Style], names: Iterable[str]) -> dict[str, Styl
 def _best_epochs(train: DataFrame, masking: str, split: str) -> DataFrame:
     """Return rows of the best epochs, and their means over all tasks."""
     rows = train[(train["split"] == split) & train["best"].astype(bool) & (train["masking"] == masking)]
-    return label_rows(add_all_tasks(rows))
+    return label_rows(_add_all_tasks(rows))
+
+
+def _add_all_tasks(rows: DataFrame) -> DataFrame:
+    """Append the means over tasks, which mix metrics as the paper does; a single task has none."""
+    if rows["task"].nunique() < 2:
+        return rows
+    means = over_tasks(rows, ["model", "strategy", "validation"], "value", "majority")
+    means = means.assign(task=ALL, metric="performance", converged=True)
+    return pd.concat([rows, means], ignore_index=True)
 
 
 def _with_level(rows: DataFrame, by: list[str], masking: str) -> DataFrame:
@@ -67,4 +79,6 @@ def _with_level(rows: DataFrame, by: list[str], masking: str) -> DataFrame:
     plain = (rows["strategy"] == "none") & (rows["validation"] == "unmasked")
     level = rows["value"].where(plain) if masking == "0" else 100 * rows["majority"]
     levels = rows.assign(level=level).groupby(PANEL)["level"].mean().dropna().reset_index()
-    return join_parts(mean=interval_rows(rows, by), seed=rows[[*by, "seed", "value"]], level=levels)
+    return join_parts(
+        mean=over_seeds(rows, by, unconverged=True), seed=rows[[*by, "seed", "value"]], level=levels
+    )

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from math import isnan
 from typing import Literal
 
-from ..aggregate import Estimate
+from pandas import DataFrame
 
+from ..aggregate import over_seeds
+
+Key = tuple[str, ...]
 APART_MARK = "†"
 MISSING_MARK = "–"
 METHOD_LABELS = {  # as the paper writes them: in plain text, in LaTeX
@@ -80,19 +84,30 @@ SEED_COLUMNS = (
 SEEDS_NOTE = "Ours: mean over n seeds with a 95 % BCa interval; excl.: seeds that did not converge, left out."
 
 
-def estimate_cell(estimate: Estimate) -> Cell:
-    """Return the mean with its bounds; a single seed has no bounds."""
-    if estimate.interval is None:
-        return Cell()
-    mean, lower, upper, n = estimate.interval
-    if n == 1:
-        return Cell(mean=round(mean, 6))
-    return Cell(mean=round(mean, 6), minus=round(mean - lower, 6), plus=round(upper - mean, 6))
+@dataclass(frozen=True)
+class MeanCells:
+    """A mean with its interval, and the cells of `SEED_COLUMNS`."""
+
+    value: Cell = Cell()
+    seeds: tuple[Cell, Cell] = (Cell(), Cell())
 
 
-def seed_cells(estimate: Estimate) -> tuple[Cell, Cell]:
-    """Return the cells of `SEED_COLUMNS`."""
-    return Cell(mean=estimate.seeds), Cell(mean=estimate.excluded)
+def mean_cells(frame: DataFrame, by: list[str], value: str) -> dict[Key, MeanCells]:
+    """Return the mean over seeds of each group of rows, for a column of fractions, in percent."""
+    return mean_row_cells(over_seeds(frame.assign(**{value: 100 * frame[value]}), by, value), by)
+
+
+def mean_row_cells(means: DataFrame, by: list[str]) -> dict[Key, MeanCells]:
+    """Return the cells of rows of `over_seeds`; a single seed has no interval."""
+    cells = {}
+    for row in means.to_dict("records"):
+        mean, n, excluded = row["mean"], row["n"], row.get("excluded")
+        value = Cell() if isnan(mean) else Cell(mean=round(mean, 6))
+        if n > 1 and not isnan(mean):
+            minus, plus = round(mean - row["lower"], 6), round(row["upper"] - mean, 6)
+            value = replace(value, minus=minus, plus=plus)
+        cells[tuple(str(row[name]) for name in by)] = MeanCells(value, (Cell(mean=n), Cell(mean=excluded)))
+    return cells
 
 
 def format_cell(cell: Cell, column: Column) -> FormattedValue:

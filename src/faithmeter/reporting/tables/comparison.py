@@ -9,8 +9,7 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from ... import published
-from ..aggregate import Key
-from .cells import Cell, Column
+from .cells import Cell, Column, Key
 
 SIZES = {"roberta-base": "base", "roberta-large": "large"}
 """Published models, with their names in published columns."""

@@ -11,10 +11,10 @@ from pandas import DataFrame
 
 from ...config import BASELINE
 from ...faithfulness.curves import Curve, racu
-from ..aggregate import Estimate, Frames, Key, TaskGroup, estimates, estimates_over_tasks, task_groups
+from ..aggregate import Frames, TaskGroup, over_task_groups, task_groups
 from ..labels import short_names
 from . import comparison
-from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, estimate_cell, seed_cells
+from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, Key, MeanCells, mean_cells, mean_row_cells
 from .same_texts import keep_usual_texts, note_fewer_texts
 from .table import Row, Table
 
@@ -60,7 +60,7 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
     scores = {"acu": areas, "racu": areas, "rroar_racu": roar}
     groups = task_groups(areas, roar) if task is None else []
     means = {
-        score: estimates(frame, BY, score) | estimates_over_tasks(frame, score, groups)
+        score: mean_cells(frame, BY, score) | _all_tasks_cells(frame, score, groups)
         for score, frame in scores.items()
     }
     reference = comparison.reference_model({*areas["model"], *roar["model"]})
@@ -93,6 +93,11 @@ def recursive_roar(frames: Frames) -> DataFrame:
     return DataFrame(rows, columns=[*by, "method", "rroar_racu", "converged", "texts"])
 
 
+def _all_tasks_cells(frame: DataFrame, score: str, groups: list[TaskGroup]) -> dict[Key, MeanCells]:
+    percents = frame.assign(**{score: 100 * frame[score]})
+    return mean_row_cells(over_task_groups(percents, score, groups), BY)
+
+
 def _columns() -> tuple[Column, ...]:
     roar_seeds = (replace(column, names=(f"rroar_{column.names[0]}",)) for column in SEED_COLUMNS)
     return (
@@ -110,7 +115,7 @@ def _columns() -> tuple[Column, ...]:
 
 
 def _rows(
-    means: dict[str, dict[Key, Estimate]], texts: dict[str, dict[Key, int]], reference: str, last: list[str]
+    means: dict[str, dict[Key, MeanCells]], texts: dict[str, dict[Key, int]], reference: str, last: list[str]
 ) -> Iterator[Row]:
     paper = {tuple(row[name] for name in LABELS): row for row in comparison.published_rows("faithfulness")}
     _, datasets, methods = zip(*paper, strict=True)
@@ -121,12 +126,12 @@ def _rows(
         theirs = paper.get((PurePath(reference or model).name, comparison.strip_options(task), method), {})
         cells: list[Cell] = []
         for score, bounds in BOUNDS.items():
-            ours = estimate_cell(means[score].get(key, Estimate()))
+            ours = means[score].get(key, MeanCells()).value
             published = comparison.published_cell(theirs, score, bounds)
             triple = comparison.compare_cells(published, ours, comparable=not reference)
             cells += [replace(cell, grey=_is_grey(score, method)) for cell in triple]
         for score in ("acu", "rroar_racu"):
-            cells += [*seed_cells(means[score].get(key, Estimate())), Cell(mean=texts[score].get(key))]
+            cells += [*means[score].get(key, MeanCells()).seeds, Cell(mean=texts[score].get(key))]
         yield (Cell(names[model]), Cell(task), Cell(method), *cells)
 
 

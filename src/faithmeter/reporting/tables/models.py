@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..aggregate import Frames, estimates
+from ..aggregate import Frames
 from ..labels import short_names
 from . import comparison
-from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, estimate_cell, seed_cells
+from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, mean_cells
 from .table import Table
 
 TITLE = "Unmasked test performance after plain fine-tuning"
@@ -38,19 +38,19 @@ def comparison_table(frames: Frames) -> Table:
         & (train["masking"] == "0")
     ]
     paper = {row["dataset"]: row for row in comparison.published_rows("performance")}
-    means = estimates(runs, ["task", "model"], "value")
+    means = mean_cells(runs, ["task", "model"], "value")
     epochs = runs.groupby(["task", "model"])["epochs"].first()
     names = short_names(runs["model"].unique())
     reference, rows = comparison.reference_model(names), []
     for task, model in comparison.sort_keys(means, paper, comparison.MODELS):
         size = comparison.published_size(reference or model)
         theirs = paper.get(comparison.strip_options(task), {}) if size else {}
-        ours = estimate_cell(means[task, model])
+        ours = means[task, model]
         performance = comparison.compare_cells(
-            comparison.published_cell(theirs, size), ours, (0, 1), comparable=not reference
+            comparison.published_cell(theirs, size), ours.value, (0, 1), comparable=not reference
         )
         maximum = (Cell(mean=int(epochs[task, model])), Cell(mean=theirs.get("max_epochs")))
-        rows.append((Cell(task), Cell(names[model]), *maximum, *performance, *seed_cells(means[task, model])))
+        rows.append((Cell(task), Cell(names[model]), *maximum, *performance, *ours.seeds))
     columns = (
         Column(("task",), ("Dataset",), "group"),
         Column(("model",), ("Model",), "label"),
