@@ -19,7 +19,7 @@ import faithmeter as fm
 from faithmeter.models.classifier import load_tokenizer, resolve
 from faithmeter.tasks import stories
 
-QUESTIONS = 60
+QUESTIONS = 240
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TO_DO = {
     "Batch",
@@ -27,15 +27,12 @@ TO_DO = {
     "Curve",
     "Evaluator",
     "Explanation",
-    "InputError",
     "MaSF",
     "MaskingCollator",
     "Measurement",
     "Pipeline",
     "RunStore",
-    "Task",
     "TextMeasurement",
-    "TrainConfig",
     "acu",
     "bootstrap_interval",
     "erase",
@@ -46,11 +43,9 @@ TO_DO = {
     "measure",
     "measure_text",
     "method",
-    "own_task",
     "pipeline",
     "racu",
     "simes",
-    "task",
     "train",
 }
 """Public names whose docstring is still to be written; this set only shrinks."""

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from .config import TrainConfig
     from .errors import InputError
     from .explanations.explanation import Explanation, explain_text
@@ -50,8 +51,6 @@ LAYERS = {
     "cli": "the command line",
 }
 """Modules and packages with what they hold; each imports only those above it."""
-
-__version__ = "0.1.0"
 
 _HOME = {
     "Batch": "models.tokens",
@@ -121,6 +120,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version(__name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOME[name]}", __name__), name)

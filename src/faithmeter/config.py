@@ -1,4 +1,4 @@
-"""Configs of runs: frozen values, one definition for command line, TOML, digest, record and JSON Schema."""
+"""Configs of runs: frozen values that define command line, TOML, digest, record and JSON Schema alike."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ Validation = Literal["both", "masked", "unmasked"]
 Scope = Literal["explained", "all"]
 Rates = Literal["uniform", "ends"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
+MetricName = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 
 
-class Config(BaseModel):
-    """Validates its fields when it is created; its digest is the identity of the run."""
+class Validated(BaseModel):
+    """Frozen value whose mistakes are InputErrors; `model_json_schema()` gives its JSON Schema."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     kind: ClassVar[str]
@@ -52,16 +53,20 @@ class Config(BaseModel):
         except ValidationError as error:
             raise input_error(error, f"{self.kind} option", type(self).model_fields) from None
 
+    def replace(self, **changes: object) -> Self:
+        """Return a validated copy with some fields changed."""
+        return type(self)(**{**dict(self), **changes})
+
+
+class Config(Validated):
+    """Config of a run; its digest is the run's identity."""
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
-
-    def replace(self, **changes: object) -> Self:
-        """Return a validated copy with some fields changed."""
-        return type(self)(**{**dict(self), **changes})
 
     def changes(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults."""
@@ -90,7 +95,18 @@ class Config(BaseModel):
 
 
 class TrainConfig(Config):
-    """Fine-tuning of one model on one task with one seed."""
+    """Config of a fine-tuning of one model on one task with one seed.
+
+    Args:
+        **values: Any of the fields; each is described where it is defined, and in `faithmeter train --help`.
+
+    Raises:
+        InputError: A field is unknown, or its value is of the wrong type or out of range.
+
+    Example:
+        >>> fm.TrainConfig(task="RTE", seed=1).changes()
+        {'task': 'RTE', 'seed': 1}
+    """
 
     kind: ClassVar[str] = "train"
 
@@ -102,7 +118,7 @@ class TrainConfig(Config):
         default=EMBEDDED,
         description=f"a folder with a saved encoder, a hub name such as roberta-base, or '{EMBEDDED}'",
     )
-    seed: Seed = Field(default=0, description="all randomness of the run comes from it")
+    seed: Seed = Field(default=0, description="seed of all randomness in the run")
     strategy: Strategy = Field(
         default="half",
         description="which rows of a mini-batch are masked in training: every other one, all, or none",
@@ -161,7 +177,7 @@ class TrainConfig(Config):
 
 
 class RoarConfig(TrainConfig):
-    """One step of Recursive ROAR: fine-tuning on texts that the model of the previous step has erased."""
+    """Config of one step of Recursive ROAR: fine-tuning on texts that the previous step's model erased."""
 
     kind: ClassVar[str] = "roar"
 
@@ -184,7 +200,7 @@ class RoarConfig(TrainConfig):
 
 
 class MeasureConfig(Config):
-    """Measurement of methods on the test split of one checkpoint's task."""
+    """Config of a measurement of methods on the test split of one checkpoint's task."""
 
     kind: ClassVar[str] = "measure"
 
@@ -196,7 +212,7 @@ class MeasureConfig(Config):
     methods: tuple[Text, ...] = Field(
         default=(), strict=False, description="names of methods with their options; default: all ten"
     )
-    seed: Seed = Field(default=0, description="random orders are drawn from it")
+    seed: Seed = Field(default=0, description="seed of the random orders")
     limit: Count = Field(
         default=0, description="measure only the first texts of the test split; 0 measures all"
     )

@@ -24,11 +24,20 @@ EXPECTED = {
     "less_than": "less than {lt}",
     "value_error": "{error}",
 }
-"""Types of pydantic's errors, and the expectation that each one violates."""
+"""Expectation that each type of pydantic's errors violates."""
 
 
 class InputError(ValueError):
-    """A mistake in the input, not in the program: the CLI prints its one line and exits with 2."""
+    """Mistake in the input, told in one line: what was given, what is expected, what to do next.
+
+    The command line prints that line and exits with code 2.
+
+    Example:
+        >>> fm.task("babi-2")
+        Traceback (most recent call last):
+        ...
+        faithmeter.errors.InputError: unknown task 'babi-2'; did you mean 'bAbI-2'? ...
+    """
 
 
 class DamageWarning(UserWarning):
@@ -36,7 +45,7 @@ class DamageWarning(UserWarning):
 
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> InputError:
-    """Return the error for a name that is not among the known ones, with the nearest of them."""
+    """Return the error for an unknown name, with the nearest known one or all of them."""
     names = sorted(known)
     lowered = {n.lower(): n for n in names}
     close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)
@@ -45,12 +54,15 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> Input
 
 
 def input_error(error: ValidationError, kind: str, known: Iterable[str]) -> InputError:
-    """Return the first of pydantic's errors as ours; `kind` is what the `known` names are names of."""
-    first = error.errors(include_url=False)[0]
+    """Return the first of pydantic's errors as an InputError; `known` are the names of that `kind`."""
+    # a misspelled name explains why another one is missing
+    first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     path, value, context = first["loc"], first["input"], first.get("ctx", {})
     if first["type"] == "extra_forbidden":
         return unknown(kind, str(path[-1]), known)
     name = str(path[0]) + "".join(f"[{step}]" for step in path[1:])
+    if first["type"] == "missing":
+        return InputError(f"no {kind} {name!r}; add it")
     if first["type"] == "literal_error":
         return unknown(name, str(value), re.findall(r"'(\w[^']*)'", context["expected"]))
     expected = EXPECTED.get(first["type"], "{msg}").format(msg=first["msg"], **context)

@@ -11,8 +11,9 @@ import json
 import math
 import os
 import time
+import tomllib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 SUMS = "SHA256SUMS"
 """Checksums of the files of a sealed folder; `sha256sum -c` reads it, too."""
+CLOCK_TICK_NS = 50_000_000
+"""Files younger than this may change again without a visible sign: their state counts as new every time."""
+State = tuple[int, ...]
 
 
 def plain(value: Any) -> Any:
@@ -63,6 +67,18 @@ def json_checksum(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; raise InputError if it is not readable or not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; give the path of a TOML file") from error
+    except RecursionError as error:
+        raise InputError(f"{path} is not usable: its values are nested too deeply") from error
+    except ValueError as error:  # UnicodeDecodeError, TOMLDecodeError, a NUL in the path
+        raise InputError(f"{path} is not TOML: {error}") from error
+
+
 def write_parquet(path: Path, frame: DataFrame) -> None:
     """Write a frame, its `attrs` included, with page checksums."""
     with atomic(path) as temporary:
@@ -99,17 +115,30 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def file_state(paths: Iterable[Path]) -> State:
+    """Return a value that changes when the files, or those inside the folders, change."""
+    state: list[int] = []
+    for path in paths:
+        for file in sorted(path.rglob("*")) if os.path.isdir(path) else [path]:
+            if os.path.exists(file):
+                stat = file.stat()
+                age = time.time_ns() - stat.st_ctime_ns
+                # a second write within one tick of the clock would leave all of these as they are
+                recent = time.perf_counter_ns() if age < CLOCK_TICK_NS else 0
+                state += (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, recent)
+    return tuple(state)
+
+
 def file_checksum(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, hashed once per process unless the file changes."""
-    state = path.stat()
-    key = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-    if key not in _checksums:
+    state = file_state([path])
+    if state not in _checksums:
         with path.open("rb") as file:
-            _checksums[key] = hashlib.file_digest(file, "sha256").hexdigest()
-    return _checksums[key]
+            _checksums[state] = hashlib.file_digest(file, "sha256").hexdigest()
+    return _checksums[state]
 
 
-_checksums: dict[tuple[int, ...], str] = {}
+_checksums: dict[State, str] = {}
 
 
 def seal(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Labels and predictions → performance: accuracy, F1, Matthews, and what guessing one class would give."""
+"""Labels and predictions → performance: accuracy, F1, Matthews, and those of guessing one class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _f1(average: str) -> Metric:
     def f1(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
         from sklearn.metrics import f1_score
 
-        # every class counts, also one that is neither there nor predicted (as 0)
+        # every class counts, even one that neither occurs nor is predicted (as 0)
         return float(f1_score(labels, predictions, labels=range(classes), average=average, zero_division=0))
 
     return f1
@@ -41,15 +41,15 @@ METRICS: dict[str, Metric] = {
 
 
 def score(names: Sequence[str], labels: ArrayLike, predictions: ArrayLike, classes: int) -> dict[str, float]:
-    """The named metrics of predicted class numbers."""
+    """Return the named metrics of predicted class numbers."""
     for name in names:
         if name not in METRICS:
             raise unknown("metric", name, METRICS)
-    truth, guess = np.asarray(labels), np.asarray(predictions)
-    return {name: METRICS[name](truth, guess, classes) for name in names}
+    true, predicted = np.asarray(labels), np.asarray(predictions)
+    return {name: METRICS[name](true, predicted, classes) for name in names}
 
 
 def majority(names: Sequence[str], train: ArrayLike, labels: ArrayLike, classes: int) -> dict[str, float]:
-    """The metrics of always predicting the class that is most frequent in training (the first of equals)."""
-    most = int(np.bincount(np.asarray(train), minlength=classes).argmax())
-    return score(names, labels, np.full_like(np.asarray(labels), most), classes)
+    """Return the metrics of always predicting the most frequent class in training (the first of equals)."""
+    most_frequent = int(np.bincount(np.asarray(train), minlength=classes).argmax())
+    return score(names, labels, np.full_like(np.asarray(labels), most_frequent), classes)

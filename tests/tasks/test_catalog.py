@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
 from faithmeter.metrics import METRICS, majority
+from faithmeter.published import read_counts
 from faithmeter.tasks import TASKS, task
 from faithmeter.tasks.splits import Row, arrange, digest
-from faithmeter.tasks.summary import QUANTILES, detail, overview, published
+from faithmeter.tasks.summary import QUANTILES, detail, overview
 from fixtures_tasks import OFFICIAL, SHARED, make_imdb, needs_shared
 
 REAL = ("RTE", "CoLA", "SST2", "CB", "BoolQ", "bAbI-1", "IMDB")
@@ -30,9 +31,9 @@ def counts(split, task):
 
 def test_the_table_has_the_sixteen_tasks_with_the_published_settings():
     epochs = [30, 10, 10, 20, 50, 20, 10, 10, 10, 20, 20, 15, 15, 20, 20, 20]
-    assert list(TASKS) == list(published())
+    assert list(TASKS) == list(read_counts())
     assert [one.epochs for one in TASKS.values()] == epochs
-    for name, numbers in published().items():
+    for name, numbers in read_counts().items():
         assert all(len(TASKS[name].labels) == len(of) for of in numbers["class_counts"].values())
         assert set(TASKS[name].metrics) == set(numbers["majority"]["test"]) <= set(METRICS)
         assert TASKS[name].metric in TASKS[name].metrics
@@ -43,7 +44,7 @@ def test_the_table_has_the_sixteen_tasks_with_the_published_settings():
 def test_the_shipped_numbers_are_the_published_ones():
     theirs = json.loads((SHARED / "paper/datasets.json").read_text())
     names = {"Anemia": "MIMIC-a", "Diabetes": "MIMIC-d"}
-    for name, numbers in published().items():
+    for name, numbers in read_counts().items():
         of = theirs[names.get(name, name)]
         assert numbers["class_counts"] == {
             "train": of["class_count"]["train"],
@@ -72,10 +73,10 @@ def test_importing_the_tasks_is_light():
 def test_splits_and_baselines_of_the_real_files_are_the_published_ones(name):
     one = task(name, SHARED / "data")
     splits = one.load()
-    assert {role: counts(split, one) for role, split in splits.items()} == published()[name]["class_counts"]
+    assert {role: counts(split, one) for role, split in splits.items()} == read_counts()[name]["class_counts"]
     for role in ("validation", "test"):
         guess = majority(one.metrics, splits["train"][:]["label"], splits[role][:]["label"], len(one.labels))
-        assert guess == pytest.approx(published()[name]["majority"][role], abs=1e-12)
+        assert guess == pytest.approx(read_counts()[name]["majority"][role], abs=1e-12)
     assert (
         splits["train"].column_names[: 3 if one.context else 2]
         == ["text", "label", "context"][: 3 if one.context else 2]
@@ -93,7 +94,7 @@ def test_real_test_files_without_a_train_file_beside_them(tmp_path, name, folder
     for file in (train, test):
         shutil.copyfile(SHARED / "data" / folder / test, tmp_path / file)
     one = task(name, tmp_path)
-    assert counts(one.load()["test"], one) == published()[name]["class_counts"]["test"]
+    assert counts(one.load()["test"], one) == read_counts()[name]["class_counts"]["test"]
 
 
 def test_rows_are_sorted_by_the_md5_of_split_and_key_and_cut_at_80_percent():

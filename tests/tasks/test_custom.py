@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
+from typing import get_args
 
 import datasets
 import pandas as pd
 import pytest
 
+from faithmeter.config import MetricName
 from faithmeter.errors import InputError
+from faithmeter.metrics import METRICS
 from faithmeter.tasks import own_task, task
+from faithmeter.tasks.custom import TaskFile
 from faithmeter.tasks.splits import digest
 from faithmeter.tasks.summary import detail
 
@@ -130,10 +135,10 @@ def test_a_task_file_says_the_same(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ('data = "reviews.csv"\ntext = "review"\n', "no 'label'; a task file needs data, text and label"),
-    ('data = "reviews.csv"\ntxt = "review"\n', "unknown key in .*mine.toml 'txt'; did you mean 'text'"),
-    ('data = "reviews.csv"\ntext = "review"\nlabel = 3\n', "label is 3; expected str"),
-    ('data = "reviews.csv"\ntext = "review"\nlabel = "stars"\nepochs = "3"\n', "epochs is '3'; expected int"),
+    ('data = "reviews.csv"\ntext = "review"\n', "no task option 'label'; add it"),
+    ('data = "reviews.csv"\ntxt = "review"\n', "mine.toml: unknown task option 'txt'; did you mean 'text'"),
+    ('data = "reviews.csv"\ntext = "review"\nlabel = 3\n', "label is 3; expected text"),
+    ('data = "reviews.csv"\ntext = "review"\nlabel = "stars"\nepochs = "3"\n', "epochs is '3'; exp.* whole"),
     ("data = ", "mine.toml is not TOML"),
     ('data = "gone.csv"\ntext = "review"\nlabel = "stars"\n', "gone.csv is not there"),
     ('data = "reviews.csv"\ntext = "review"\nlabel = "stars"\nmetric = "f1"\n', "unknown metric 'f1'"),
@@ -148,7 +153,7 @@ def test_a_bad_task_file_is_one_line(tmp_path, text, message):
 def test_a_task_file_that_is_missing_or_given_a_data_dir(tmp_path):
     with pytest.raises(InputError, match=r"cannot read .*none\.toml: No such file"):
         task(str(tmp_path / "none.toml"))
-    with pytest.raises(InputError, match="data_dir goes with the paper's tasks"):
+    with pytest.raises(InputError, match="data_dir is for the paper's tasks"):
         task("mine.toml", tmp_path)
 
 
@@ -214,3 +219,11 @@ def test_gzip_and_json_agree_on_half_a_surrogate(tmp_path):
         file.writelines(json.dumps(row) + "\n" for row in rows)
     with pytest.raises(InputError, match=r"a\.jsonl\.gz, line 5: 't' is not valid Unicode"):
         own_task(tmp_path / "a.jsonl.gz", text="t", label="l").load()
+
+
+def test_the_schema_of_a_task_file_describes_every_entry():
+    schema = TaskFile.model_json_schema()
+    assert schema["required"] == ["data", "text", "label"]
+    assert set(schema["properties"]) == set(inspect.signature(own_task).parameters)
+    assert all("description" in entry for entry in schema["properties"].values())
+    assert get_args(MetricName) == tuple(METRICS)

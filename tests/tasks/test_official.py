@@ -234,5 +234,5 @@ def test_the_official_header_of_mrpc_is_the_one_in_the_table():
 def test_a_babi_question_about_nothing_is_named(tmp_path):
     for part in ("train", "test"):
         (tmp_path / f"qa1_single-supporting-fact_{part}.txt").write_text("1 Where is Mary? \tgarden\t\n")
-    with pytest.raises(InputError, match=r"train.txt, question 1: asked before anything was told"):
+    with pytest.raises(InputError, match=r"train.txt, question 1: no statement comes before the question"):
         task("bAbI-1", tmp_path).load()

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ..config import BASELINE, Config, MeasureConfig, RoarConfig, TrainConfig
+from ..published import read_counts
 from ..runs.frames import trained_config
 from ..runs.run import task_of
 from ..runs.store import RunStore
 from ..tasks import TASKS
-from ..tasks.summary import published
 from .planned import Run
 
 Record = Mapping[str, Any]
@@ -114,7 +114,7 @@ def _place(record: Record) -> tuple[str, str]:
 
 
 def _published_rows(task: str, limit: int) -> dict[str, int]:
-    counts = published().get(task.partition("(")[0], {}).get("class_counts", {})
+    counts = read_counts().get(task.partition("(")[0], {}).get("class_counts", {})
     return {split: min(limit or sum(rows), sum(rows)) for split, rows in counts.items()}
 
 

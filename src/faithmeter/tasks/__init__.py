@@ -1,4 +1,4 @@
-"""Tasks: datasets with their splits, columns, labels and metric. A task is data; readers bring its rows."""
+"""Datasets with their splits, columns, labels and metric. A task is a value; readers bring its rows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,32 @@ _XOR = re.compile(r"(Anemia|Diabetes)\(labels=xor\)")
 
 
 def task(name: str, data_dir: str | Path | None = None) -> Task:
-    """A task by its name, or from a task file that ends in .toml.
+    """Return a task of the paper by its name, or the task that a `.toml` file describes.
 
     `Anemia(labels=xor)` and `Diabetes(labels=xor)` are labeled as released: two matching codes cancel out.
+
+    Args:
+        name: One of the paper's sixteen tasks (`faithmeter list tasks` shows them), or the path of a task
+            file that ends in `.toml`.
+        data_dir: Folder with the official files of the task, or the folder above it. Without it the rows come
+            from the hub, and those of bAbI from the built-in generator.
+
+    Returns:
+        The task. Its rows are not read before `load` is called.
+
+    Raises:
+        InputError: The name is unknown, or the task file cannot be used.
+
+    Example:
+        >>> fm.task("bAbI-1").labels
+        ('garden', 'hallway', 'kitchen', 'office', 'bedroom', 'bathroom')
     """
     if name.endswith(".toml"):
         if data_dir is not None:
-            raise InputError(f"data_dir goes with the paper's tasks; {name} says itself where its data is")
+            raise InputError(f"data_dir is for the paper's tasks; {name} names its own files: leave it out")
         return task_file(name)
     xor = _XOR.fullmatch(name)
     if not xor and name not in TASKS:
         raise unknown("task", name, TASKS, "`faithmeter list tasks` shows all")
-    found = replace(TASKS[xor[1]], name=name, xor=True) if xor else TASKS[name]
-    return replace(found, data_dir=None if data_dir is None else Path(data_dir))
+    known = replace(TASKS[xor[1]], name=name, xor=True) if xor else TASKS[name]
+    return replace(known, data_dir=None if data_dir is None else Path(data_dir))

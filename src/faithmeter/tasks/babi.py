@@ -13,7 +13,7 @@ from .readers import lines
 
 @dataclass(frozen=True)
 class Question:
-    """One example: the statements told so far, what is asked, and which statements give the answer."""
+    """One example: the statements so far, a question, and the statements that give its answer."""
 
     story: tuple[str, ...]
     question: str
@@ -26,29 +26,29 @@ class Question:
 
 
 Story = tuple[Question, ...]
-"""The questions of one story; each is asked about the former one's statements and more."""
+"""Questions of one story; each adds statements to those of the one before."""
 
 
 def read(path: str | Path) -> list[Story]:
-    """The stories of a bAbI file; earlier questions are no part of a later question's statements."""
+    """Read the stories of a bAbI file; a question's statements do not include earlier questions."""
     stories: list[list[Question]] = []
     statements: dict[int, str] = {}  # line number within the story → statement
-    last = told = 0  # line number within the story; how many statements the newest question covers
-    told_lines = (line.rstrip("\r\n") for _, line in lines(Path(path)))
-    for position, line in enumerate(chain(told_lines, ["1 "]), start=1):  # the extra line ends the last story
+    last = covered = 0  # line number within the story; statements that the newest question covers
+    texts = (line.rstrip("\r\n") for _, line in lines(Path(path)))
+    for position, line in enumerate(chain(texts, ["1 "]), start=1):  # the extra line ends the last story
         try:
             number, text = _split(line)
             if number == 1:
-                if stories and told < len(statements):
+                if stories and covered < len(statements):
                     raise ValueError("the story before this line ends without a question")
                 stories.append([])
-                statements, last, told = {}, 0, 0
+                statements, last, covered = {}, 0, 0
             if number != last + 1:
                 raise ValueError(f"line number {number} where 1 or {last + 1} was expected")
             last = number
             if "\t" in text:
                 stories[-1].append(_question(text, statements))
-                told = len(statements)
+                covered = len(statements)
             elif "?" in text:
                 raise ValueError("a question without tabs before its answer and its supporting facts")
             else:
@@ -61,24 +61,24 @@ def read(path: str | Path) -> list[Story]:
 
 
 def write(stories: Iterable[Story], path: str | Path) -> None:
-    """Write stories in the official layout, so that `read` gives them back."""
-    written = []
+    """Write stories in the official layout; `read` gives the same stories back."""
+    text = []
     for story in stories:
-        numbers: list[int] = []  # of the statements told so far
+        numbers: list[int] = []  # of the statements so far
         number = 0
         for question in story:
             for statement in question.story[len(numbers) :]:
                 number += 1
                 numbers.append(number)
-                written.append(f"{number} {statement}\n")
+                text.append(f"{number} {statement}\n")
             number += 1
             supporting = " ".join(str(numbers[index]) for index in question.supporting)
-            written.append(f"{number} {question.question} \t{question.answer}\t{supporting}\n")
-    Path(path).write_text("".join(written), encoding="utf-8", newline="\n")
+            text.append(f"{number} {question.question} \t{question.answer}\t{supporting}\n")
+    Path(path).write_text("".join(text), encoding="utf-8", newline="\n")
 
 
 def _split(line: str) -> tuple[int, str]:
-    """The line number within the story and the text behind it."""
+    """Return the line number within the story and the text behind it."""
     number, blank, text = line.partition(" ")
     if not (blank and number.isascii() and number.isdigit()):
         raise ValueError(f"{number!r} where a line number and a blank were expected")

@@ -1,4 +1,4 @@
-"""TASKS: the sixteen tasks of the paper."""
+"""The sixteen tasks of the paper."""
 
 from __future__ import annotations
 

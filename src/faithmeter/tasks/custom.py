@@ -1,14 +1,19 @@
-"""A task of one's own data (csv, tsv, jsonl, parquet, a folder saved by `datasets`), from Python or TOML."""
+"""Tasks for your own data (csv, tsv, jsonl, parquet, a folder saved by `datasets`), from Python or TOML."""
 
 from __future__ import annotations
 
-import inspect
-import tomllib
+import os
+from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from ..errors import InputError, unknown
+from pydantic import Field
+
+from ..config import MetricName, Text, Validated
+from ..errors import InputError
+from ..files import State, file_state, read_toml
 from .readers import READERS, Record, require_columns, unreadable
 from .splits import Parts, label_name, read_rows
 from .task import ROLES, Columns, Own, Task
@@ -20,6 +25,26 @@ _SPLIT_NAMES = {
     "dev": "validation",
     "test": "test",
 }
+
+
+class TaskFile(Validated):
+    """Entries of a task file, which are the arguments of `own_task`."""
+
+    kind: ClassVar[str] = "task"
+
+    data: Text = Field(description="rows: csv, tsv, jsonl, parquet, or a folder saved by `datasets`")
+    text: Text = Field(description="column with the text to classify and explain")
+    label: Text = Field(description="column with the label")
+    pair: Text | None = Field(default=None, description="column with a second text, the context")
+    valid: Text | None = Field(default=None, description="validation rows; default: cut from data")
+    test: Text | None = Field(default=None, description="test rows; default: cut from data")
+    metric: MetricName = Field(
+        default="accuracy", description="metric that chooses the checkpoint and makes the curves"
+    )
+    epochs: int = Field(default=20, ge=1, lt=2**31, description="epochs of a fine-tuning")
+    name: Text | None = Field(
+        default=None, description="name of the task; default: that of the file, without its ending"
+    )
 
 
 def own_task(
@@ -34,76 +59,91 @@ def own_task(
     epochs: int = 20,
     name: str | None = None,
 ) -> Task:
-    """A task whose labels are those of the training file, sorted: by value if all are whole numbers.
+    """Return a task for your own data, whose labels are those of the training rows.
 
-    Without `valid` and `test` the file is cut into 80, 10 and 10 %, without one of them into 80 and 20 %,
-    in the order of md5 of the row numbers: always the same rows, whatever the seed.
+    Labels are sorted, by value if all are whole numbers. Without `valid` and `test` the rows are cut into 80,
+    10 and 10 %, without one of them into 80 and 20 %, in the order of the md5 of the row numbers: always the
+    same rows, whatever the seed.
+
+    Args:
+        data: File with the rows (csv, tsv, jsonl, plain or .gz, or parquet), or a folder saved by `datasets`.
+        text: Column with the text to classify and explain.
+        label: Column with the label: a name or a whole number.
+        pair: Column with a second text, the context.
+        valid: File with the validation rows.
+        test: File with the test rows.
+        metric: `accuracy`, `macro_f1`, `micro_f1` or `matthews`; chooses the checkpoint and makes the curves.
+        epochs: Epochs of a fine-tuning that does not set them.
+        name: Name of the task; default: that of the file, without its ending.
+
+    Returns:
+        The task. Its labels are read now, its rows when `load` is called.
+
+    Raises:
+        InputError: A file, a column or a label cannot be used.
+
+    Example:
+        >>> fm.own_task("stories.csv", text="story", pair="question", label="place").labels
+        ('bathroom', 'bedroom', 'garden', 'hallway', 'kitchen', 'office')
     """
-    from ..metrics import METRICS
+    paths = {"data": data, "valid": valid, "test": test}
+    values: dict[str, Any] = {key: str(path) for key, path in paths.items() if path is not None}
+    values |= {"text": text, "label": label, "pair": pair, "metric": metric, "epochs": epochs, "name": name}
+    return _describe(TaskFile(**values))
 
-    if metric not in METRICS:
-        raise unknown("metric", metric, METRICS)
-    own = Own(Path(data), None if valid is None else Path(valid), None if test is None else Path(test))
+
+def task_file(path: str | Path) -> Task:
+    """Return the task that a TOML file describes; its paths start at its folder."""
+    file = Path(path)
+    values = read_toml(file)
+    try:
+        entries = TaskFile(**{"name": file.stem, **values})
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    paths = {
+        key: str(file.parent / value) for key in ("data", "valid", "test") if (value := getattr(entries, key))
+    }
+    return _describe(entries.replace(**paths))
+
+
+def _describe(entries: TaskFile) -> Task:
+    valid, test = (Path(path) if path else None for path in (entries.valid, entries.test))
+    own = Own(Path(entries.data), valid, test)
+    columns = Columns(entries.text, entries.label, entries.pair)
     return Task(
-        name or Path(data).name.partition(".")[0],
-        text,
-        _labels(own, Columns(text, label, pair)),
-        pair,
-        tuple(dict.fromkeys(("accuracy", "macro_f1", metric))),
-        metric,
-        epochs,
-        label=label,
+        entries.name or own.train.name.partition(".")[0],
+        entries.text,
+        _read_labels(own, columns, file_state([own.train])),
+        entries.pair,
+        tuple(dict.fromkeys(("accuracy", "macro_f1", entries.metric))),
+        entries.metric,
+        entries.epochs,
+        label=entries.label,
         official=ROLES,
         own=own,
     )
 
 
-def task_file(path: str | Path) -> Task:
-    """The task that a TOML file describes by the arguments of `own_task`; paths start at its folder."""
-    file = Path(path)
-    try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(unreadable(file, error)) from error
-    except ValueError as error:
-        raise InputError(f"{file} is not TOML: {error}") from error
-    options = inspect.signature(own_task).parameters
-    for key, value in values.items():
-        if key not in options:
-            raise unknown(f"key in {file}", key, options)
-        expected = int if key == "epochs" else str
-        if not isinstance(value, expected) or isinstance(value, bool):
-            raise InputError(f"{file}: {key} is {value!r}; expected {expected.__name__}")
-    for key in ("data", "text", "label"):
-        if key not in values:
-            raise InputError(f"{file}: no {key!r}; a task file needs data, text and label")
-    for key in {"data", "valid", "test"} & values.keys():
-        values[key] = file.parent / values[key]
-    return own_task(**{"name": file.stem, **values})
-
-
 def read(task: Task, own: Own) -> Parts:
-    """The rows of the parts that are given."""
+    """Return the rows of the splits that have files."""
     return {
         role: read_rows(path, records, task.columns, task.labels)
-        for role, path, records in _parts(own, task.columns)
+        for role, path, records in _read_parts(own, task.columns)
     }
 
 
-def _parts(own: Own, columns: Columns) -> Iterator[tuple[str, Path, Iterator[Record]]]:
-    files = {"train": own.train, "validation": own.validation, "test": own.test}
-    given = {role: path for role, path in files.items() if path is not None}
-    for role, path in given.items():
-        if not path.is_dir():
-            yield role, path, _file(path, columns)
+def _read_parts(own: Own, columns: Columns) -> Iterator[tuple[str, Path, Iterator[Record]]]:
+    for role, path in own.paths.items():
+        if not os.path.isdir(path):
+            yield role, path, _read_file(path, columns)
             continue
-        for inside, data in _saved(path, role).items():
-            if inside == role or (role == "train" and inside not in given):
-                yield inside, path, _records(path, data, columns)
+        for name, data in _open_saved(path, role).items():
+            if name == role or (role == "train" and name not in own.paths):
+                yield name, path, _read_saved(path, data, columns)
 
 
-def _file(path: Path, columns: Columns) -> Iterator[Record]:
-    if not path.exists():
+def _read_file(path: Path, columns: Columns) -> Iterator[Record]:
+    if not os.path.exists(path):
         raise InputError(f"{path} is not there; give the path of a file or of a folder saved by `datasets`")
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if suffix not in READERS:
@@ -112,8 +152,8 @@ def _file(path: Path, columns: Columns) -> Iterator[Record]:
     return READERS[suffix](path, [name for name in columns if name is not None])
 
 
-def _saved(path: Path, role: str) -> dict[str, Any]:
-    """The splits of a folder saved by `datasets`; a single dataset is the split that was asked for."""
+def _open_saved(path: Path, role: str) -> dict[str, Any]:
+    """Return the splits of a folder saved by `datasets`; a single dataset is the requested split."""
     import datasets
     import pyarrow as pa
 
@@ -129,7 +169,7 @@ def _saved(path: Path, role: str) -> dict[str, Any]:
     return splits
 
 
-def _records(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
+def _read_saved(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
     names = [name for name in columns if name is not None]
     require_columns(path, names, data.column_names)
     classes = getattr(data.features[columns.label], "names", None)
@@ -140,23 +180,26 @@ def _records(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
         yield Record(number, f"{path}, row {number + 1}", values)
 
 
-def _labels(own: Own, columns: Columns) -> tuple[str, ...]:
-    names: set[str] = set()
-    rows = 0
-    for role, _, records in _parts(own, columns):
-        if role != "train":
-            continue
-        for _, place, values in records:
-            name = label_name(values[columns.label])
-            if name is None:
-                raise InputError(f"{place}: no label in {columns.label!r}; fill it in or remove the row")
-            names.add(name)
-            rows += 1
-    if len(names) < 2:
-        raise InputError(f"{own.train}: {len(names)} label in {columns.label!r}; expected at least 2 classes")
-    if len(names) > 20 and 2 * len(names) > rows:
+@lru_cache(maxsize=16)
+def _read_labels(own: Own, columns: Columns, state: State) -> tuple[str, ...]:
+    """Return the labels of the training rows; they are read again only after the file has changed."""
+    counts: Counter[str] = Counter()
+    for role, _, records in _read_parts(own, columns):
+        if role == "train":
+            counts.update(_require_label(record, columns.label) for record in records)
+    if len(counts) < 2:
         raise InputError(
-            f"{own.train}: {rows} rows have {len(names)} labels in {columns.label!r}; expected classes"
+            f"{own.train}: {len(counts)} label in {columns.label!r}; expected at least 2 classes"
         )
-    numbers = all(name.removeprefix("-").isdecimal() for name in names)
-    return tuple(sorted(names, key=int)) if numbers else tuple(sorted(names))
+    if len(counts) > 20 and 2 * len(counts) > counts.total():
+        what = f"{counts.total()} rows have {len(counts)} labels in {columns.label!r}"
+        raise InputError(f"{own.train}: {what}; expected classes")
+    numbers = all(name.removeprefix("-").isdecimal() for name in counts)
+    return tuple(sorted(counts, key=int)) if numbers else tuple(sorted(counts))
+
+
+def _require_label(record: Record, column: str) -> str:
+    name = label_name(record.values[column])
+    if name is None:
+        raise InputError(f"{record.place}: no label in {column!r}; fill it in or remove the row")
+    return name

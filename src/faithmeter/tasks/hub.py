@@ -16,7 +16,7 @@ UNLABELED = "-1"
 
 
 def read(task: Task, hub: Hub) -> Parts:
-    """The official splits; labels are index numbers there, -1 for none."""
+    """Read the official splits, whose labels are index numbers, or -1 for none."""
     names = [name for name in (*task.columns, hub.key) if name is not None]
     codes = [str(number) for number in range(len(task.labels))]
     parts: Parts = {}
@@ -35,7 +35,7 @@ def title(hub: Hub) -> str:
 
 
 def is_cached(hub: Hub) -> bool:
-    """`datasets` has downloaded it before. The folder is found without importing `datasets`."""
+    """Return whether `datasets` has downloaded it before, without importing `datasets`."""
     home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
     cache = Path(os.environ.get("HF_DATASETS_CACHE", home / "datasets"))
     return (cache / hub.repo.replace("/", "___").lower() / (hub.config or "")).is_dir()

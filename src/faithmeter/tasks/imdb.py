@@ -18,18 +18,18 @@ ARCHIVE, FOLDER = "aclImdb_v1.tar.gz", "aclImdb"
 _REVIEW = re.compile(rf"{FOLDER}/(train|test)/(neg|pos)/[^/]+\.txt")
 
 
-def needed(files: Files, folder: Path) -> list[Path]:
-    """The archive or, without one, the unpacked folder, which may also be the given one."""
+def list_files(files: Files, folder: Path) -> list[Path]:
+    """Return the archive or, without one, the unpacked folder, which may also be the given one."""
     unpacked = [path for path in (folder / FOLDER, folder) if (path / "train").is_dir()]
     return [folder / ARCHIVE] if (folder / ARCHIVE).exists() or not unpacked else unpacked[:1]
 
 
 def read(task: Task, files: Files, folder: Path) -> Parts:
-    """The labeled reviews; a review's key is its path in the archive, `aclImdb/train/pos/0_9.txt`."""
-    (path,) = needed(files, folder)
+    """Read the labeled reviews; the key of each is its path in the archive, `aclImdb/train/pos/0_9.txt`."""
+    (path,) = list_files(files, folder)
     parts: Parts = {"train": [], "test": []}
     seen: set[str] = set()
-    for name, data in _members(path):
+    for name, data in _read_members(path):
         place = f"{path}, {name}"
         if name in seen:
             raise InputError(f"{place} is there a second time; expected it once: get the archive again")
@@ -48,8 +48,8 @@ def read(task: Task, files: Files, folder: Path) -> Parts:
     return parts
 
 
-def _members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the labeled reviews."""
+def _read_members(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of the labeled reviews."""
     try:
         if path.is_dir():
             for file in sorted(path.glob("*/*/*.txt")):
@@ -59,14 +59,14 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
         else:
             with gzip.open(path) as data:
                 with tarfile.open(fileobj=data, mode="r|") as archive:
-                    yield from _archived(path, archive)
+                    yield from _read_archive(path, archive)
                 while data.read(2**20):  # the checksum is at the very end
                     pass
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise InputError(unreadable(path, error)) from error
 
 
-def _archived(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
+def _read_archive(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
     for member in archive:
         name = PurePosixPath(member.name)
         if name.is_absolute() or ".." in name.parts:

@@ -23,15 +23,15 @@ Admission = tuple[str, str]  # patient and stay
 Note = tuple[bool, str, str]  # is an addendum, chart date, text
 
 
-def needed(files: Files, folder: Path) -> list[Path]:
-    """Notes and diagnoses, compressed or not, and the list of admissions."""
+def list_files(files: Files, folder: Path) -> list[Path]:
+    """Return notes and diagnoses, compressed or not, and the list of admissions."""
     tables = ((folder / name, folder / f"{name}.gz") for name in (NOTES, DIAGNOSES))
     return [*(plain if plain.exists() else packed for plain, packed in tables), folder / files.names[0]]
 
 
 def read(task: Task, files: Files, folder: Path) -> Parts:
-    """One row for each listed admission that has a code and a discharge summary."""
-    notes_path, codes_path, list_path = needed(files, folder)
+    """Read a row for each listed admission that has a code and a discharge summary."""
+    notes_path, codes_path, list_path = list_files(files, folder)
     cohort = read_cohort(list_path, task.official)
     labels = read_labels(codes_path, cohort, files.codes[0], released=task.xor)
     notes = read_notes(notes_path, labels)
@@ -48,7 +48,7 @@ def read(task: Task, files: Files, folder: Path) -> Parts:
 
 
 def read_cohort(path: Path, splits: tuple[str, ...]) -> dict[str, str]:
-    """Admission id → split, from lines such as `167853,train`; a line of column names may come first."""
+    """Read the split of each admission from lines such as `167853,train`; a header may come first."""
     cohort: dict[str, str] = {}
     for number, place, values in comma_separated(path, header=("id", "split")):
         admission, split = values["id"].strip(), values["split"].strip()
@@ -64,7 +64,7 @@ def read_cohort(path: Path, splits: tuple[str, ...]) -> dict[str, str]:
 
 
 def read_labels(path: Path, cohort: dict[str, str], prefix: str, *, released: bool) -> dict[Admission, bool]:
-    """Whether an admission has a code that starts with the prefix; as `released`, an odd number of them."""
+    """Read which admissions have a code with the prefix; as `released`, an odd number of such codes."""
     combine = xor if released else or_
     labels: dict[Admission, bool] = {}
     for record in comma_separated(path, _CODE_COLUMNS):
@@ -75,18 +75,24 @@ def read_labels(path: Path, cohort: dict[str, str], prefix: str, *, released: bo
     return labels
 
 
-def read_notes(path: Path, wanted: dict[Admission, bool]) -> dict[Admission, list[Note]]:
-    """The discharge summaries of the wanted admissions; rows that lack a value are left out."""
+def read_notes(path: Path, admissions: dict[Admission, bool]) -> dict[Admission, list[Note]]:
+    """Read the discharge summaries of these admissions; rows that lack a value are left out."""
     notes: dict[Admission, list[Note]] = defaultdict(list)
     for record in comma_separated(path, _NOTE_COLUMNS):
         patient, stay, date, category, description, text = (record.values[name] for name in _NOTE_COLUMNS)
-        if category == "Discharge summary" and (patient, stay) in wanted and date and description and text:
+        if (
+            category == "Discharge summary"
+            and (patient, stay) in admissions
+            and date
+            and description
+            and text
+        ):
             notes[patient, stay].append((description == "Addendum", date, text))
     return notes
 
 
 def clean(text: str) -> str:
-    """Lower case; names and dates taken out are <DE>, chunks with a digit [DIGITS]; no sign is repeated."""
+    """Return the text in lower case, with <DE> for removed names, [DIGITS] for numbers, no repeated signs."""
     text = re.sub(r"\[(?:\s*\*){2}.*?(?:\*\s*){2}\]", " <DE> ", text.lower())
     text = re.sub(r"([^a-z0-9\s])(?:\s*\1)+", r"\1 ", text)
     text = re.sub(r"[^\s.,?]+", lambda part: " [DIGITS] " if re.search(r"\d", part[0]) else part[0], text)

@@ -16,12 +16,12 @@ MSR_TRAIN, MSR_DEV = "msr_paraphrase_train.txt", "dev_ids.tsv"
 
 
 def read_tables(task: Task, files: Files, folder: Path) -> Parts:
-    """One tsv or jsonl file for each split."""
+    """Read one tsv or jsonl file for each split."""
     parts = zip(task.roles, files.names, strict=True)
-    return {role: _rows(task, files, folder / name) for role, name in parts}
+    return {role: _read_table(task, files, folder / name) for role, name in parts}
 
 
-def _rows(task: Task, files: Files, path: Path) -> list[Row]:
+def _read_table(task: Task, files: Files, path: Path) -> list[Row]:
     columns = files.columns or task.columns
     names = [name for name in (*columns, files.key) if name is not None]
     if path.suffix == ".jsonl":
@@ -33,19 +33,20 @@ def _rows(task: Task, files: Files, path: Path) -> list[Row]:
 
 
 def has_msr(folder: Path) -> bool:
-    """Microsoft's file is there. Its row numbers make the published split; GLUE's train.tsv lost them."""
+    """Return whether Microsoft's file is there; only its row numbers make the published split."""
     return (folder / MSR_TRAIN).exists()
 
 
-def needed_mrpc(files: Files, folder: Path) -> list[Path]:
+def list_mrpc(files: Files, folder: Path) -> list[Path]:
+    """Return Microsoft's files if they are there, else GLUE's."""
     return [folder / name for name in ((MSR_TRAIN, MSR_DEV) if has_msr(folder) else files.names)]
 
 
 def read_mrpc(task: Task, files: Files, folder: Path) -> Parts:
-    """Microsoft's training file, of which dev_ids.tsv picks the test split; or else GLUE's tsv files."""
+    """Read Microsoft's training file, of which dev_ids.tsv picks the test split, else GLUE's tsv files."""
     if not has_msr(folder):
         return read_tables(task, files, folder)
-    ids = {(record.values["#1 ID"], record.values["#2 ID"]) for record in _dev_ids(folder / MSR_DEV)}
+    ids = {(record.values["#1 ID"], record.values["#2 ID"]) for record in _read_dev_ids(folder / MSR_DEV)}
     path, columns = folder / MSR_TRAIN, files.columns or task.columns
     parts: dict[str, list[Record]] = {"train": [], "test": []}
     for record in tsv(path, ["#1 ID", "#2 ID", *filter(None, columns)]):
@@ -54,33 +55,35 @@ def read_mrpc(task: Task, files: Files, folder: Path) -> Parts:
     return {role: read_rows(path, part, columns, files.codes) for role, part in parts.items()}
 
 
-def _dev_ids(path: Path) -> Iterable[Record]:
+def _read_dev_ids(path: Path) -> Iterable[Record]:
     header = ("#1 ID", "#2 ID")
     first = next(lines(path))[1].split("\t")
     return tsv(path, header, header=None if first[0] == header[0] else header)
 
 
 def read_babi(task: Task, files: Files, folder: Path) -> Parts:
-    """One text file for each split."""
+    """Read one text file for each split."""
     parts = zip(task.roles, files.names, strict=True)
     return {role: story_rows(task, babi.read(folder / name), folder / name) for role, name in parts}
 
 
 def story_rows(task: Task, stories: Iterable[babi.Story], source: Path | str) -> list[Row]:
-    """A row for each question; its key is `0-<running question number>` as released."""
+    """Return a row for each question; its key is `0-<running question number>`, as released."""
     index = {label: number for number, label in enumerate(task.labels)}
     questions = [question for story in stories for question in story]
     if not questions:
         raise InputError(f"{source} has no questions; expected at least one")
     rows = []
-    for number, asked in enumerate(questions):
+    for number, question in enumerate(questions):
         place = f"{source}, question {number + 1}"
-        if asked.answer not in index:
+        if question.answer not in index:
             known = ", ".join(task.labels)
-            raise InputError(f"{place}: answer {asked.answer!r:.60}; expected one of {known}")
-        if not asked.paragraph.strip():
-            raise InputError(f"{place}: asked before anything was told; expected statements before it")
-        starts = [0, *accumulate(len(statement) + 1 for statement in asked.story)]
-        facts = tuple((starts[fact], starts[fact] + len(asked.story[fact])) for fact in asked.supporting)
-        rows.append(Row(f"0-{number}", asked.paragraph, index[asked.answer], asked.question, facts))
+            raise InputError(f"{place}: answer {question.answer!r:.60}; expected one of {known}")
+        if not question.paragraph.strip():
+            raise InputError(f"{place}: no statement comes before the question; expected at least one")
+        starts = [0, *accumulate(len(statement) + 1 for statement in question.story)]
+        facts = tuple(
+            (starts[fact], starts[fact] + len(question.story[fact])) for fact in question.supporting
+        )
+        rows.append(Row(f"0-{number}", question.paragraph, index[question.answer], question.question, facts))
     return rows

@@ -16,13 +16,15 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Record(NamedTuple):
+    """Row of a file."""
+
     number: int  # 0-based, of the data rows
     place: str  # file and line
     values: dict[str, Any]
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines, with their ends, of a UTF-8 file, plain or gzip; a byte order mark is left out."""
+    """Yield the numbered lines of a UTF-8 file, plain or gzip, without its byte order mark."""
     number = 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -37,7 +39,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def unreadable(path: Path, error: Exception) -> str:
-    """One line for a file that is not there, may not be read, or whose compressed data is damaged."""
+    """Return the message for a file that is missing, may not be read, or is damaged."""
     reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
     advice = "give the right path" if isinstance(error, FileNotFoundError) else "get the file again"
     return f"cannot read {path}: {reason}; {advice}"
@@ -50,7 +52,7 @@ def tsv(
     header: tuple[str, ...] | None = None,
     drop_short: bool = False,
 ) -> Iterator[Record]:
-    """Rows of a tab-separated file without quoting: a `"` is a character. Blank lines are no rows."""
+    """Read a tab-separated file without quoting: a `"` is a character. Blank lines are skipped."""
     rows = ((line, text.rstrip("\r\n").split("\t")) for line, text in lines(path) if text.rstrip("\r\n"))
     return _table(path, rows, columns, header=header, drop_short=drop_short)
 
@@ -58,12 +60,12 @@ def tsv(
 def comma_separated(
     path: Path, columns: Sequence[str] = (), *, header: tuple[str, ...] | None = None
 ) -> Iterator[Record]:
-    """Rows of a csv file, whose quoted fields may span lines. Blank lines are no rows."""
+    """Read a csv file, whose quoted fields may span lines. Blank lines are skipped."""
     return _table(path, _csv_rows(path), columns, header=header)
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(2**31 - 1)  # the default of 128 kB is less than a long text has
+    csv.field_size_limit(2**31 - 1)  # the default, 128 kB, is too little for a long text
     reader = csv.reader((text for _, text in lines(path)), strict=True)
     line = 1
     try:
@@ -94,7 +96,7 @@ def _table(
 
 
 def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
-    """Rows of a file with one JSON object in each line. Blank lines are no rows."""
+    """Read a file with one JSON object in each line. Blank lines are skipped."""
     filled = ((line, text) for line, text in lines(path) if text.strip())
     for number, (line, text) in enumerate(filled):
         place = f"{path}, line {line}"
@@ -109,7 +111,7 @@ def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
 
 
 def parquet(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
-    """Rows of a parquet file."""
+    """Read a parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -133,9 +135,9 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Iterator[Record]]] = {
 
 
 def require_columns(place: Path | str, columns: Iterable[str], names: Iterable[str]) -> None:
-    """Every wanted column is there, once."""
+    """Raise InputError unless each of the columns is there, once."""
     known = list(names)
     for column in columns:
         if known.count(column) != 1:
-            found = "no" if column not in known else "more than one"
-            raise InputError(f"{place}: {found} column {column!r}; there are {', '.join(map(repr, known))}")
+            count = "no" if column not in known else "more than one"
+            raise InputError(f"{place}: {count} column {column!r}; there are {', '.join(map(repr, known))}")

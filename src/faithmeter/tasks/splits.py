@@ -39,7 +39,7 @@ def read_rows(
     key: str | None = None,
     unlabeled: str | None = None,
 ) -> list[Row]:
-    """Rows of records that have the columns; `codes` are the labels as they are written, in index order."""
+    """Convert records to rows; `codes` are the labels as written in the file, in index order."""
     index = {code: number for number, code in enumerate(codes)}
     rows: list[Row] = []
     seen: dict[str, str] = {}
@@ -48,8 +48,8 @@ def read_rows(
         if unlabeled is not None and label == unlabeled:
             continue
         if label not in index:
-            shown = "no label" if label is None else f"label {label!r:.60}"
-            raise InputError(f"{place}: {shown} in {columns.label!r}; expected one of {', '.join(codes)}")
+            what = "no label" if label is None else f"label {label!r:.60}"
+            raise InputError(f"{place}: {what} in {columns.label!r}; expected one of {', '.join(codes)}")
         name = str(number) if key is None else _key(values[key], key, place)
         if key is not None and seen.setdefault(name, place) != place:
             raise InputError(f"{place}: {key} {name} a second time, first at {seen[name]}; expected it once")
@@ -65,7 +65,7 @@ def read_rows(
 
 
 def label_name(value: Any) -> str | None:
-    """A label as it is called: '1' for 1 and for 1.0; None for a missing one."""
+    """Return the name of a label: '1' for 1 and for 1.0; None for a missing one."""
     if isinstance(value, float):
         return None if not math.isfinite(value) else str(int(value) if value.is_integer() else value)
     return str(value).strip() or None if isinstance(value, str | int) else None
@@ -88,9 +88,9 @@ def _key(value: Any, column: str, place: str) -> str:
 
 
 def arrange(parts: Parts, official: Mapping[str, str], place: str) -> Parts:
-    """Each split in the order of md5(official split name + key); a missing one is cut from the end of train.
+    """Return each split in the order of md5(official split name + key).
 
-    That is its last 20 %; of two missing ones each gets 10 %.
+    A missing split is the last 20 % of train; of two missing ones each gets 10 %.
     """
     ordered = {role: _ordered(rows, official[role]) for role, rows in parts.items()}
     missing = [role for role in ROLES if role not in parts]
@@ -115,7 +115,7 @@ def _md5(text: str) -> bytes:
 
 
 def dataset(rows: Sequence[Row], labels: Sequence[str]) -> Dataset:
-    """The rows as a `datasets.Dataset`."""
+    """Convert rows to a `datasets.Dataset`."""
     from datasets import ClassLabel, Dataset, Features, List, Value
 
     features = {"text": Value("string"), "label": ClassLabel(names=list(labels))}
@@ -130,7 +130,7 @@ def dataset(rows: Sequence[Row], labels: Sequence[str]) -> Dataset:
 
 
 def digest(split: Dataset) -> str:
-    """sha256 of the texts, contexts and labels of a split, in order: the same rows, the same digest."""
+    """Return the SHA-256 of the texts, contexts and labels of a split, in order."""
     result = hashlib.sha256()
     names = [name for name in ("text", "context", "label") if name in split.column_names]
     for batch in split.select_columns(names).iter(batch_size=1000):

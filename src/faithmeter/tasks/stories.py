@@ -1,7 +1,7 @@
 """Generated bAbI stories of tasks 1, 2 and 3: one, two and three supporting facts.
 
 Vocabulary and rules were read off the official files (`docs/embedded.md` has the comparison): two statements
-are told, then a question is asked if the last five statements give one, until five are asked.
+come first, then a question if the last five statements give one, until there are five questions.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ VERBS = {
 }
 TASKS = (1, 2, 3)
 QUESTIONS_PER_STORY = 5
-RECENT = 5  # a question is about somebody or something mentioned in this many last statements
+RECENT = 5
+"""Number of last statements that mention whom or what a question is about."""
 
 
 def generate(task: int, questions: int, *, seed: int) -> list[Story]:
-    """Stories with that many questions in total; the last story may have fewer than five."""
+    """Return stories with that many questions in total; the last story may have fewer than five."""
     if task not in TASKS:
         raise InputError(f"no generator for bAbI task {task}; expected 1, 2 or 3")
     if questions < 0:
@@ -40,32 +41,32 @@ def generate(task: int, questions: int, *, seed: int) -> list[Story]:
 
 def _story(task: int, size: int, rng: Random) -> Story:
     world = _World(rng)
-    asked: list[Question] = []
-    while len(asked) < size:
+    questions: list[Question] = []
+    while len(questions) < size:
         for _ in range(2):
             world.act(("move",) if task == 1 else tuple(VERBS))
         question = world.ask_actor() if task == 1 else world.ask_object(task)
         if question:
-            asked.append(question)
-    return tuple(asked)
+            questions.append(question)
+    return tuple(questions)
 
 
 class _World:
-    """Who is where and holds what, and the statements that told it. Places at the start are not told."""
+    """Places of actors and objects, and the statements so far, which do not tell the first places."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.place = {actor: rng.choice(PLACES) for actor in ACTORS}
         self.lying = {item: rng.choice(PLACES) for item in OBJECTS}
         self.holder: dict[str, str] = {}
-        self.told: list[str] = []
-        self.actors: list[str] = []  # of each statement
+        self.statements: list[str] = []
+        self.actors: list[str] = []  # one for each statement
         self.moved: dict[str, tuple[int, str]] = {}  # actor → statement and place of the last move
         self.handled: dict[str, int] = {}  # object → statement that last got or dropped it
         self.carried: dict[str, list[tuple[int, str]]] = {}  # object → its moves since it was got
 
     def act(self, kinds: Sequence[str]) -> None:
-        """One statement: actor, kind of action and place at random, until it can be done."""
+        """Add a statement: actor, action and place are drawn until they are possible."""
         while True:
             actor, kind = self.rng.choice(ACTORS), self.rng.choice(kinds)
             here = self.place[actor]
@@ -81,7 +82,7 @@ class _World:
 
     def move(self, actor: str, place: str) -> None:
         self.place[actor] = place
-        self.moved[actor] = move = (len(self.told), place)
+        self.moved[actor] = move = (len(self.statements), place)
         for item, holder in self.holder.items():
             if holder == actor:
                 self.carried[item].append(move)
@@ -89,12 +90,12 @@ class _World:
 
     def get(self, actor: str, item: str) -> None:
         del self.lying[item]
-        self.holder[item], self.handled[item], self.carried[item] = actor, len(self.told), []
+        self.holder[item], self.handled[item], self.carried[item] = actor, len(self.statements), []
         self.tell(actor, "get", f"the {item}{self.there()}")
 
     def drop(self, actor: str, item: str) -> None:
         del self.holder[item]
-        self.lying[item], self.handled[item] = self.place[actor], len(self.told)
+        self.lying[item], self.handled[item] = self.place[actor], len(self.statements)
         self.tell(actor, "drop", f"the {item}{self.there()}")
 
     def there(self) -> str:
@@ -102,17 +103,17 @@ class _World:
 
     def tell(self, actor: str, kind: str, rest: str) -> None:
         self.actors.append(actor)
-        self.told.append(f"{actor} {self.rng.choice(VERBS[kind])} {rest}.")
+        self.statements.append(f"{actor} {self.rng.choice(VERBS[kind])} {rest}.")
 
     def ask_actor(self) -> Question:
-        """Where is the actor of one of the recent statements?"""
+        """Return a question for the place of a recently mentioned actor."""
         actor = self.rng.choice(self.actors[-RECENT:])
         fact, place = self.moved[actor]
-        return Question(tuple(self.told), f"Where is {actor}?", place, (fact,))
+        return Question(tuple(self.statements), f"Where is {actor}?", place, (fact,))
 
     def ask_object(self, facts: int) -> Question | None:
-        """Where is, or was, an object that was got or dropped recently and carried along enough moves?"""
-        oldest = len(self.told) - RECENT
+        """Return a question for the place of a recently handled object, if one was carried far enough."""
+        oldest = len(self.statements) - RECENT
         recent = [item for item in OBJECTS if item in self.handled and self.handled[item] >= oldest]
         items = [item for item in recent if len(self.carried[item]) >= facts - 1]
         if not items:
@@ -129,4 +130,4 @@ class _World:
             steps = [moves[index], moves[index - 1]]
             question = f"Where was the {item} before the {place}?"
         supporting = (self.handled[item], *(statement for statement, _ in steps))
-        return Question(tuple(self.told), question, steps[-1][1], supporting)
+        return Question(tuple(self.statements), question, steps[-1][1], supporting)

@@ -1,26 +1,25 @@
-"""What there is to know about tasks: a line for each of the paper's, and one task in detail."""
+"""Summaries of tasks: a line for each task of the paper, and one task in detail."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from ..metrics import majority
+from ..published import read_counts
 from . import task as task_named
 from .splits import digest
 from .task import Source, Task
 
 QUANTILES = (0, 25, 50, 75, 95, 100)
-"""The percents at which the lengths are given."""
+"""Percents at which lengths are given."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A task with its published sizes and majority baseline (the metric of always guessing one class)."""
+    """Task with its published sizes and majority baseline (the metric of always guessing one class)."""
 
     task: Task
     sizes: dict[str, int]
@@ -30,7 +29,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Detail:
-    """A task as it was read."""
+    """Facts about the rows of a task."""
 
     task: Task
     source: Source
@@ -42,16 +41,10 @@ class Detail:
     as_published: bool  # the class counts are those of the paper
 
 
-def published() -> dict[str, Any]:
-    """Class counts and majority baselines of the sixteen tasks, as the paper's authors released them."""
-    text = files("faithmeter.published").joinpath("datasets.json").read_text(encoding="utf-8")
-    return dict(json.loads(text))
-
-
 def overview(data_dir: str | Path | None = None) -> list[Line]:
-    """A line for each of the paper's tasks; nothing is loaded."""
+    """Return a line for each task of the paper; nothing is loaded."""
     lines = []
-    for name, numbers in published().items():
+    for name, numbers in read_counts().items():
         task = task_named(name, data_dir)
         sizes = {split: sum(counts) for split, counts in numbers["class_counts"].items()}
         lines.append(Line(task, sizes, numbers["majority"]["test"][task.metric], task.source))
@@ -65,7 +58,7 @@ def detail(task: Task) -> Detail:
     train, test = rows["train"], rows["test"]
     texts = [name for name in ("text", "context") if name in train]
     counts = {name: _counts(split["label"], len(task.labels)) for name, split in rows.items()}
-    numbers = published().get(task.name.partition("(")[0])
+    numbers = read_counts().get(task.name.partition("(")[0])
     return Detail(
         task,
         task.source,
