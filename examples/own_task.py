@@ -18,5 +18,5 @@ reviews.write_text("\n".join(["review,kind", *rows]))
 
 config = fm.TrainConfig(data=str(reviews), text="review", label="kind", epochs=2, learning_rate=1e-3)
 record = fm.train(config, fm.RunStore(folder / "runs"))
-for row in record["test"]:
-    print(f"masked {row['masking']}: accuracy {row['accuracy']:.2f}")
+for line in record.test:
+    print(f"masked {line.masking}: accuracy {line.score('accuracy'):.2f}")

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from faithmeter.config import MeasureConfig, TrainConfig
-from faithmeter.faithfulness.pvalues import LEVELS
 from faithmeter.files import write_parquet
 from faithmeter.runs.store import RunStore
+from records import masked_scores, measure_result, method_result, train_result
 
 PERCENTS = tuple(range(0, 101, 10))
 PLACES = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
@@ -24,24 +24,25 @@ def train(store: RunStore, *, value: float = 0.99, **options: Any) -> TrainConfi
     """A fine-tuning whose performance falls to a fifth, in a straight line, by masking."""
     config = TrainConfig(**options)
     lines = [line(percent, value - (value - 0.2 * value) * percent / 100) for percent in PERCENTS]
-    store.put(
-        config,
-        {
-            "metric": "micro_f1",
-            "rows": {"train": 900, "validation": 100, "test": 200},
-            "threshold": 0.5,
-            "majority": {"validation": {"micro_f1": 0.2}, "test": {"micro_f1": 0.2}},
-            "epochs": [{"epoch": epoch, "train_loss": 1 / epoch, "validation": lines} for epoch in (1, 2)],
-            "best_epoch": 2,
-            "test": lines,
-            "seconds": {"load": 1.0, "tokenize": 2.0, "train": 60.0, "test": 4.0, "save": 0.5},
-        },
+    result = train_result(
+        metric="micro_f1",
+        rows={"train": 900, "validation": 100, "test": 200},
+        threshold=0.5,
+        majority={"validation": {"micro_f1": 0.2}, "test": {"micro_f1": 0.2}},
+        test=lines,
+        fingerprint=fingerprint(config),
+        seconds={"load": 1.0, "tokenize": 2.0, "train": 60.0, "test": 4.0, "save": 0.5},
     )
+    store.put(config, result)
     return config
 
 
+def fingerprint(config: TrainConfig) -> str:
+    return f"weights-{config.digest}"
+
+
 def line(percent: int, value: float) -> dict[str, Any]:
-    return {"masking": percent, "micro_f1": value, "accuracy": value, "loss": 1 - value}
+    return masked_scores(percent, micro_f1=value, accuracy=value, loss=1 - value)
 
 
 def measure(
@@ -57,7 +58,7 @@ def measure(
     """A measurement: curves fall by each method's strength, `p` has p-values other than 0.6."""
     names = tuple(name for name in strengths if name != "random")
     config = MeasureConfig(
-        checkpoint=f"weights-{trained.digest}",
+        checkpoint=fingerprint(trained),
         data="data",
         task=trained.task,
         methods=names or ("random",),
@@ -70,39 +71,19 @@ def measure(
     frames = [steps(texts, name, strengths[name], len(labels), known_p.get(name, 0.6)) for name in strengths]
     write_parquet(folder / "texts.parquet", pd.concat(frames, ignore_index=True))
     write_parquet(folder / "inputs.parquet", inputs(texts))
-    known = {"trained": trained.to_dict(), "train_digest": trained.digest, "labels": list(labels)}
-    store.put(
-        config,
-        {
-            **known,
-            "metric": "micro_f1",
-            "texts": len(texts),
-            "threshold": 0.5,
-            "floors": {"published": 0.001, "crossfit": 0.001},
-            "majority": 0.2,
-            "seconds": {"fit": 3.0},
-            "methods": {name: method(name, strengths[name], len(texts), p or {}, top) for name in strengths},
-        },
-    )
+    methods = {name: method(name, strengths[name], len(texts), p or {}, top) for name in strengths}
+    limits = {"threshold": 0.5, "majority": 0.2, "seconds": {"fit": 3.0}}
+    store.put(config, measure_result(trained, methods, labels=list(labels), **limits))
     return config
 
 
 def method(name: str, strength: float, texts: int, p: Mapping[str, float], top: float) -> dict[str, Any]:
     """Random falls in a straight line from `top` to 0.2; a method is lower by its strength at 10 … 90 %."""
     base = [top - (top - 0.2) * percent / 100 for percent in PERCENTS]
-    values = [b - strength * (0 < percent < 100) for b, percent in zip(base, PERCENTS, strict=True)]
-    pvalue = p.get(name, 0.6)
-    step = {"p": pvalue, "below": dict.fromkeys(LEVELS, 0.0)}
-    return {
-        "curve": {"percents": list(PERCENTS), "values": values, "metric": "micro_f1", "n": texts},
-        "acu": 0.9 * strength,
-        "racu": 0.9 * strength / ((top - 0.2) / 2),
-        "others": {},
-        "p": {"published": pvalue, "crossfit": pvalue},
-        "pvalues": {test: dict.fromkeys(PERCENTS, step) for test in ("published", "crossfit")},
-        "evaluations": 11 * texts,
-        "seconds": {"explain": 2.0, "evaluate": 1.0, "check": 0.5},
-    }
+    values = {percent: b - strength * (0 < percent < 100) for b, percent in zip(base, PERCENTS, strict=True)}
+    areas = {"acu": 0.9 * strength, "racu": 0.9 * strength / ((top - 0.2) / 2)}
+    measured = {"metric": "micro_f1", "texts": texts, "evaluations": 11 * texts}
+    return method_result(values, p=p.get(name, 0.6), **areas, **measured)
 
 
 def spans(text: str) -> list[tuple[int, int]]:

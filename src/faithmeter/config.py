@@ -172,8 +172,13 @@ class TrainConfig(Config):
     )
 
     @property
+    def task_or_data(self) -> str:
+        """Name of the task, or the path of your own data."""
+        return self.data or self.task
+
+    @property
     def title(self) -> str:
-        return f"{self.data or self.task}-{self.strategy}-{self.seed}"
+        return f"{self.task_or_data}-{self.strategy}-{self.seed}"
 
 
 class RoarConfig(TrainConfig):
@@ -188,7 +193,7 @@ class RoarConfig(TrainConfig):
 
     @property
     def title(self) -> str:
-        return f"{self.data or self.task}-{self.method}-{self.percent}-{self.seed}"
+        return f"{self.task_or_data}-{self.method}-{self.percent}-{self.seed}"
 
     @property
     def before(self) -> TrainConfig:

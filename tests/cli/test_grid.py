@@ -13,6 +13,7 @@ import faithmeter as fm
 from faithmeter.cli import grid as grid_verb
 from faithmeter.cli.grid import grid as verb
 from faithmeter.grid import Run, failure_file, read
+from records import train_result
 
 GRID = """
 workers = 2
@@ -88,7 +89,7 @@ def test_a_failure_is_told_as_json_and_gone_when_the_run_is_done(file: Path, tmp
     store = fm.RunStore(tmp_path / "runs")
     first, second, _ = read(file).runs
     for run in (first, second):
-        store.put(run.config, {"fingerprint": "f", "data": "d"})
+        store.put(run.config, train_result())
         failure_file(run, store).parent.mkdir(exist_ok=True)
         failure_file(run, store).write_text("{}")
     file.write_text(GRID.partition("[measure]")[0])

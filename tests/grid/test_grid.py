@@ -16,6 +16,7 @@ from faithmeter.cli.screen import bars
 from faithmeter.config import MeasureConfig, RoarConfig, TrainConfig
 from faithmeter.runs import run as runs
 from faithmeter.runs.store import Busy, Unready
+from records import measure_result, method_result, train_result
 
 GRIDS = Path(__file__).parents[2] / "grids"
 SMALL = """
@@ -232,6 +233,12 @@ def test_a_task_without_methods_is_not_measured(tmp_path) -> None:
     assert {run.config.methods for run in measured if run.config.kind == "measure"} == {("beam",)}
 
 
+def result_of(run: grid.Run) -> dict[str, object]:
+    if run.config.kind == "measure":
+        return measure_result(run.trained, {"random": method_result({0: 0.9, 100: 0.5})})
+    return train_result(**({"plain": 0.9} if run.config.kind == "roar" else {}))
+
+
 def pretend(store: fm.RunStore, worked: list[str]) -> object:
     """Work that only writes records."""
 
@@ -239,7 +246,7 @@ def pretend(store: fm.RunStore, worked: list[str]) -> object:
         worked.append(run.name)
         config = run.located(store)
         assert config is not None
-        store.put(config, {"fingerprint": "f", "data": "d"})
+        store.put(config, result_of(run))
 
     return done
 

@@ -20,6 +20,8 @@ from faithmeter.config import MeasureConfig
 from faithmeter.reporting.modelcard import write
 from faithmeter.reporting.modelcard.facts import NUMBERS
 from faithmeter.reporting.modelcard.readme import BEGIN, END, fenced, plain
+from faithmeter.runs.record import MeasureRecord
+from records import masked_scores, measure_result, method_result, train_result
 from toy import tiny
 
 PERCENTS = [*range(0, 101, 10)]
@@ -50,20 +52,14 @@ Text before.
 
 
 def steps(p: float) -> dict[str, Any]:
-    return {str(percent): {"p": p, "below": {"0.05": percent / 1000}} for percent in PERCENTS}
+    return {percent: {"p": p, "below": {0.05: percent / 1000}} for percent in PERCENTS}
 
 
 def method(acu: float, racu: float | None, p: float) -> dict[str, Any]:
-    values = [0.9 - percent / 200 for percent in PERCENTS]
-    return {
-        "curve": {"percents": PERCENTS, "values": values, "metric": "micro_f1", "n": 200},
-        "acu": acu,
-        "racu": racu,
-        "p": {"published": p / 2, "crossfit": p},
-        "pvalues": {"published": steps(p / 2), "crossfit": steps(p)},
-        "evaluations": 10,
-        "seconds": {"explain": 1.0, "evaluate": 1.0, "check": 1.0},
-    }
+    values = {percent: 0.9 - percent / 200 for percent in PERCENTS}
+    tests = {"p": {"published": p / 2, "crossfit": p}}
+    tests |= {"pvalues": {"published": steps(p / 2), "crossfit": steps(p)}}
+    return method_result(values, metric="micro_f1", texts=200, acu=acu, racu=racu) | tests
 
 
 METHODS = {
@@ -84,32 +80,25 @@ class Made:
         clf.model.float().save_pretrained(self.folder)
         clf.tokenizer.save_pretrained(self.folder)
         self.fingerprint = fm.load(self.folder).fingerprint
-        sweep = [{"masking": p, "micro_f1": 0.987 - p / 125, "loss": 0.1} for p in PERCENTS]
-        self.train = self.store.put(
-            self.config,
-            {
-                "epochs": [{}, {}],
-                "best_epoch": 2,
-                "metric": "micro_f1",
-                "threshold": 0.25,
-                "test": sweep,
-                "majority": {"test": {"micro_f1": 0.169}},
-                "source": {"kind": "generated", "place": "built-in"},
-                "splits": {name: name * 5 for name in ("train", "validation", "test")},
-                "rows": {"train": 8000, "validation": 2000, "test": 1000},
-                "truncated": {"test": 0.125},
-            },
+        result = train_result(
+            metric="micro_f1",
+            threshold=0.25,
+            test=[masked_scores(p, micro_f1=0.987 - p / 125, loss=0.1) for p in PERCENTS],
+            majority={"test": {"micro_f1": 0.169}},
+            rows={"train": 8000, "validation": 2000, "test": 1000},
+            truncated={"test": 0.125},
+            fingerprint=self.fingerprint,
         )
+        self.train = self.store.put(self.config, result)
 
-    def measure(self, methods: dict[str, Any], texts: int = 200, **config: Any) -> dict[str, Any]:
+    def measure(self, methods: dict[str, Any], texts: int = 200, **config: Any) -> MeasureRecord:
         task = self.config.data or self.config.task
         said = MeasureConfig(checkpoint=self.fingerprint, data="d", task=task, limit=texts)
-        known = {"trained": self.config.to_dict(), "train_digest": self.config.digest, "threshold": 0.25}
-        known |= {"majority": 0.2}
-        found = {"metric": "micro_f1", "texts": texts, "floors": {"crossfit": 0.0005}, "methods": methods}
+        known: dict[str, Any] = {"labels": ["good", HOSTILE, "bad"], "threshold": 0.25, "majority": 0.2}
+        known |= {"texts": texts, "floors": {"crossfit": 0.0005}}
         names = [name for name in methods if name != "random"]
         config = MeasureConfig.from_dict(said.to_dict() | {"methods": names} | config)
-        return self.store.put(config, {**known, **found, "labels": ["good", HOSTILE, "bad"]})
+        return self.store.put(config, measure_result(self.config, methods, **known))
 
 
 @pytest.fixture
@@ -158,7 +147,7 @@ def test_the_model_index_has_them_exactly(made: Made) -> None:
     values = {result.metric_name: result.metric_value for result in found}
     assert values.pop("micro_f1, unmasked") == 0.987
     assert values.pop("micro_f1, fully masked") == pytest.approx(0.187)
-    flat = {**record["methods"]["loo-sign"], "p_crossfit": 0.159}
+    flat = {**dict(record.methods["loo-sign"]), "p_crossfit": 0.159}
     for column, (_, title) in NUMBERS.items():
         assert values.pop(f"{title} of loo-sign") == flat[column]
     assert values == {"ACU of grad-l2": -0.0123, "in-distribution p-value of grad-l2": 0.04}
@@ -192,11 +181,12 @@ def test_the_commands_say_what_was_run(made: Made) -> None:
     made.measure(METHODS, seed=3)
     text = write(made.folder, made.store).read_text(encoding="utf-8")
     found = [shlex.split(line) for line in re.findall(r"^faithmeter .*$", text, re.MULTILINE)]
-    checkpoint, methods = f"runs/{made.folder.name}", ["--method", "grad-l2", "--method", "loo-sign"]
+    checkpoint, methods = f"runs/{made.folder.name}", ["-m", "grad-l2", "-m", "loo-sign"]
+    train = ["train", "--task", "bAbI-1", "--epochs", "2", "--learning-rate", "0.001"]
     assert found == [
-        ["faithmeter", "train", "--epochs", "2", "--learning-rate", "0.001"],
-        ["faithmeter", "measure", checkpoint, *methods, "--seed", "3", "--limit", "200"],
-        ["faithmeter", "report", "--model-card", checkpoint],
+        ["faithmeter", *train, "-o", "runs"],
+        ["faithmeter", "measure", checkpoint, *methods, "--seed", "3", "--limit", "200", "-o", "runs"],
+        ["faithmeter", "report", "runs", "--model-card", checkpoint],
     ]
 
 

@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import faithmeter as fm
 from faithmeter.runs import frames
 from faithmeter.config import MeasureConfig, RoarConfig, TrainConfig
+from records import TESTS, masked_scores, measure_result, method_result, train_result
 
 
-def trained(value: float, seed: int = 0, **options: object) -> tuple[TrainConfig, dict[str, object]]:
-    line = {"accuracy": value, "macro_f1": 0.0, "loss": 0.7}
-    lines = [{"masking": masking, **line} for masking in (0, 100, "uniform")]
-    history = [{"epoch": n, "selection": n / 10, "validation": lines, "train_loss": 1.0} for n in (1, 2)]
-    majority = {split: {"accuracy": 0.5, "macro_f1": 0.3} for split in ("validation", "test")}
-    result = {"epochs": history, "best_epoch": 2, "test": lines, "majority": majority, "metric": "accuracy"}
-    sizes = {"rows": {"train": 300, "validation": 40, "test": 20}}
-    extra = {"threshold": 0.6, "seconds": {"train": 2.0, "test": 1.0}, **sizes}
-    return TrainConfig(seed=seed, **options), {**result, **extra}  # type: ignore[arg-type]
+def trained(value: float, seed: int = 0, **options: Any) -> tuple[TrainConfig, dict[str, Any]]:
+    lines = [masked_scores(masking, accuracy=value, macro_f1=0.0) for masking in (0, 100, "uniform")]
+    return TrainConfig(seed=seed, **options), train_result(test=lines)
 
 
-def measured(texts: int, acu: float, of: TrainConfig) -> tuple[MeasureConfig, dict[str, object]]:
-    below = {"0.05": 0.25}
-    method = {
-        "curve": {"percents": [0, 50, 100], "values": [0.9, 0.6, 0.5], "metric": "accuracy", "n": texts},
-        **{"acu": acu, "racu": None, "p": {"published": 0.1, "crossfit": 0.2}, "evaluations": 7},
-        "pvalues": {
-            t: {str(p): {"p": p / 100, "below": below} for p in (0, 50, 100)}
-            for t in ("published", "crossfit")
-        },
-        "seconds": {"explain": 3.0, "evaluate": 1.0, "check": 0.5},
-    }
-    shared = {"trained": of.to_dict(), "train_digest": of.digest, "threshold": 0.6, "metric": "accuracy"}
-    judged = {"floors": {"crossfit": 0.02}, "majority": 0.5}
-    result = {**shared, **judged, "texts": texts, "methods": {"loo-sign": method}, "seconds": {"fit": 4.0}}
-    return MeasureConfig(checkpoint=of.digest, limit=texts), result
+def measured(texts: int, acu: float, of: TrainConfig) -> tuple[MeasureConfig, dict[str, Any]]:
+    steps = {p: {"p": p / 100, "below": {0.05: 0.25}} for p in (0, 50, 100)}
+    method = method_result({0: 0.9, 50: 0.6, 100: 0.5}, texts=texts, acu=acu, racu=None)
+    method |= {"p": {"published": 0.1, "crossfit": 0.2}, "pvalues": {test: steps for test in TESTS}}
+    method |= {"seconds": {"explain": 3.0, "evaluate": 1.0, "check": 0.5}}
+    config = MeasureConfig(checkpoint=of.digest, limit=texts)
+    return config, measure_result(of, {"loo-sign": method}, floors={"crossfit": 0.02})
 
 
 @pytest.fixture
@@ -50,8 +38,8 @@ def store(tmp_path: Path) -> fm.RunStore:
     plain = {"strategy": "none", "validation": "unmasked"}
     for percent, value in ((50, 0.7), (100, 0.5)):
         roar = RoarConfig(**plain, method="grad-l2", percent=percent, step=50)
-        found = {"metric": "accuracy", "plain": 0.95, "test": [{"masking": 0, "accuracy": value}]}
-        runs.put(roar, {**found, "seconds": {"explain": 1.0, "train": 2.0}})
+        seconds = {"explain": 1.0, "train": 2.0}
+        runs.put(roar, train_result(test=[masked_scores(0, accuracy=value)], plain=0.95, seconds=seconds))
     return runs
 
 

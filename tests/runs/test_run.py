@@ -57,9 +57,9 @@ def copy(store: fm.RunStore, folder: Path) -> fm.RunStore:
 def test_a_resumed_training_remembers_what_the_sessions_before_took(plain: fm.RunStore) -> None:
     record = plain.get(PLAIN)
     assert record is not None
-    assert 1000 < record["seconds"]["train"] < 1600
-    assert record["seconds"]["load"] < 600, "what is done again in each session counts once"
-    assert [epoch["epoch"] for epoch in record["epochs"]] == [1, 2]
+    assert 1000 < record.seconds["train"] < 1600
+    assert record.seconds["load"] < 600, "what is done again in each session counts once"
+    assert [epoch.epoch for epoch in record.epochs] == [1, 2]
 
 
 def rot(file: Path) -> None:
@@ -94,9 +94,7 @@ def test_weights_that_are_not_those_of_the_record_are_refused(plain: fm.RunStore
     store = copy(plain, tmp_path / "runs")
     record = store.get(PLAIN)
     assert record is not None
-    own = ("kind", "digest", "config", "finished", "environment", "files", "checksum")
-    result = {name: value for name, value in record.items() if name not in own}
-    store.put(PLAIN, {**result, "fingerprint": "another"})
+    store.put(PLAIN, {**record.to_dict(), "fingerprint": "another"})
     with pytest.raises(fm.InputError, match="its record expects another: train it again"):
         runs.measure(store.folder(PLAIN), MeasureConfig(methods=("grad-l2",)), store)
 
@@ -113,8 +111,8 @@ def test_roar_explains_once_though_it_is_killed(plain: fm.RunStore, tmp_path: Pa
         patch.setattr(roar, "erase_splits", lambda *_, **__: pytest.fail("explained again"))
         record = runs.roar(config, store)
     assert file.read_bytes() == before
-    assert record["seconds"]["explain"] > 0
-    assert roar.ERASED in record["files"]
+    assert record.seconds["explain"] > 0
+    assert roar.ERASED in record.files
 
 
 def test_what_another_model_erased_is_erased_again(tmp_path: Path) -> None:

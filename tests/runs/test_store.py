@@ -10,18 +10,21 @@ from pathlib import Path
 import pytest
 
 import faithmeter as fm
+from faithmeter import files
 from faithmeter.runs import run as runs
 from faithmeter.runs import store
+from faithmeter.training.inputs import read_inputs
+from records import train_result
 
 
 def test_a_record_is_found_again_by_its_config(tmp_path) -> None:
     runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig(task="RTE", seed=2)
     assert runs_folder.get(config) is None
-    record = runs_folder.put(config, {"test": [{"masking": 0, "accuracy": 0.5}]})
+    record = runs_folder.put(config, train_result())
     assert runs_folder.get(config) == record
-    assert record["config"]["seed"] == 2
-    assert record["digest"] == config.digest
-    assert record["environment"]["versions"]["torch"].startswith("2.")
+    assert record.config.seed == 2
+    assert record.digest == config.digest
+    assert record.environment.versions["torch"].startswith("2.")
     assert [folder for folder, _ in runs_folder.records()] == [runs_folder.folder(config)]
 
 
@@ -33,31 +36,32 @@ def test_the_folder_name_is_readable_and_safe(tmp_path) -> None:
 
 def test_a_full_disk_leaves_the_old_record(tmp_path, monkeypatch) -> None:
     path = tmp_path / "record.json"
-    store.write_json(path, {"old": 1})
+    files.write_json(path, {"old": 1})
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        store.write_json(path, {"new": 2})
+        files.write_json(path, {"new": 2})
     assert json.loads(path.read_text()) == {"old": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["record.json"], "no half-written file stays behind"
 
 
 def test_a_broken_record_is_named(tmp_path) -> None:
     runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
-    runs_folder.put(config, {})
+    runs_folder.put(config, train_result())
     (runs_folder.folder(config) / "record.json").write_text('{"config": ')
-    with pytest.warns(UserWarning, match=r"record\.json is not a readable record.*put aside"):
+    with pytest.warns(UserWarning, match=r"record\.json is not readable.*put aside"):
         assert runs_folder.get(config) is None
     assert not runs_folder.folder(config).exists()
     assert [path.name for path in (tmp_path / "quarantine").iterdir()] == [runs_folder.folder(config).name]
 
 
-def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch) -> None:
-    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
-    record = runs_folder.put(config, {"test": []})
+def test_a_finished_run_is_not_run_again(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig(limit=8)
+    inputs = read_inputs(config, runs.task_of(config))
+    record = runs_folder.put(config, train_result(splits=inputs["splits"], encoder=inputs["encoder"]))
     assert fm.train(config, runs_folder) == record
 
 
@@ -82,7 +86,7 @@ def test_outside_a_checkout_there_is_no_commit(monkeypatch) -> None:
 
 
 def test_what_is_undefined_is_null_in_json(tmp_path) -> None:
-    store.write_json(tmp_path / "x.json", {"racu": float("nan"), 30: (1, [float("inf")])})
+    files.write_json(tmp_path / "x.json", {"racu": float("nan"), 30: (1, [float("inf")])})
     assert json.loads((tmp_path / "x.json").read_text()) == {"racu": None, "30": [1, [None]]}
 
 
@@ -93,7 +97,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path) -> None:
         folder = runs_folder.folder(config)
         folder.mkdir()
         (folder / "model.safetensors").write_bytes(b"weights")
-        runs_folder.put(config, {"test": [{"accuracy": 0.75}]})
+        runs_folder.put(config, train_result(threshold=0.75))
         assert runs_folder.get(config) is not None
         content = (folder / broken).read_bytes()
         (folder / broken).write_bytes(content.replace(b"0.75", b"0.85").replace(b"weights", b"weighty"))
@@ -109,7 +113,7 @@ def test_a_missing_file_and_a_later_model_card(tmp_path) -> None:
     folder = runs_folder.folder(config)
     folder.mkdir()
     (folder / "config.json").write_text("{}")
-    runs_folder.put(config, {})
+    runs_folder.put(config, train_result())
     (folder / "README.md").write_text("written later")
     assert runs_folder.get(config) is not None
     (folder / "config.json").unlink()
@@ -148,10 +152,15 @@ def test_writers_of_different_runs_do_not_disturb_each_other(tmp_path) -> None:
 import sys
 from faithmeter.config import TrainConfig
 from faithmeter.runs.store import RunStore
+from faithmeter.training.inputs import read_inputs
+from records import train_result
 store = RunStore(sys.argv[1])
 for seed in range(int(sys.argv[2]), 40, 2):
-    store.put(TrainConfig(seed=seed), {"value": seed})
+    store.put(TrainConfig(seed=seed), train_result(threshold=seed))
 """
-    writers = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(n)]) for n in (0, 1)]
+    here = Path(__file__).parents[1]  # where `records` is
+    writers = [
+        subprocess.Popen([sys.executable, "-c", script, str(tmp_path), str(n)], cwd=here) for n in (0, 1)
+    ]
     assert [writer.wait() for writer in writers] == [0, 0]
-    assert sorted(record["value"] for _, record in fm.RunStore(tmp_path).records()) == list(range(40))
+    assert sorted(record.threshold for _, record in fm.RunStore(tmp_path).records()) == list(range(40))

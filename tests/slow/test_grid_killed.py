@@ -46,7 +46,7 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def records(folder: Path) -> dict[str, dict[str, Any]]:
-    return {path.name: record for path, record in fm.RunStore(folder / "runs").records()}
+    return {path.name: record.to_dict() for path, record in fm.RunStore(folder / "runs").records()}
 
 
 def timeless(value: Any) -> Any:

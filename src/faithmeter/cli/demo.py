@@ -63,7 +63,8 @@ def demo(
     if as_json:
         checked = {name: result.to_dict() for name, result in checks.items()}
         found = [fast.to_dict(), beam.to_dict()]
-        told = {"train": records, "check": checked, "measure": found, "hits": hits}
+        trained = {name: record.to_dict() for name, record in records.items()}
+        told = {"train": trained, "check": checked, "measure": found, "hits": hits}
         print_json({**told, "report": str(page), "checkpoint": folders["half"]})
         return
     output.print(train.summary(list(records.values())))

@@ -18,6 +18,7 @@ from ..errors import InputError, unknown
 from .screen import Json, Store, marked, output, print_json, table
 
 if TYPE_CHECKING:
+    from ..runs.record import Record
     from ..tasks.summary import Detail
 
 FILTERS = tuple(
@@ -167,7 +168,6 @@ def methods() -> Shown:
 
 def runs(root: Path, where: list[str]) -> Shown:
     """The runs in which all conditions hold; in print the folder comes last and is never cut."""
-    from ..runs.frames import trained_config
     from ..runs.store import RunStore
 
     conditions = [_condition(said) for said in where]
@@ -186,25 +186,25 @@ def runs(root: Path, where: list[str]) -> Shown:
     for folder, record in records:
         if not all(value in _known_as(record, name) for name, value in conditions):
             continue
-        values.append({"folder": str(folder), **record})
-        trained = trained_config(record)
+        values.append({"folder": str(folder), **record.to_dict()})
+        trained = record.trained
         shown.add_row(
-            trained["task"],
-            Path(trained["model"]).name,
-            f"{trained['strategy']}/{trained['validation']}",
-            f"{trained['seed']}",
+            trained.task_or_data,
+            Path(trained.model).name,
+            f"{trained.strategy}/{trained.validation}",
+            f"{trained.seed}",
             _what(record),
-            record["finished"],
+            record.finished,
             str(folder),
         )
     return values, [_uncut(shown)]
 
 
-def _what(record: dict[str, Any]) -> str:
-    config = record["config"]
-    if record["kind"] == RoarConfig.kind:
-        return f"{config['method']} {config['percent']} %"
-    methods = list(record.get("methods", ()))
+def _what(record: Record) -> str:
+    config = record.config
+    if isinstance(config, RoarConfig):
+        return f"{config.method} {config.percent} %"
+    methods = _measured(record)
     return " ".join(methods) if len(methods) <= FEW else f"{len(methods)} methods"
 
 
@@ -225,15 +225,19 @@ def _condition(said: str) -> tuple[str, str]:
     return name, value
 
 
-def _known_as(record: dict[str, Any], name: str) -> set[str]:
-    """What a run goes by: a model by its path and its name, a measurement by each of its methods."""
-    from ..runs.frames import trained_config
+def _measured(record: Record) -> list[str]:
+    """Return the methods that a run measured."""
+    return list(record.methods) if record.kind == "measure" else []
 
-    trained, config = trained_config(record), record["config"]
-    value = {**trained, **config, "task": trained["task"], "kind": record["kind"]}.get(name, "")
+
+def _known_as(record: Record, name: str) -> set[str]:
+    """What a run goes by: a model by its path and its name, a measurement by each of its methods."""
+    trained = record.trained
+    own = {"task": trained.task_or_data, "kind": record.kind}
+    value = {**trained.to_dict(), **record.config.to_dict(), **own}.get(name, "")
     names = {str(value)}
     if name == "model":
         names.add(Path(value).name)
     if name == "methods":
-        names |= {text for method in record.get("methods", ()) for text in (method, method.partition("(")[0])}
+        names |= {text for method in _measured(record) for text in (method, method.partition("(")[0])}
     return names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -12,6 +12,9 @@ from ..config import TrainConfig
 from .listing import described
 from .options import configured
 from .screen import Json, Store, bars, console, output, print_json, quiet, table, training_bar
+
+if TYPE_CHECKING:
+    from ..runs.record import TrainRecord
 
 
 @configured(TrainConfig)
@@ -34,12 +37,12 @@ def train(
             output.print(part)
     record = run(config, store, resume=resume, restart=restart)
     if as_json:
-        print_json(record)
+        print_json(record.to_dict())
     else:
         output.print(summary([record]))
 
 
-def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool = False) -> dict[str, Any]:
+def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool = False) -> TrainRecord:
     """Train with a bar on the screen."""
     from ..runs import run as runs
     from ..runs.store import RunStore
@@ -53,19 +56,19 @@ def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool 
     return record
 
 
-def summary(records: list[dict[str, Any]]) -> Table:
+def summary(records: list[TrainRecord]) -> Table:
     """Test performance under random masking, one line for each run, with the majority baseline below."""
     from ..runs.run import task_of
     from ..training.masked_eval import UNIFORM
 
-    first = task_of(TrainConfig.from_dict(records[0]["config"]))
+    first = task_of(records[0].config)
     metric = first.metric
-    points = [row["masking"] for row in records[0]["test"] if row["masking"] != UNIFORM]
+    points = [line.masking for line in records[0].test if line.masking != UNIFORM]
     title = f"{first.name}: test {metric} in %, by percent of the tokens masked at random"
     shown = table(title, "fine-tuning", *map(str, points))
     for record in records:
-        values = {row["masking"]: row[metric] for row in record["test"]}
-        shown.add_row(record["config"]["strategy"], *(f"{100 * values[percent]:.1f}" for percent in points))
-    baseline = records[0]["majority"]["test"][metric]
+        values = {line.masking: line.score(metric) for line in record.test}
+        shown.add_row(record.config.strategy, *(f"{100 * values[percent]:.1f}" for percent in points))
+    baseline = records[0].majority["test"][metric]
     shown.add_row("majority", *[""] * (len(points) - 1), f"{100 * baseline:.1f}", style="dim")
     return shown

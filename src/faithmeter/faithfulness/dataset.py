@@ -20,7 +20,7 @@ from ..models.masks import PERCENTS, row_generators, uniform_mask
 from ..models.tokens import Batch
 from ..tasks import TASKS, Task
 from ..training.collator import STRATEGIES, require_masking
-from .chunks import PHASES, chunks, erased_chunk, read_texts, readable
+from .chunks import PHASES, chunks, erased_chunk, readable
 from .curves import Curve, acu, racu, whole_percents
 from .masf import CALIBRATIONS, MaSF
 from .pvalues import DatasetPValue, dataset_pvalue, of_steps
@@ -46,23 +46,6 @@ class Measurement:
     seconds: Mapping[str, Mapping[str, float]]  # by method and phase: explain, evaluate, check
     floors: Mapping[str, float]  # the smallest p-value that each test could give
     inputs: DataFrame | None = None  # the texts, see `chunks.readable`; None if read from a store
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], texts: Path) -> Measurement:
-        """What was measured before, from its record and the frame beside it."""
-        frame = read_texts(texts)
-        if frame is None:
-            raise InputError(f"{texts} is gone; delete the folder it was in and measure again")
-        methods = record["methods"]
-        return cls(
-            frame,
-            len(record["labels"]),
-            record["metric"],
-            tuple(next(iter(methods.values()))["others"]),
-            {name: method["evaluations"] for name, method in methods.items()},
-            {name: method["seconds"] for name, method in methods.items()},
-            record["floors"],
-        )
 
     @property
     def methods(self) -> list[str]:

@@ -6,21 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from ..config import BASELINE, Config, MeasureConfig, RoarConfig, TrainConfig
+from ..config import BASELINE, Config, MeasureConfig, RoarConfig
 from ..published import read_counts
-from ..runs.frames import trained_config
+from ..runs.record import MeasureRecord, Record, RoarRecord
 from ..runs.run import task_of
 from ..runs.store import RunStore
 from ..tasks import TASKS
 from .planned import Run
 
-Record = Mapping[str, Any]
 Work = dict[tuple[str, str], float]
 """By what is done (train, roar, fit, explain, evaluate) and method: how much of it, or seconds for one."""
 
-CONFIGS: dict[str, type[Config]] = {kind.kind: kind for kind in (TrainConfig, RoarConfig, MeasureConfig)}
 HERE, PUBLISHED = "measured here", "published"
 COLUMNS = {"roberta-base": "base_hhmm", "roberta-large": "large_hhmm"}
 STEPS = len(MeasureConfig().percents)
@@ -34,7 +31,7 @@ def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str]
     found: dict[Run, tuple[float, str] | None] = {}
     for run in runs:
         trained = run.trained
-        task, model = trained.data or trained.task, Path(trained.model).name
+        task, model = trained.task_or_data, Path(trained.model).name
         limit = run.config.limit if isinstance(run.config, MeasureConfig) else trained.limit
         rows = _published_rows(task, limit) | seen.get((task, limit), {})
         methods = [BASELINE, *run.config.methods] if isinstance(run.config, MeasureConfig) else []
@@ -74,9 +71,12 @@ def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
     spent: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
     amounts: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
     for record in records:
-        place, config = _place(record), CONFIGS[record["kind"]].from_dict(record["config"])
-        rows = record.get("rows") or {"test": record["texts"]}
-        work = _work(config, len(record.get("epochs", ())), rows, record.get("methods", ()))
+        place, epochs, methods = _place(record), 0, list[str]()
+        if isinstance(record, MeasureRecord):
+            methods = list(record.methods)
+        else:
+            epochs = len(record.epochs)
+        work = _work(record.config, epochs, _rows_of(record), methods)
         for part, value in _spent(record).items():
             spent[place][part] += value
             amounts[place][part] += work[part]
@@ -88,29 +88,33 @@ def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
 
 def _spent(record: Record) -> Work:
     """Seconds of a run, by the parts of its work."""
-    own = dict(record["seconds"])
-    if record["kind"] == MeasureConfig.kind:
+    own = dict(record.seconds)
+    if isinstance(record, MeasureRecord):
         spent: Work = {("fit", ""): own["fit"]}
-        for method, found in record["methods"].items():
-            spent["explain", method] = found["seconds"]["explain"]
-            spent["evaluate", method] = found["seconds"]["evaluate"] + found["seconds"]["check"]
+        for method, result in record.methods.items():
+            spent["explain", method] = result.seconds["explain"]
+            spent["evaluate", method] = result.seconds["evaluate"] + result.seconds["check"]
         return spent
-    explained = {("explain", record["config"]["method"]): own.pop("explain")} if "explain" in own else {}
-    return {(record["kind"], ""): sum(own.values()), **explained}
+    explained: Work = {}
+    if isinstance(record, RoarRecord):
+        explained["explain", record.config.method] = own.pop("explain")
+    return {(record.kind, ""): sum(own.values()), **explained}
 
 
 def _rows(records: Iterable[Record]) -> dict[tuple[str, int], dict[str, int]]:
     """Rows of each split, by task and limit, where runs here have seen them."""
     seen: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
     for record in records:
-        rows = record.get("rows") or {"test": record["texts"]}
-        seen[_place(record)[0], record["config"]["limit"]] |= rows
+        seen[_place(record)[0], record.config.limit] |= _rows_of(record)
     return seen
 
 
+def _rows_of(record: Record) -> dict[str, int]:
+    return {"test": record.texts} if isinstance(record, MeasureRecord) else record.rows
+
+
 def _place(record: Record) -> tuple[str, str]:
-    trained = trained_config(record)
-    return trained["task"], Path(trained["model"]).name
+    return record.trained.task_or_data, Path(record.trained.model).name
 
 
 def _published_rows(task: str, limit: int) -> dict[str, int]:

@@ -27,7 +27,7 @@ class Run:
     @property
     def name(self) -> str:
         trained = self.trained
-        words = [self.config.kind, trained.data or trained.task, Path(trained.model).name]
+        words = [self.config.kind, trained.task_or_data, Path(trained.model).name]
         words += [f"{trained.strategy}/{trained.validation}", f"seed {trained.seed}"]
         if isinstance(self.config, RoarConfig):
             words += [self.config.method, f"{self.config.percent} %"]
@@ -40,7 +40,7 @@ class Run:
         record = store.peek(self.trained)
         if record is None:
             return None
-        return filled_config(self.config, self.trained, record["fingerprint"], record["data"])
+        return filled_config(self.config, self.trained, record.fingerprint, record.data)
 
     def done(self, store: RunStore) -> bool:
         """By the record alone: files beside it are verified by the runs that build on them."""

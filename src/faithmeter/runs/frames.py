@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..errors import unknown
+from .record import MeasureRecord, MethodResult, Record, RoarRecord, TrainRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Record = Mapping[str, Any]
 Row = dict[str, Any]
 
 TRAINING = ("task", "model", "seed", "strategy", "validation", "scope")
@@ -63,7 +63,7 @@ def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> Da
     if kind not in ("measure", "areas"):
         return found
     same = [*TRAINING, SETTINGS, "method"]
-    finished = {record["digest"]: record["finished"] for _, record in records}
+    finished = {record.digest: record.finished for _, record in records}
     ranked = found[[*same, "digest", "texts"]].drop_duplicates()
     ranked = ranked.assign(finished=ranked["digest"].map(finished)).sort_values(["texts", "finished"])
     kept = ranked.drop_duplicates(same, keep="last")
@@ -91,88 +91,85 @@ def comparable(frames: Mapping[str, DataFrame]) -> tuple[dict[str, DataFrame], l
     return {kind: frame[frame[SETTINGS].isin(kept)] for kind, frame in frames.items()}, left
 
 
-def trained_config(record: Record) -> Mapping[str, Any]:
-    """The fine-tuning that a record is about: its own config, or that of the checkpoint it measured."""
-    config: Mapping[str, Any] = record.get("trained", record["config"])
-    return {**config, "task": config.get("data") or config["task"]}
-
-
 def _identity(folder: Path, record: Record) -> Row:
-    trained = trained_config(record)
-    others = {name: value for name, value in trained.items() if name not in NOT_SETTINGS}
+    trained = record.trained
+    values = {**trained.to_dict(), "task": trained.task_or_data}
+    others = {name: value for name, value in values.items() if name not in NOT_SETTINGS}
     settings = hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:8]
-    named = {name: trained[name] for name in TRAINING}
-    return {"digest": record["digest"], "folder": str(folder), **named, SETTINGS: settings}
+    named = {name: values[name] for name in TRAINING}
+    return {"digest": record.digest, "folder": str(folder), **named, SETTINGS: settings}
 
 
 def _train(record: Record, run: Row) -> Iterator[Row]:
-    if record["kind"] != "train":
+    if not isinstance(record, TrainRecord) or isinstance(record, RoarRecord):
         return
-    metric, best = record["metric"], record["best_epoch"]
-    unmasked = next(line[metric] for line in record["test"] if line["masking"] == 0)
+    metric, best = record.metric, record.best_epoch
     common = {
         **run,
-        "epochs": len(record["epochs"]),
-        "train_rows": record["rows"]["train"],
+        "epochs": len(record.epochs),
+        "train_rows": record.rows["train"],
         "metric": metric,
-        "threshold": record["threshold"],
-        "converged": unmasked > record["threshold"],
+        "threshold": record.threshold,
+        "converged": record.unmasked > record.threshold,
     }
-    tables = [("validation", epoch["epoch"], epoch["validation"]) for epoch in record["epochs"]]
-    for split, epoch, lines in [*tables, ("test", best, record["test"])]:
-        place = {"split": split, "epoch": epoch, "best": epoch == best, "rows": record["rows"][split]}
+    tables = [("validation", epoch.epoch, epoch.validation) for epoch in record.epochs]
+    for split, epoch, lines in [*tables, ("test", best, record.test)]:
+        place = {"split": split, "epoch": epoch, "best": epoch == best, "rows": record.rows[split]}
         for line in lines:
-            found = {"masking": str(line["masking"]), "value": line[metric], "loss": line["loss"]}
-            yield {**common, **place, **found, "majority": record["majority"][split][metric]}
+            values = {"masking": str(line.masking), "value": line.score(metric), "loss": line.loss}
+            yield {**common, **place, **values, "majority": record.majority[split][metric]}
 
 
-def _methods(record: Record, run: Row) -> Iterator[tuple[Mapping[str, Any], Row]]:
-    """Each measured method with the columns that all its rows share."""
-    if record["kind"] != "measure":
-        return
-    for name, method in record["methods"].items():
-        converged = method["curve"]["values"][0] > record["threshold"]
-        shared = {"method": name, "texts": record["texts"], "metric": record["metric"]}
+def _methods(record: MeasureRecord, run: Row) -> Iterator[tuple[MethodResult, Row]]:
+    """Yield each measured method with the columns that all its rows share."""
+    for name, method in record.methods.items():
+        converged = method.curve.values[0] > record.threshold
+        shared = {"method": name, "texts": record.texts, "metric": record.metric}
         yield method, {**run, **shared, "converged": converged}
 
 
 def _measure(record: Record, run: Row) -> Iterator[Row]:
+    if not isinstance(record, MeasureRecord):
+        return
     for method, common in _methods(record, run):
-        random = record["methods"].get(BASELINE, method)["curve"]
-        erased = zip(method["curve"]["percents"], method["curve"]["values"], random["values"], strict=True)
+        random = record.methods.get(BASELINE, method).curve
+        erased = zip(method.curve.percents, method.curve.values, random.values, strict=True)
         for percent, value, baseline in erased:
-            pvalues = {test: steps[str(percent)] for test, steps in method["pvalues"].items()}
-            found = {f"p_{test}": step["p"] for test, step in pvalues.items()}
-            below = {f"below_{test}": step["below"][str(SIGNIFICANCE_LEVEL)] for test, step in pvalues.items()}
-            yield {**common, "percent": percent, "value": value, "random": baseline, **found, **below}
+            steps = {test: steps[percent] for test, steps in method.pvalues.items()}
+            pvalues = {f"p_{test}": step.p for test, step in steps.items()}
+            below = {f"below_{test}": step.below[SIGNIFICANCE_LEVEL] for test, step in steps.items()}
+            yield {**common, "percent": percent, "value": value, "random": baseline, **pvalues, **below}
 
 
 def _areas(record: Record, run: Row) -> Iterator[Row]:
+    if not isinstance(record, MeasureRecord):
+        return
     for method, common in _methods(record, run):
-        areas = {name: method[name] for name in ("acu", "racu", "evaluations")}
-        pvalues = {f"p_{test}": p for test, p in method["p"].items()}
-        judged = {"floor_crossfit": record["floors"].get("crossfit"), "majority": record["majority"]}
-        yield {**common, **areas, **pvalues, **judged, "whole": method["curve"]["values"][0]}
+        areas = {"acu": method.acu, "racu": method.racu, "evaluations": method.evaluations}
+        pvalues = {f"p_{test}": p for test, p in method.p.items()}
+        limits = {"floor_crossfit": record.floors.get("crossfit"), "majority": record.majority}
+        yield {**common, **areas, **pvalues, **limits, "whole": method.curve.values[0]}
 
 
 def _seconds(record: Record, run: Row) -> Iterator[Row]:
-    common = {"kind": record["kind"], **run}
-    method = record["config"].get("method", "")
-    for phase, seconds in record.get("seconds", {}).items():
+    common = {"kind": record.kind, **run}
+    method = record.config.method if isinstance(record, RoarRecord) else ""
+    for phase, seconds in record.seconds.items():
         yield {**common, "method": method, "phase": phase, "seconds": seconds}
-    for measured, shared in _methods(record, run):
-        for phase, seconds in measured["seconds"].items():
-            yield {**common, **shared, "phase": phase, "seconds": seconds}
+    if isinstance(record, MeasureRecord):
+        for measured, shared in _methods(record, run):
+            for phase, seconds in measured.seconds.items():
+                yield {**common, **shared, "phase": phase, "seconds": seconds}
 
 
 def _roar(record: Record, run: Row) -> Iterator[Row]:
-    if record["kind"] != "roar":
+    if not isinstance(record, RoarRecord):
         return
-    config, metric = record["config"], record["metric"]
-    series = {**run, "method": config["method"], "step": config["step"], "metric": metric}
-    yield {**series, "percent": config["percent"], "value": record["test"][0][metric]}
-    if config["percent"] == config["step"]:  # the first of a series knows where it began
-        yield {**series, "percent": 0, "value": record["plain"]}
+    config, metric = record.config, record.metric
+    series = {**run, "method": config.method, "step": config.step, "metric": metric}
+    yield {**series, "percent": config.percent, "value": record.unmasked}
+    if config.percent == config.step:  # the first of a series knows where it began
+        yield {**series, "percent": 0, "value": record.plain}
 
 
 ROWS: dict[str, Callable[[Record, Row], Iterator[Row]]] = {

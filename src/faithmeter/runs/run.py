@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import MeasureConfig, RoarConfig, TrainConfig
 from ..errors import InputError
-from .store import RECORD, RunStore, Unready, read_record, require_files
+from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
+from .store import RunStore, Unready, require_files
 from ..files import write_parquet
 from ..tasks import Task, own_task, task
 from ..training import UNFINISHED
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from ..faithfulness.masf import MaSF
     from ..faithfulness.dataset import Measurement
     from ..models.classifier import Classifier
-
-
-TEXTS = "texts.parquet"
 
 
 def task_of(config: TrainConfig) -> Task:
@@ -50,7 +48,7 @@ def train(
     resume: bool = False,
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
-) -> dict[str, Any]:
+) -> TrainRecord:
     """Return the record of a fine-tuning; the checkpoint lies beside it. A finished run is not run again."""
     folder, task = store.folder(config), task_of(config)
     with store.claim(config):
@@ -66,7 +64,10 @@ def train(
         from ..training.finetuning import finetune
 
         result = finetune(config, task, folder, resume=resume, callbacks=callbacks)
-        return _finished(config, store, result)
+        _keep_logs(folder)
+        record = store.put(config, result)
+        shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
+        return record
 
 
 def roar(
@@ -75,7 +76,7 @@ def roar(
     *,
     callbacks: Sequence[TrainerCallback] = (),
     progress: Callable[[int, int], object] | None = None,
-) -> dict[str, Any]:
+) -> RoarRecord:
     """The record of one step of Recursive ROAR, after the one before, which must be in the store."""
     from . import roar as erasing
     from ..models.classifier import load
@@ -91,7 +92,7 @@ def roar(
             raise Unready(f"{before} has no record; Recursive ROAR needs the step before: run that first")
         erased, explained = erasing.kept(
             folder,
-            earlier["fingerprint"],
+            earlier.fingerprint,
             lambda: erasing.erase_splits(
                 load(str(before)),
                 load_splits(config, task),
@@ -103,27 +104,25 @@ def roar(
             ),
         )
         options: dict[str, Any] = {"resume": True, "callbacks": callbacks}
-        result = finetune(config, task, folder, erased=erased, previous=earlier["fingerprint"], **options)
-        unmasked = next(line[task.metric] for line in earlier["test"] if line["masking"] == 0)
-        plain = earlier.get("plain", unmasked)
+        result = finetune(config, task, folder, erased=erased, previous=earlier.fingerprint, **options)
+        plain = earlier.plain if isinstance(earlier, RoarRecord) else earlier.unmasked
         seconds = {"explain": explained, **result["seconds"]}
-        return _finished(config, store, {**result, "plain": plain, "seconds": seconds})
+        _keep_logs(folder)
+        record = store.put(config, {**result, "plain": plain, "seconds": seconds})
+        shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
+        return record
 
 
-def _finished(config: TrainConfig, store: RunStore, result: dict[str, Any]) -> dict[str, Any]:
-    """The record written, and what was only needed on the way removed."""
-    folder = store.folder(config)
-    if (logs := folder / UNFINISHED / "runs").exists():  # where TensorBoard's files are
+def _keep_logs(folder: Path) -> None:
+    """Move the files of TensorBoard out of the folder that a finished run loses."""
+    if (logs := folder / UNFINISHED / "runs").exists():
         shutil.move(logs, folder / "logs")
-    record = store.put(config, result)
-    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
-    return record
 
 
-def require_same_inputs(config: TrainConfig, record: Mapping[str, Any], folder: Path) -> None:
+def require_same_inputs(config: TrainConfig, record: TrainRecord, folder: Path) -> None:
     """Refuse a record whose rows or encoder have changed since: old numbers would pass for new ones.
 
-    Inputs that are not here any more cannot have been replaced; nor can a record without digests be compared.
+    Inputs that are not here any more cannot have been replaced.
     """
     from ..training.inputs import describe_changes, read_inputs
 
@@ -131,13 +130,13 @@ def require_same_inputs(config: TrainConfig, record: Mapping[str, Any], folder: 
         now = read_inputs(config, task_of(config))
     except InputError:
         return
-    if all(name in record for name in now):
-        recorded = {**record, "source": record["source"]["kind"], "previous": ""}
-        if changes := describe_changes(recorded, now):
-            raise InputError(
-                f"{folder} was trained with other inputs: changed are {changes}; add --restart (or delete that "
-                "folder) to train again, or choose another --output to keep both"
-            )
+    splits, encoder = record.splits, record.encoder
+    before = {"source": record.source.kind, "splits": splits, "encoder": encoder, "previous": ""}
+    if changes := describe_changes(before, now):
+        raise InputError(
+            f"{folder} was trained with other inputs: changed are {changes}; add --restart (or delete that "
+            "folder) to train again, or choose another --output to keep both"
+        )
 
 
 def trained_as(checkpoint: str | Path) -> TrainConfig | None:
@@ -145,8 +144,7 @@ def trained_as(checkpoint: str | Path) -> TrainConfig | None:
     path = Path(checkpoint) / RECORD
     if not path.exists():
         return None
-    record = read_record(path)
-    return (RoarConfig if record["kind"] == RoarConfig.kind else TrainConfig).from_dict(record["config"])
+    return read_record(path).trained
 
 
 def training_of(checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None) -> TrainConfig:
@@ -201,7 +199,7 @@ def measure(
 ) -> Measurement:
     """Measure, keeping finished chunks, the results of every text, and a record. What is done is read."""
     from ..files import timed
-    from ..faithfulness.dataset import Measurement, measure_task
+    from ..faithfulness.dataset import measure_task
     from ..methods.registry import METHODS
     from ..models.classifier import load
 
@@ -218,7 +216,7 @@ def measure(
     seconds: dict[str, float] = {}
     with store.claim(config):
         if record := store.get(config):
-            return Measurement.from_record(record, folder / TEXTS)
+            return read_measurement(folder, record)
         with timed(seconds, "fit"):
             fitting = None if progress is None else partial(progress, "check")
             tests = fitted_tests(clf, checkpoint, measured, config, progress=fitting)
@@ -235,10 +233,17 @@ def measure(
         )
         write_parquet(folder / TEXTS, result.frame)
         if result.inputs is not None:
-            write_parquet(folder / "inputs.parquet", result.inputs)
-        known = {"trained": trained.to_dict(), "train_digest": trained.digest, "labels": list(clf.labels)}
-        limits = {"threshold": measured.threshold, "seconds": seconds}
-        store.put(config, {**known, **limits, **result.to_dict()})
+            write_parquet(folder / INPUTS, result.inputs)
+        known = trained_as(checkpoint)
+        values = {
+            "trained": trained.to_dict(),
+            "train_digest": trained.digest,
+            "trained_with": known.strategy if known else "unknown",
+            "labels": list(clf.labels),
+            "threshold": measured.threshold,
+            "seconds": seconds,
+        }
+        store.put(config, {**values, **result.to_dict()})
         return result
 
 
@@ -260,7 +265,9 @@ def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
             require_files(folder, record)
         except InputError as error:
             raise InputError(f"{error}; copy that checkpoint again, or train it again") from error
-    return str(record["fingerprint"])
+    if not isinstance(record, TrainRecord):
+        raise InputError(f"{checkpoint} is a measurement; give the folder of a training")
+    return record.fingerprint
 
 
 def fitted_tests(

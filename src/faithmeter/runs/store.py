@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import platform
 import subprocess
@@ -13,19 +11,29 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from filelock import FileLock, Timeout
 
-from . import frames
-from ..config import Config
+from ..config import Config, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import DamageWarning, InputError
-from ..files import file_checksum, plain, write_json
+from ..files import file_checksum, write_sealed_json
+from . import frames
+from .record import (
+    RECORD,
+    RECORD_FORMAT,
+    ForeignRecord,
+    MeasureRecord,
+    Record,
+    RoarRecord,
+    TrainRecord,
+    build_record,
+    read_record,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-RECORD = "record.json"
 PACKAGES = (
     "faithmeter",
     "torch",
@@ -60,38 +68,68 @@ class RunStore:
         label = "".join(c if c.isalnum() or c in "-_." else "-" for c in Path(config.title).name)
         return self.root / f"{config.kind}-{label}-{config.digest}"
 
-    def get(self, config: Config) -> dict[str, Any] | None:
-        """The record of a finished run; None if there is none, or none that verifies, files included."""
+    @overload
+    def get(self, config: RoarConfig) -> RoarRecord | None: ...
+    @overload
+    def get(self, config: TrainConfig) -> TrainRecord | None: ...
+    @overload
+    def get(self, config: MeasureConfig) -> MeasureRecord | None: ...
+
+    def get(self, config: Config) -> Record | None:
+        """Return the record of a finished run; None if there is none, or none that verifies with its files.
+
+        A record of another format is an error: the run's folder is taken.
+        """
         return self.open(self.folder(config))
 
-    def open(self, folder: Path) -> dict[str, Any] | None:
-        """As `get`, of a run that is known by its folder."""
+    def open(self, folder: Path) -> Record | None:
+        """Return the record in a run's folder as `get` does."""
         record = _verified(folder / RECORD)
         return record if record is not None and sound(folder, record) else None
 
-    def peek(self, config: Config) -> dict[str, Any] | None:
-        """As `get`, but without reading the run's other files."""
+    @overload
+    def peek(self, config: TrainConfig) -> TrainRecord | None: ...
+    @overload
+    def peek(self, config: Config) -> Record | None: ...
+
+    def peek(self, config: Config) -> Record | None:
+        """Return the record as `get` does, but without reading the run's other files."""
         return _verified(self.folder(config) / RECORD)
 
-    def put(self, config: Config, result: Mapping[str, Any]) -> dict[str, Any]:
+    @overload
+    def put(self, config: RoarConfig, result: Mapping[str, Any]) -> RoarRecord: ...
+    @overload
+    def put(self, config: TrainConfig, result: Mapping[str, Any]) -> TrainRecord: ...
+    @overload
+    def put(self, config: MeasureConfig, result: Mapping[str, Any]) -> MeasureRecord: ...
+
+    def put(self, config: Config, result: Mapping[str, Any]) -> Record:
         """Write the record of a finished run: config, results, and where and with what it was made."""
         folder = self.folder(config)
-        record = {
-            "kind": config.kind,
-            "digest": config.digest,
-            "config": config.to_dict(),
-            **result,
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "environment": environment(),
-            "files": {path.name: file_checksum(path) for path in _files(folder)},
-        }
-        write_json(folder / RECORD, {**record, "checksum": _checksum(record)})
+        record = build_record(
+            {
+                "format": RECORD_FORMAT,
+                "kind": config.kind,
+                "digest": config.digest,
+                "config": config.to_dict(),
+                **result,
+                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+                "environment": environment(),
+                "files": {path.name: file_checksum(path) for path in _files(folder)},
+            }
+        )
+        write_sealed_json(folder / RECORD, record.to_dict())
         return read_record(folder / RECORD)
 
-    def records(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """The folders and records of all finished runs."""
+    def records(self) -> Iterator[tuple[Path, Record]]:
+        """Yield the folders and records of all finished runs; warn of records of another format."""
         for path in sorted(self.root.glob(f"*/{RECORD}")):
-            if record := _verified(path):
+            try:
+                record = _verified(path)
+            except ForeignRecord as error:
+                warnings.warn(f"{error}; it is left out", DamageWarning, stacklevel=2)
+                continue
+            if record is not None:
                 yield path.parent, record
 
     def frame(self, kind: str, **where: Any) -> DataFrame:
@@ -121,18 +159,20 @@ class RunStore:
             raise Busy(f"another process is working on {self.root / name}; wait for it to end") from error
 
 
-def _verified(path: Path) -> dict[str, Any] | None:
-    """The record in a store's folder; one that is not as it was written is put aside."""
+def _verified(path: Path) -> Record | None:
+    """Return the record in a store's folder; one that is not as it was written is put aside."""
     if not path.exists():
         return None
     try:
         return read_record(path)
+    except ForeignRecord:
+        raise
     except InputError as error:
         _put_aside(path.parent, str(error))
         return None
 
 
-def sound(folder: Path, record: Mapping[str, Any]) -> bool:
+def sound(folder: Path, record: Record) -> bool:
     """Whether the files beside a record are as written; if not, it is put aside."""
     try:
         require_files(folder, record)
@@ -155,31 +195,15 @@ def _put_aside(folder: Path, why: str) -> None:
     warnings.warn(f"{why}; put aside as {target}, the run counts as not done", DamageWarning, stacklevel=4)
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """A record that is as it was written."""
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not a readable record: {error}") from error
-    if not isinstance(record, dict) or record.get("checksum") != _checksum(record):
-        raise InputError(f"{path} is not the record that was written: its checksum is wrong")
-    return record
-
-
-def _checksum(record: Mapping[str, Any]) -> str:
-    said = {name: value for name, value in plain(record).items() if name != "checksum"}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-
-
 def _files(folder: Path) -> list[Path]:
     """What a run left beside its record: not folders, nor what people write about it (README.md)."""
     found = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
     return [path for path in found if path.name not in (RECORD, "README.md")]
 
 
-def require_files(folder: Path, record: Mapping[str, Any]) -> None:
+def require_files(folder: Path, record: Record) -> None:
     """Refuse files that are not as they were when the record was written."""
-    for name, checksum in record["files"].items():
+    for name, checksum in record.files.items():
         path = folder / name
         if not path.exists() or file_checksum(path) != checksum:
             raise InputError(f"{path} is {'not as it was written' if path.exists() else 'missing'}")

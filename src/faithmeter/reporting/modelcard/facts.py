@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...config import BASELINE, SIGNIFICANCE_LEVEL, Config, MeasureConfig, TrainConfig
+from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ...errors import InputError
 from ...faithfulness.pvalues import format_pvalue
 from ...models.classifier import load
 from ...runs.frames import frame
-from ...runs.store import RECORD, RunStore, read_record
+from ...runs.record import RECORD, MeasureRecord, Record, TrainRecord, read_record
+from ...runs.store import RunStore
 from ...tasks import TASKS
+from ..reproduce import reproduce
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -34,6 +36,9 @@ NUMBERS = {
 """Columns of a method's results, and their type and name in a model-index."""
 FEW = 100
 """Below this many texts a curve is coarse."""
+
+DEFAULT_STORE = "runs"
+"""Store of the commands that a card tells, as it is the default of the command line."""
 
 Row = dict[str, Any]
 
@@ -60,8 +65,8 @@ class Facts:
     name: str
     labels: Sequence[str]
     fingerprint: str
-    train: Row | None  # None if it is not ours
-    records: list[Row]
+    train: TrainRecord | None  # None if it is not ours
+    records: list[MeasureRecord]
     tasks: list[Measured]
 
 
@@ -73,24 +78,30 @@ def gather(folder: Path, store: RunStore) -> Facts:
     found = [
         (where, record)
         for where, record in store.records()
-        if record["kind"] == MeasureConfig.kind and record["config"]["checkpoint"] == clf.fingerprint
+        if isinstance(record, MeasureRecord) and record.config.checkpoint == clf.fingerprint
     ]
     if not found:
         raise InputError(
             f"{store.root} holds no measurement of {folder}; run `faithmeter measure {folder}` first"
         )
-    train = read_record(folder / RECORD) if (folder / RECORD).exists() else None
+    train = _training(folder)
     return Facts(
         name=folder.resolve().name,
         labels=clf.labels,
         fingerprint=clf.fingerprint,
         train=train,
-        records=sorted((record for _, record in found), key=lambda record: record["finished"]),
+        records=sorted((record for _, record in found), key=lambda record: record.finished),
         tasks=list(_measured(frame("areas", found), frame("measure", found), train)),
     )
 
 
-def _measured(areas: DataFrame, steps: DataFrame, train: Row | None) -> Iterator[Measured]:
+def _training(folder: Path) -> TrainRecord | None:
+    """Return the record of a checkpoint's training; None if it is not ours."""
+    record = read_record(folder / RECORD) if (folder / RECORD).exists() else None
+    return record if isinstance(record, TrainRecord) else None
+
+
+def _measured(areas: DataFrame, steps: DataFrame, train: TrainRecord | None) -> Iterator[Measured]:
     for task in sorted(areas["task"].unique()):
         own = areas[areas["task"] == task]  # areas on other texts are no rivals
         methods = _rows(own.sort_values(["texts", "acu"], ascending=False, kind="stable"))
@@ -102,12 +113,12 @@ def _rows(frame: DataFrame) -> list[Row]:
     return [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
 
 
-def performance(train: Row | None, task: str, steps: list[Row]) -> dict[str, float]:
+def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[str, float]:
     """On the whole test split where we trained on the task, else on the texts that were measured."""
-    if train is None or task != _trained_on(train):
+    if train is None or task != train.config.task_or_data:
         return {"unmasked": steps[0]["value"], "fully masked": steps[-1]["value"]}
-    values = {str(line["masking"]): line[train["metric"]] for line in train["test"]}
-    majority = train["majority"]["test"][train["metric"]]
+    values = {str(line.masking): line.score(train.metric) for line in train.test}
+    majority = train.majority["test"][train.metric]
     return {"unmasked": values["0"], "fully masked": values["100"], "class majority": majority}
 
 
@@ -157,9 +168,9 @@ def doubts(facts: Facts) -> Iterator[str]:
             yield f"Small differences of {', '.join(few)}: fewer than {FEW} texts were measured."
         if not all(row["converged"] for row in measured.methods):
             yield f"Any number of {measured.name}: the model has not learned it."
-    if max(record["floors"].get("crossfit", 1.0) for record in facts.records) >= SIGNIFICANCE_LEVEL:
+    if max(record.floors.get("crossfit", 1.0) for record in facts.records) >= SIGNIFICANCE_LEVEL:
         yield "High p-values: there was no test, or too few validation texts for it to reject anything."
-    if facts.train and (share := facts.train["truncated"]["test"]):
+    if facts.train and (share := facts.train.truncated["test"]):
         yield f"Long texts: the ends of {share:.1%} of the test texts were not read."
     yield "The order of methods that are close: this is one training, with one seed."
     yield "Texts unlike these: measure each; the pipeline below returns its p-value and what to doubt."
@@ -167,42 +178,20 @@ def doubts(facts: Facts) -> Iterator[str]:
 
 
 def commands(facts: Facts) -> Iterator[str]:
-    """What to run to get the same numbers, and this card."""
-    checkpoint = facts.name
-    if facts.train is not None:
-        config = TrainConfig.from_dict(facts.train["config"])
-        checkpoint = str(RunStore("runs").folder(config))  # where the verb puts it
-        yield shlex.join(["faithmeter", "train", *_flags(config)])
-    for record in facts.records:
-        measured = MeasureConfig.from_dict(record["config"])
-        methods = [part for method in measured.methods for part in ("--method", method)]
-        task = [] if measured.task == _trained_on(facts.train) else ["--task", measured.task]
-        yield shlex.join(["faithmeter", "measure", checkpoint, *task, *methods, *_flags(measured)])
-    yield shlex.join(["faithmeter", "report", "--model-card", checkpoint])
+    """Yield the command lines that give the same numbers, and this card."""
+    store, train = RunStore(DEFAULT_STORE), facts.train
+    records: list[Record] = [*([train] if train else []), *facts.records]
+    yield from reproduce(records, store.root, {facts.fingerprint: facts.name})
+    checkpoint = facts.name if train is None else str(store.folder(train.config))
+    yield shlex.join(["faithmeter", "report", str(store.root), "--model-card", checkpoint])
 
 
 def digests(facts: Facts) -> Iterator[tuple[str, str]]:
     yield "weights", facts.fingerprint
     if facts.train is not None:
-        yield "training", facts.train["digest"]
-        yield from ((f"{split} split", digest[:16]) for split, digest in facts.train["splits"].items())
-    yield from (("measurement", record["digest"]) for record in facts.records)
-
-
-def _flags(config: Config) -> list[str]:
-    """The options of a verb that make this config, but for those that it finds out itself."""
-    known = ("checkpoint", "data", "task", "methods", "strategy", "scope", "code")
-    found = known if config.kind == "measure" else ()
-    flags = []
-    for name, value in config.changes().items():
-        if name not in found:
-            flag = "--" + name.replace("_", "-")
-            flags += [flag] if value is True else [flag, str(value)]
-    return flags
-
-
-def _trained_on(train: Row | None) -> str | None:
-    return train["config"]["data"] or train["config"]["task"] if train else None
+        yield "training", facts.train.digest
+        yield from ((f"{split} split", digest[:16]) for split, digest in facts.train.splits.items())
+    yield from (("measurement", record.digest) for record in facts.records)
 
 
 def defined(value: float | None) -> bool:

@@ -27,7 +27,7 @@ def new_card(facts: Facts) -> str:
     """A card for a checkpoint without one: what is known of it besides the section."""
     from huggingface_hub import ModelCardData
 
-    model = facts.train["config"]["model"] if facts.train else EMBEDDED
+    model = facts.train.config.model if facts.train else EMBEDDED
     on_hub = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) and model != EMBEDDED and not Path(model).exists()
     hubs = [getattr(TASKS.get(measured.task), "hub", None) for measured in facts.tasks]
     data = ModelCardData(
@@ -69,7 +69,7 @@ def section(facts: Facts) -> str:
         "doubts": list(doubts(facts)),
         "commands": "\n".join(commands(facts)),
         "digests": list(digests(facts)),
-        "versions": facts.records[-1]["environment"]["versions"],
+        "versions": facts.records[-1].environment.versions,
     }
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(told)
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__, published
-from ...config import BASELINE, MeasureConfig
+from ...config import BASELINE
 from ...errors import InputError
 from ...files import atomic
 from ...runs import frames
+from ...runs.record import MeasureRecord, Record
 from ...runs.store import RunStore, sound
 from . import examples as packing
 from . import provenance
@@ -65,7 +66,7 @@ def write(
     _require_runs(store, records)
     found, left_out = frames.comparable({kind: frames.frame(kind, records) for kind in frames.COLUMNS})
     digests = {digest for frame in found.values() for digest in frame["digest"]}
-    records = [(folder, record) for folder, record in records if record["digest"] in digests]
+    records = [(folder, record) for folder, record in records if record.digest in digests]
     specs, drawn = _figures(found, files and files / "figures", moved)
     tables, noted = _tables(found, files and files / "tables", moved)
     judged = verdicts({**found, "shared": shared(records)}, _published())
@@ -122,13 +123,13 @@ def _tables(found: Frames, folder: Path | None, moved: Progress) -> tuple[dict[s
     return shown, written
 
 
-def _readable(folder: Path, record: frames.Record) -> bool:
+def _readable(folder: Path, record: Record) -> bool:
     """Of measurements every text is looked into: one with a damaged file is put aside, not half used."""
-    return record["kind"] != MeasureConfig.kind or sound(folder, record)
+    return not isinstance(record, MeasureRecord) or sound(folder, record)
 
 
 def _require_runs(store: RunStore, records: provenance.Records) -> None:
-    if not any(record["kind"] in ("train", "measure") for _, record in records):
+    if not any(record.kind in ("train", "measure") for _, record in records):
         raise InputError(
             f"{store.root} holds no finished run; expected a store of runs: begin with `faithmeter demo`, "
             "or `faithmeter train` and then `faithmeter measure` on its checkpoint"
@@ -142,22 +143,22 @@ def _heading(judged: list[Verdict]) -> str:
 
 
 def _facts(records: provenance.Records, methods: list[str]) -> list[str]:
-    measured = [record for _, record in records if record["kind"] == "measure"]
-    trained = {frames.trained_config(record)["seed"] for _, record in records}
+    measured = [record for _, record in records if isinstance(record, MeasureRecord)]
+    trained = {record.trained.seed for _, record in records}
     counts = {"seed": len(trained), "method": len(set(methods) - {BASELINE}), "run": len(records)}
-    counts["text"] = max((record["texts"] for record in measured), default=0)
+    counts["text"] = max((record.texts for record in measured), default=0)
     said = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items() if count]
     return [*said, f"finished {_finished(records)}"]
 
 
 def _finished(records: provenance.Records) -> str:
     """The day of the newest run: the same store gives the same page on any day."""
-    return str(max(record["finished"] for _, record in records)[:10])
+    return str(max(record.finished for _, record in records)[:10])
 
 
 def _methods(records: provenance.Records) -> list[str]:
-    names = (name for _, record in records if record["kind"] == "measure" for name in record["methods"])
-    return list(dict.fromkeys(names))
+    measured = (record for _, record in records if isinstance(record, MeasureRecord))
+    return list(dict.fromkeys(name for record in measured for name in record.methods))
 
 
 def _published() -> dict[tuple[str, str, str], float]:

@@ -10,14 +10,10 @@ from typing import Any
 
 from ...config import BASELINE
 from ...files import plain
-from ...runs.frames import trained_config
+from ...runs.record import INPUTS, TEXTS, MeasureRecord, Record
 from .answers import rank
 from .provenance import known
 
-Record = Mapping[str, Any]
-
-INPUTS, TEXTS = "inputs.parquet", "texts.parquet"
-"""The files of a measurement that are shown."""
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 TOP = 4095
 """Numbers from 0 to 1 become 0 … TOP, two letters: three digits survive."""
@@ -39,18 +35,18 @@ class Source:
 
     task: str
     model: str
-    runs: tuple[tuple[Path, Record], ...]
+    runs: tuple[tuple[Path, MeasureRecord], ...]
 
 
 def sources(records: Iterable[tuple[Path, Record]]) -> list[Source]:
     """For each task and model one checkpoint: masked rather than plain, the lowest seed, the most methods."""
-    checkpoints: dict[tuple[Any, ...], list[tuple[Path, Record]]] = {}
+    checkpoints: dict[tuple[Any, ...], list[tuple[Path, MeasureRecord]]] = {}
     for folder, record in records:
-        if record["kind"] == "measure" and INPUTS in record["files"]:
-            trained = trained_config(record)
-            key = (trained["task"], trained["model"], record["config"]["checkpoint"])
+        if isinstance(record, MeasureRecord) and INPUTS in record.files:
+            trained = record.trained
+            key = (trained.task_or_data, trained.model, record.config.checkpoint)
             checkpoints.setdefault(key, []).append((folder, record))
-    best: dict[tuple[str, str], list[tuple[Path, Record]]] = {}
+    best: dict[tuple[str, str], list[tuple[Path, MeasureRecord]]] = {}
     for (task, model, _), runs in checkpoints.items():
         if (task, model) not in best or _order(runs) < _order(best[task, model]):
             best[task, model] = runs
@@ -83,23 +79,23 @@ def levels(values: Iterable[float]) -> list[int]:
     return [round(TOP * value) for value in values]
 
 
-def _order(runs: Sequence[tuple[Path, Record]]) -> tuple[Any, ...]:
-    trained = trained_config(runs[0][1])
-    methods = {name for _, record in runs for name in record["methods"]} - {BASELINE}
-    return not methods, *rank(trained["strategy"], trained["validation"], trained["scope"]), trained["seed"]
+def _order(runs: Sequence[tuple[Path, MeasureRecord]]) -> tuple[Any, ...]:
+    trained = runs[0][1].trained
+    methods = {name for _, record in runs for name in record.methods} - {BASELINE}
+    return not methods, *rank(trained.strategy, trained.validation, trained.scope), trained.seed
 
 
 def _group(source: Source, limit: int, room: int) -> dict[str, Any]:
     """What the page shows of one checkpoint, the most faithful method first."""
     import pandas as pd
 
-    runs = sorted(source.runs, key=lambda run: -run[1]["texts"])
+    runs = sorted(source.runs, key=lambda run: -run[1].texts)
     inputs = pd.concat([pd.read_parquet(folder / INPUTS) for folder, _ in runs])
     inputs = inputs.drop_duplicates("row").sort_values("row").head(limit)
     steps = pd.concat([pd.read_parquet(folder / TEXTS) for folder, _ in runs])
     steps = steps[steps["row"].isin(inputs["row"])].drop_duplicates(["method", "row", "percent"])
     percents = _thinned([set(rows["percent"]) for _, rows in steps.groupby("method")])
-    areas = {name: found["acu"] for _, record in runs for name, found in record["methods"].items()}
+    areas = {name: result.acu for _, record in runs for name, result in record.methods.items()}
     methods = sorted(areas, key=lambda name: (name == BASELINE, -areas[name]))
     rows: dict[tuple[Any, Any], list[Any]] = {}
     for step in steps[steps["percent"].isin(percents)].sort_values("percent").itertuples():
@@ -113,17 +109,17 @@ def _group(source: Source, limit: int, room: int) -> dict[str, Any]:
             break
         texts.append(packed)
     record = runs[0][1]
-    trained = trained_config(record)
+    trained = record.trained
     return {
         "task": Path(source.task).name,
         "model": Path(source.model).name,
-        "seed": trained["seed"],
-        "strategy": trained["strategy"],
-        "labels": record["labels"],
+        "seed": trained.seed,
+        "strategy": trained.strategy,
+        "labels": record.labels,
         "methods": methods,
         "signed": [_signed(name) for name in methods],
         "percents": percents,
-        "total": max(record["texts"] for _, record in runs),
+        "total": max(record.texts for _, record in runs),
         "texts": texts,
     }
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...config import BASELINE, MeasureConfig
-from ...faithfulness.dataset import Measurement
-from ...runs.frames import TRAINING, Record, trained_config
-from ...runs.run import TEXTS
+from ...config import BASELINE
+from ...runs.frames import TRAINING
+from ...runs.record import MeasureRecord, Record, read_measurement
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,25 +26,25 @@ def shared(records: Sequence[tuple[Path, Record]]) -> DataFrame:
 
     checkpoints = defaultdict(list)
     for folder, record in records:
-        if record["kind"] == MeasureConfig.kind:
-            config = record["config"]
-            checkpoints[config["checkpoint"], config["data"], config["step"]].append((folder, record))
+        if isinstance(record, MeasureRecord):
+            config = record.config
+            checkpoints[config.checkpoint, config.data, config.step].append((folder, record))
     rows = [row for runs in checkpoints.values() for row in _rows(runs)]
     return pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates()
 
 
-def _rows(runs: Sequence[tuple[Path, Record]]) -> Iterator[dict[str, Any]]:
-    explained = [(folder, record) for folder, record in runs if set(record["methods"]) - {BASELINE}]
-    sizes = sorted({record["texts"] for _, record in explained})[:-1]
+def _rows(runs: Sequence[tuple[Path, MeasureRecord]]) -> Iterator[dict[str, Any]]:
+    explained = [(folder, record) for folder, record in runs if set(record.methods) - {BASELINE}]
+    sizes = sorted({record.texts for _, record in explained})[:-1]
     if not sizes:
         return
-    measured = [(record, Measurement.from_record(record, folder / TEXTS)) for folder, record in explained]
+    measured = [(record, read_measurement(folder, record)) for folder, record in explained]
     for size in sizes:
-        texts = next(set(result.frame["row"]) for record, result in measured if record["texts"] == size)
+        texts = next(set(result.frame["row"]) for record, result in measured if record.texts == size)
         for record, whole in measured:
-            if record["texts"] < size:
+            if record.texts < size:
                 continue
-            trained, part = trained_config(record), whole.among(texts)
+            trained, part = record.trained, whole.among(texts)
             for method in (name for name in part.methods if name != BASELINE):
-                named = {name: trained[name] for name in TRAINING}
+                named = {**{name: getattr(trained, name) for name in TRAINING}, "task": trained.task_or_data}
                 yield {**named, "method": method, "texts": size, "acu": part.acu(method)}

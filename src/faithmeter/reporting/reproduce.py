@@ -1,0 +1,59 @@
+"""Records → command lines that make the same records again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ..config import Config, TrainConfig
+from ..runs.record import MeasureRecord, Record, RoarRecord, TrainRecord
+from ..runs.store import RunStore
+
+MEASURE_OPTIONS = ("seed", "limit", "step")
+"""Options of a measurement besides its methods; the rest it takes from the checkpoint."""
+
+
+def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str] = {}) -> list[str]:
+    """Return the commands that fill the store `root` with these records, trainings first.
+
+    Args:
+        records: Trainings and measurements, in any order.
+        root: Folder of the store.
+        elsewhere: By fingerprint, the places of checkpoints whose training is not among the records; without
+            one a checkpoint is named as it was given when it was measured.
+    """
+    trainings = [one for one in records if isinstance(one, TrainRecord) and not isinstance(one, RoarRecord)]
+    configs = {record.fingerprint: record.config for record in trainings}
+    lines = [["train", *_flags(record.config, TrainConfig.model_fields)] for record in trainings]
+    for record in records:
+        if isinstance(record, MeasureRecord):
+            config = configs.get(record.config.checkpoint)
+            place = RunStore(root).folder(config) if config else elsewhere.get(record.config.checkpoint)
+            lines.append(["measure", str(place or record.trained.model), *_measure(record, config)])
+    commands = [shlex.join(["faithmeter", *line, "-o", str(root)]) for line in lines]
+    if steps := sum(isinstance(record, RoarRecord) for record in records):
+        commands.append(f"# {steps} runs of Recursive ROAR are made by `faithmeter grid` with its file")
+    return commands
+
+
+def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[str]:
+    """Yield the options of a measurement, but for what its checkpoint's training tells."""
+    config, data_dir = record.config, record.trained.data_dir
+    if training is None or config.task != training.task_or_data:
+        yield from ("--task", config.task)
+    if data_dir and (training is None or data_dir != training.data_dir):
+        yield from ("--data-dir", data_dir)
+    for name in config.methods:
+        yield from ("-m", name)
+    yield from _flags(config, MEASURE_OPTIONS)
+
+
+def _flags(config: Config, names: Iterable[str]) -> Iterator[str]:
+    """Yield the options that differ from their defaults, and the task in any case but that of own data."""
+    changes = config.changes()
+    for name in names:
+        if name in changes or (name == "task" and not getattr(config, "data", "")):
+            yield "--" + name.replace("_", "-")
+            if (value := getattr(config, name)) is not True:
+                yield str(value)
