@@ -1,0 +1,1 @@
+"""Configs → records in a store: trainings, steps of Recursive ROAR and measurements."""

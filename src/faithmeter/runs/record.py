@@ -1,0 +1,280 @@
+"""Records of finished runs: typed values, and the JSON file that each is kept in.
+
+A number that is undefined is NaN here and null in the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+)
+
+from ..config import MeasureConfig, RoarConfig, TrainConfig
+from ..errors import InputError
+from ..files import plain, read_sealed_json
+from ..tasks.task import Source
+
+if TYPE_CHECKING:
+    from ..faithfulness.dataset import Measurement
+
+RECORD = "record.json"
+"""Name of the record in the folder of its run."""
+TEXTS = "texts.parquet"
+"""Results of every text, beside the record of a measurement."""
+INPUTS = "inputs.parquet"
+"""The measured texts with the places of their tokens, beside the record of a measurement."""
+RECORD_FORMAT: Final = 1
+"""Version of the record; it changes when a field is renamed, removed or takes another meaning."""
+
+
+def _null_to_nan(value: object) -> object:
+    return math.nan if value is None else value
+
+
+def _one_nan(value: float) -> float:
+    """Return the NaN of `math` for any other: containers compare by identity first."""
+    return math.nan if math.isnan(value) else value
+
+
+Number = Annotated[
+    float,
+    BeforeValidator(_null_to_nan, json_schema_input_type=float | None),
+    AfterValidator(_one_nan),
+    PlainSerializer(plain, return_type=float | None),
+]
+"""Float that may be undefined: NaN in Python, null in JSON."""
+Numbers = dict[str, Number]
+
+
+class ForeignRecord(InputError):
+    """The record is intact, but of another format than this version reads."""
+
+
+class Part(BaseModel):
+    """Base of records and of what they consist of: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MaskedScores(Part):
+    """Performance under one masking; metrics are attributes of their own, such as `accuracy`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: Numbers = Field(init=False)
+
+    masking: int | Literal["uniform"] = Field(description="percent of the tokens masked, or a random rate")
+    loss: Number
+
+    def score(self, metric: str) -> float:
+        return self.__pydantic_extra__[metric]
+
+
+class Epoch(Part):
+    """One epoch of a training; `selection` is what the best epoch is chosen by."""
+
+    epoch: int
+    train_loss: Number
+    selection: Number
+    validation: list[MaskedScores]
+
+
+class Environment(Part):
+    """Machine and versions that a run was made with."""
+
+    versions: dict[str, str]
+    python: str
+    host: str
+    machine: str
+    cores: int | None
+    commit: str | None
+
+
+class CurveValues(Part):
+    """Performance at rising percents of erased tokens."""
+
+    percents: list[int]
+    values: list[Number]
+    metric: str
+    n: int
+
+
+class Areas(Part):
+    """A curve with its areas, as fractions."""
+
+    curve: CurveValues
+    acu: Number
+    racu: Number
+
+
+class StepPValue(Part):
+    """P-value of all texts at one percent, and the share of texts below each significance level."""
+
+    p: Number
+    below: dict[float, Number]
+
+
+class Bounds(Part):
+    """Limits of an interval."""
+
+    lower: Number
+    upper: Number
+
+
+class MethodResult(Areas):
+    """Results of one method in a measurement."""
+
+    others: dict[str, Areas] = Field(description="by metric, for the other metrics of the task")
+    p: Numbers = Field(description="by test: p-value of the steps below 100 % together")
+    pvalues: dict[str, dict[int, StepPValue]] = Field(description="by test and percent")
+    evaluations: int = Field(description="model evaluations, in texts")
+    seconds: dict[str, float] = Field(description="by phase: explain, evaluate, check")
+    intervals: dict[str, Bounds] = Field(default={}, description="by quantity, over texts")
+    scores: str = Field(default="", description="file that the scores were read from; empty if computed")
+
+
+class _Record(Part):
+    """Fields that the records of all kinds have."""
+
+    format: Literal[1] = RECORD_FORMAT
+    digest: str
+    finished: str = Field(description="UTC, in ISO 8601")
+    environment: Environment
+    files: dict[str, str] = Field(description="SHA-256 of each file beside the record")
+    checksum: str = Field(default="", description="SHA-256 of the record without this field")
+    seconds: dict[str, float] = Field(description="by phase")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to JSON-ready values; NaN becomes null."""
+        return self.model_dump(mode="json")
+
+
+class TrainRecord(_Record):
+    """Record of a fine-tuning; the checkpoint lies beside it."""
+
+    kind: Literal["train"] = "train"
+    config: TrainConfig
+    epochs: list[Epoch]
+    best_epoch: int
+    metric: str
+    threshold: float = Field(description="performance above which a training counts as converged")
+    test: list[MaskedScores]
+    majority: dict[str, Numbers] = Field(description="by split and metric: always the most frequent class")
+    source: Source
+    splits: dict[str, str] = Field(description="digest of each split")
+    encoder: str = Field(description="fingerprint of the pre-trained encoder and its tokenizer")
+    previous: str = Field(description="fingerprint of the model that erased the texts, in Recursive ROAR")
+    data: str = Field(description="digest of the splits that a measurement reads")
+    labels: list[str]
+    fingerprint: str = Field(description="of the trained model and its tokenizer")
+    rows: dict[str, int]
+    truncated: dict[str, float] = Field(description="share of each split's texts that were cut")
+    precision: str
+
+    @property
+    def trained(self) -> TrainConfig:
+        """Config of the fine-tuning that the record is about."""
+        return self.config
+
+    @property
+    def unmasked(self) -> float:
+        """Test performance on whole texts."""
+        return next(line.score(self.metric) for line in self.test if line.masking == 0)
+
+
+class RoarRecord(TrainRecord):
+    """Record of one step of Recursive ROAR."""
+
+    kind: Literal["roar"] = "roar"  # type: ignore[assignment]
+    config: RoarConfig
+    plain: Number = Field(description="test performance before anything was erased")
+
+
+class MeasureRecord(_Record):
+    """Record of a measurement; the results of every text lie beside it."""
+
+    kind: Literal["measure"] = "measure"
+    config: MeasureConfig
+    trained: TrainConfig | RoarConfig = Field(description="how the checkpoint was trained, as far as known")
+    train_digest: str
+    labels: list[str]
+    threshold: float = Field(description="performance above which a training counts as converged")
+    metric: str
+    texts: int
+    majority: Number
+    floors: Numbers = Field(description="by test: the smallest p-value that it can give")
+    methods: dict[str, MethodResult]
+    trained_with: Literal["half", "all", "none", "unknown"] = Field(
+        default="unknown", description="masking strategy of the training"
+    )
+    device: str = "cpu"
+    precision: str = "fp32"
+
+
+Record = TrainRecord | RoarRecord | MeasureRecord
+RECORDS: dict[str, type[TrainRecord] | type[MeasureRecord]] = {
+    "train": TrainRecord,
+    "roar": RoarRecord,
+    "measure": MeasureRecord,
+}
+
+
+def record_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a record of any kind."""
+    return TypeAdapter(Annotated[Record, Field(discriminator="kind")]).json_schema()
+
+
+def build_record(values: Mapping[str, Any]) -> Record:
+    """Return the record of the kind that the values name."""
+    return RECORDS[values["kind"]].model_validate(values)
+
+
+def read_record(path: Path) -> Record:
+    """Read a record that is as it was written, in the format of this version."""
+    values = read_sealed_json(path)
+    if values.get("format") != RECORD_FORMAT or values.get("kind") not in RECORDS:
+        given = f"format {values.get('format', 'without a number')}, kind {values.get('kind')}"
+        raise ForeignRecord(
+            f"{path} is a record of {given}; this version of faithmeter reads format {RECORD_FORMAT}: run it "
+            "again into another store, or read it with the version that wrote it"
+        )
+    try:
+        return build_record(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ForeignRecord(
+            f"{path} is not a record as this version of faithmeter writes it ({place}: {first['msg']}); run "
+            "it again into another store, or read it with the version that wrote it"
+        ) from error
+
+
+def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
+    """Return the measurement of a record and of the file with every text's results beside it."""
+    from ..faithfulness.chunks import read_texts
+    from ..faithfulness.dataset import Measurement
+
+    frame = read_texts(folder / TEXTS)
+    if frame is None:
+        raise InputError(f"{folder / TEXTS} is gone; delete that folder and measure again")
+    methods = record.methods
+    return Measurement(
+        frame,
+        len(record.labels),
+        record.metric,
+        tuple(next(iter(methods.values())).others),
+        {name: method.evaluations for name, method in methods.items()},
+        {name: method.seconds for name, method in methods.items()},
+        record.floors,
+    )
