@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import faithmeter as fm
-from faithmeter.runs import frames
 from faithmeter.config import MeasureConfig, RoarConfig, TrainConfig
+from faithmeter.runs import frames
 from records import TESTS, masked_scores, measure_result, method_result, train_result
 
 
@@ -21,7 +21,7 @@ def trained(value: float, seed: int = 0, **options: Any) -> tuple[TrainConfig, d
 def measured(texts: int, acu: float, of: TrainConfig) -> tuple[MeasureConfig, dict[str, Any]]:
     steps = {p: {"p": p / 100, "below": {0.05: 0.25}} for p in (0, 50, 100)}
     method = method_result({0: 0.9, 50: 0.6, 100: 0.5}, texts=texts, acu=acu, racu=None)
-    method |= {"p": {"published": 0.1, "crossfit": 0.2}, "pvalues": {test: steps for test in TESTS}}
+    method |= {"p": {"published": 0.1, "crossfit": 0.2}, "pvalues": dict.fromkeys(TESTS, steps)}
     method |= {"seconds": {"explain": 3.0, "evaluate": 1.0, "check": 0.5}}
     config = MeasureConfig(checkpoint=of.digest, limit=texts)
     return config, measure_result(of, {"loo-sign": method}, floors={"crossfit": 0.02})

@@ -12,12 +12,12 @@ from transformers import TrainerCallback
 
 import faithmeter as fm
 import fixtures_report as made_up
-from faithmeter.reporting import page as report
-from faithmeter.runs import roar
-from faithmeter.runs import run as runs
 from faithmeter.config import MeasureConfig, RoarConfig
 from faithmeter.errors import DamageWarning
 from faithmeter.files import seal, write_json
+from faithmeter.reporting import page as report
+from faithmeter.runs import roar
+from faithmeter.runs import run as runs
 from faithmeter.runs.store import Unready
 
 SMALL: dict[str, Any] = {"limit": 32, "epochs": 2, "strategy": "none", "validation": "unmasked"}

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..faithfulness.chunks import chunks
-from ..files import timed
-from ..faithfulness.erasure import erase
-from ..models.evaluator import Evaluator
 from ..faithfulness.dataset import seeded
+from ..faithfulness.erasure import erase
+from ..files import read_parquet, timed, write_json, write_parquet
 from ..methods.registry import parse
-from ..files import read_parquet, write_json, write_parquet
+from ..models.evaluator import Evaluator
 
 if TYPE_CHECKING:
     from datasets import Dataset

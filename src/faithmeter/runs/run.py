@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import MeasureConfig, RoarConfig, TrainConfig
 from ..errors import InputError
-from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
-from .store import RunStore, Unready, require_files
 from ..files import write_parquet
 from ..tasks import Task, own_task, task
 from ..training import UNFINISHED
+from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
+from .store import RunStore, Unready, require_files
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-    from ..faithfulness.masf import MaSF
     from ..faithfulness.dataset import Measurement
+    from ..faithfulness.masf import MaSF
     from ..models.classifier import Classifier
 
 
@@ -78,10 +78,10 @@ def roar(
     progress: Callable[[int, int], object] | None = None,
 ) -> RoarRecord:
     """The record of one step of Recursive ROAR, after the one before, which must be in the store."""
-    from . import roar as erasing
     from ..models.classifier import load
     from ..training.finetuning import finetune
     from ..training.inputs import load_splits
+    from . import roar as erasing
 
     folder, before, task = store.folder(config), store.folder(config.before), task_of(config)
     with store.claim(config):
@@ -198,8 +198,8 @@ def measure(
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
     """Measure, keeping finished chunks, the results of every text, and a record. What is done is read."""
-    from ..files import timed
     from ..faithfulness.dataset import measure_task
+    from ..files import timed
     from ..methods.registry import METHODS
     from ..models.classifier import load
 
@@ -279,8 +279,8 @@ def fitted_tests(
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, MaSF]:
     """The in-distribution tests of a checkpoint: from the files beside it, or fitted now and put there."""
-    from ..faithfulness.masf import CALIBRATIONS, FORMAT, MaSF
     from ..faithfulness.dataset import fit_tests
+    from ..faithfulness.masf import CALIBRATIONS, FORMAT, MaSF
 
     # all that the fit does not depend on is left out
     settings = config.replace(checkpoint="", methods=(), code=(), limit=0, step=10).digest
