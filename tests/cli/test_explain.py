@@ -118,7 +118,7 @@ def test_a_wrong_row_is_named_by_its_line_before_anything_is_explained(
             "error: --html nowhere/page.html: expected the name of a file",
         ),
         (("a film", "--html", "."), "error: --html .: expected the name of a file, in a folder that exists"),
-        (("--file", "empty.txt"), "error: empty.txt holds no text; expected one a line"),
+        (("--file", "empty.txt"), "error: empty.txt holds no text; expected one per line"),
         (("--file", "missing.txt"), "error: missing.txt cannot be read: "),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 import faithmeter as fm
 import fixtures_report as made_up
-from faithmeter.cli.listing import described, listing, runs
+from faithmeter.cli.listing import listing, runs, task_parts
 from faithmeter.cli.screen import output
 from faithmeter.config import MeasureConfig, TrainConfig
 
@@ -53,7 +53,7 @@ def test_runs_are_chosen_by_what_they_go_by(store, trained, measured) -> None:
         "methods=loo": "unknown methods of the runs",
         "text=x": r"unknown text of .*expected one of \(none\)",
         "knd=train": "unknown filter 'knd'; did you mean 'kind'",
-        "kind": "--where 'kind'; expected such as strategy=half",
+        "kind": "--where 'kind'; expected a name and a value, e.g. strategy=half",
     }.items(),
 )
 def test_a_condition_that_no_run_can_meet_is_told(store, measured, condition: str, told: str) -> None:
@@ -83,7 +83,7 @@ def test_brackets_of_a_task_are_shown_as_they_are(tmp_path: Path, capsys) -> Non
 
     data = tmp_path / "[x].csv"
     data.write_text("text,label\n" + "\n".join(f"[bold]t{n}[/],[{'ab'[n % 2]}]" for n in range(40)))
-    parts = described(detail(own_task(str(data), text="text", label="label")))
+    parts = task_parts(detail(own_task(str(data), text="text", label="label")))
     for part in parts:
         output.print(part, soft_wrap=True)
     shown = capsys.readouterr().out

@@ -1,30 +1,25 @@
-"""The command line: verbs → functions. Parsing and talking only; heavy imports happen inside a verb."""
+"""Command line: each verb is a function that parses and prints; heavy imports happen inside it."""
 
 from __future__ import annotations
 
+import errno
+import os
 import runpy
 import sys
 import warnings
 from collections.abc import Callable
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from ..errors import DamageWarning, InputError
 from . import demo, explain, grid, listing, measure, report, serve, train
-from .screen import console, marked
+from .screen import console, marked, output, prepare_streams
 
-app = typer.Typer(
-    name="faithmeter",
-    help="Masked language models as text classifiers whose explanations can be measured for faithfulness.",
-    epilog="Begin with: faithmeter demo",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
 VERBS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "train": train.train,
@@ -36,19 +31,111 @@ VERBS: dict[str, Callable[..., None]] = {
     "serve": serve.serve,
     "list": listing.listing,
 }
+STORAGE_ERRORS = {
+    errno.EACCES: "choose a place where you may write",
+    errno.EPERM: "choose a place where you may write",
+    errno.EROFS: "choose a place that is not read-only",
+    errno.ENOSPC: "free some space and run the command again; finished work is kept",
+    errno.EDQUOT: "free some space and run the command again; finished work is kept",
+    errno.ENOTDIR: "a part of the path is a file; choose another path",
+    errno.EISDIR: "it is a folder; name a file",
+    errno.EEXIST: "a file of this name exists; choose another name",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+"""Errors of the file system that a user can act on, and what to do next."""
+
+
+class Command(TyperCommand):
+    """A command whose help shows flags without a type: `--json`, not `--json <bool>`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _hide_flag_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """The top-level command, with the same help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _hide_flag_types(super().get_params(ctx))
+
+
+app = typer.Typer(
+    name="faithmeter",
+    cls=Group,
+    help="Masked language models as text classifiers whose explanations can be measured for faithfulness.",
+    epilog="Begin with: faithmeter demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 for name, verb in VERBS.items():
-    app.command(name)(verb)
+    app.command(name, cls=Command)(verb)
+
+
+def _print_version(requested: bool) -> None:
+    if requested:
+        output.print(f"faithmeter {version('faithmeter')}")
+        raise typer.Exit
 
 
 @app.callback()
 def before(
     imported: Annotated[
-        list[str], typer.Option("--import", help="a Python file or module that registers methods of your own")
+        list[str], typer.Option("--import", help="a Python file or module that registers your own methods")
     ] = [],  # noqa: B006
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="print the version and exit", callback=_print_version, is_eager=True),
+    ] = False,
 ) -> None:
-    # what --help shows is the text of `app`
+    # --help shows the help text of `app`
     for name in imported:
         _import(name)
+
+
+def main() -> None:
+    """Run the command line.
+
+    Exit codes: 0 success; 1 a requirement is not met, or a bug; 2 a mistake in the input; 130 Ctrl-C.
+    """
+    prepare_streams()
+    warnings.showwarning = _show_warning
+    try:
+        app(_decode_arguments(sys.argv[1:]))
+    except InputError as error:
+        _exit_with_error(str(error))
+    except OSError as error:
+        if error.errno not in STORAGE_ERRORS:
+            raise
+        _exit_with_error(f"{error.filename or 'a file'}: {error.strerror}; {STORAGE_ERRORS[error.errno]}")
+    except SystemExit as stop:
+        if stop.code == 130:
+            console.print("interrupted; what was finished is kept")
+        raise
+
+
+def _exit_with_error(message: str) -> NoReturn:
+    console.print(marked("error: ", "bold red", message), soft_wrap=True)
+    sys.exit(2)
+
+
+def _decode_arguments(arguments: list[str]) -> list[str]:
+    """Decode the arguments as UTF-8, whatever the locale says.
+
+    Raises:
+        InputError: an argument is not UTF-8.
+    """
+    texts = []
+    for number, argument in enumerate(arguments, start=1):
+        try:
+            texts.append(os.fsencode(argument).decode("utf-8"))
+        except UnicodeError:
+            raise InputError(
+                f"argument {number} ({argument!r:.60}) is not UTF-8; convert it, for example with iconv"
+            ) from None
+    return texts
 
 
 def _import(name: str) -> None:
@@ -59,30 +146,28 @@ def _import(name: str) -> None:
         else:
             sys.path.append(str(Path.cwd()))  # last, so that no file there hides a library
             import_module(name)
-    except Exception as error:  # of a user's code, which may do anything
+    except SystemExit as stop:
+        raise InputError(
+            f"--import {name}: it ends the program by sys.exit({stop.code!r}); expected code that only "
+            "registers methods: remove the call, or guard it by if __name__ == '__main__'"
+        ) from stop
+    except Exception as error:  # the user's code may raise anything
         raise InputError(f"--import {name}: {type(error).__name__}: {error}") from error
 
 
-def _warn(message: Warning | str, *place: Any, **rest: Any) -> None:
-    """Our own warnings in one line; those of others as Python shows them."""
+def _hide_flag_types(parameters: list[Any]) -> list[Any]:
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+_show_python_warning = warnings.showwarning
+
+
+def _show_warning(message: Warning | str, *place: Any, **rest: Any) -> None:
+    """Show our own warnings in one line, and others the way Python does."""
     if isinstance(message, DamageWarning):
         console.print(marked("warning: ", "yellow", str(message)), soft_wrap=True)
     else:
-        _shown_by_python(message, *place, **rest)
-
-
-_shown_by_python = warnings.showwarning
-
-
-def main() -> None:
-    """Exit codes: 0 done, 1 not as required or our fault, 2 a mistake in what was given, 130 Ctrl-C."""
-    warnings.showwarning = _warn
-    try:
-        app()
-    except InputError as error:
-        console.print(marked("error: ", "bold red", str(error)), soft_wrap=True)
-        sys.exit(2)
-    except SystemExit as stop:
-        if stop.code == 130:
-            console.print("interrupted; what was finished is kept")
-        raise
+        _show_python_warning(message, *place, **rest)

@@ -1,4 +1,4 @@
-"""`faithmeter demo`: the whole workflow in minutes, with what ships in the package."""
+"""`faithmeter demo`: the whole workflow in minutes, with the embedded model and generated stories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..faithfulness.dataset import Measurement
 
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
-"""A model this small needs a higher learning rate than the paper's, and then fewer epochs."""
+"""A model this small needs a higher learning rate than the paper's, and fewer epochs."""
 FAST = (
     "grad-l1",
     "grad-l2",
@@ -32,10 +32,10 @@ TEXTS, BEAM_TEXTS = 200, 50
 
 def demo(
     store: Store = Path("runs"),
-    seed: Annotated[int, typer.Option(help="all randomness comes from it")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of all random numbers")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Masked fine-tuning of the embedded model on generated stories, its check, ten methods, and a report.
+    """Train the embedded model on generated stories, check it, measure ten methods, and write a report.
 
     Needs no downloads. Example: faithmeter demo --seed 1
     """
@@ -49,10 +49,10 @@ def demo(
     configs = {"half": recipe, "none": recipe.replace(strategy="none", validation="unmasked")}
     records = {name: train.run(config, store, resume=True) for name, config in configs.items()}
     folders = {name: str(RunStore(store).folder(config)) for name, config in configs.items()}
-    console.print(marked("2. the check", "bold", ": are masked stories normal to the model?"))
+    console.print(marked("2. the check", "bold", ": are masked stories in distribution for the model?"))
     only = MeasureConfig(seed=seed, methods=(BASELINE,), limit=TEXTS)
     checks = {name: measure.run(folder, only, store, None) for name, folder in folders.items()}
-    console.print(marked("3. the measurement", "bold", ": which explanation is true?"))
+    console.print(marked("3. the measurement", "bold", ": which explanations are faithful?"))
     fast = measure.run(folders["half"], only.replace(methods=FAST), store, None)
     beam = measure.run(folders["half"], only.replace(methods=(BEAM,), limit=BEAM_TEXTS), store, None)
     tokenizer = load_tokenizer(folders["half"])
@@ -62,10 +62,10 @@ def demo(
     page = report.write(RunStore(store), store / "report.html").page
     if as_json:
         checked = {name: result.to_dict() for name, result in checks.items()}
-        found = [fast.to_dict(), beam.to_dict()]
+        measurements = [fast.to_dict(), beam.to_dict()]
         trained = {name: record.to_dict() for name, record in records.items()}
-        told = {"train": trained, "check": checked, "measure": found, "hits": hits}
-        print_json({**told, "report": str(page), "checkpoint": folders["half"]})
+        results = {"train": trained, "check": checked, "measure": measurements, "hits": hits}
+        print_json({**results, "report": str(page), "checkpoint": folders["half"]})
         return
     output.print(train.summary(list(records.values())))
     output.print(measure.pvalue_table(**checks))
@@ -73,17 +73,17 @@ def demo(
     shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
     text = "Mary went to the garden. John moved to the office."
-    try_it = {
+    next_steps = {
         "the report": page,
         "explain a story": f'faithmeter explain {folders["half"]} "{text}" --pair "Where is Mary?"',
         "probe it in the browser": f"faithmeter serve {folders['half']}",
     }
-    for what, how in try_it.items():
-        output.print(f"{what}: {how}", soft_wrap=True)
+    for purpose, command in next_steps.items():
+        output.print(f"{purpose}: {command}", soft_wrap=True)
 
 
 def hit_rate(result: Measurement, method: str, tokenizer: Any) -> float:
-    """The share of test stories in which the token with the highest score lies in a supporting fact."""
+    """Return the share of test stories whose highest-scored token lies in a supporting fact."""
     from ..tasks import task
 
     rows = task(RECIPE.task).load()["test"]

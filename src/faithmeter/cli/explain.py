@@ -1,8 +1,9 @@
-"""`faithmeter explain`: which words made the model say so, by one method or several side by side."""
+"""`faithmeter explain`: the score of each word for a prediction, by one or several methods."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,27 +17,33 @@ from ..errors import InputError, unknown
 from .screen import Json, bars, console, marked, output, print_json, quiet
 
 
-def _named(checkpoint: str) -> str:
-    """Say where the seconds go: without a network the hub is asked for most of a minute."""
+def _announce_hub(checkpoint: str) -> str:
+    """Tell that the hub is asked, which takes most of a minute without a network."""
     if checkpoint != EMBEDDED and not Path(checkpoint).exists():
         console.print(f"no folder {checkpoint} here; trying it as a name on the Hugging Face hub")
     return checkpoint
 
 
 def _writable(html: Path | None) -> Path | None:
-    """Seen to before the work is done, not when its result is to be written."""
-    if html is not None and (html.is_dir() or not html.parent.is_dir()):
-        raise InputError(f"--html {html}: expected the name of a file, in a folder that exists")
+    """Check the output file before the work is done, not when its result is written."""
+    if html is not None:
+        if html.is_dir() or not html.parent.is_dir():
+            raise InputError(f"--html {html}: expected the name of a file, in a folder that exists")
+        if not os.access(html if html.exists() else html.parent, os.W_OK):
+            raise InputError(f"--html {html} cannot be written: no permission; choose another place")
     return html
 
 
 Checkpoint = Annotated[
     str,
-    typer.Argument(help="a folder of `faithmeter train`, or any saved or hub classifier", callback=_named),
+    typer.Argument(
+        help="a folder made by `faithmeter train`, another saved classifier, or a hub name",
+        callback=_announce_hub,
+    ),
 ]
 Methods = Annotated[
     list[str],
-    typer.Option("--method", "-m", help="a method, such as loo-sign or beam(width=20); may be repeated"),
+    typer.Option("--method", "-m", help="method, e.g. loo-sign or beam(width=20); may be repeated"),
 ]
 
 
@@ -45,15 +52,16 @@ def explain(
     text: Annotated[
         str | None, typer.Argument(help="the text to explain; '-' reads it from standard input")
     ] = None,
-    pair: Annotated[str | None, typer.Option(help="the second text, where the model takes two")] = None,
+    pair: Annotated[str | None, typer.Option(help="second text, for a model that reads two")] = None,
     method: Methods = ["loo-sign"],  # noqa: B006
-    label: Annotated[
-        str | None, typer.Option(help="the class to explain; default: the predicted one")
-    ] = None,
+    label: Annotated[str | None, typer.Option(help="class to explain; default: the predicted class")] = None,
     file: Annotated[
-        Path | None, typer.Option(help="texts, one a line, or .jsonl with `text`, `pair` and `label`")
+        Path | None,
+        typer.Option(help="file with one text per line, or .jsonl with `text`, `pair` and `label`"),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="write a page to this file", callback=_writable)] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="write an HTML page to this file", callback=_writable)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show how much each word speaks for the predicted class.
@@ -69,8 +77,8 @@ def explain(
     methods = [parse(name) for name in method]
     quiet()
     clf = Evaluator(load(checkpoint))  # methods and equal texts share their evaluations
-    for row in rows:  # all of them, before any is worked on
-        with _at(row.where):
+    for row in rows:  # check all before the work on the first begins
+        with _name_place(row.place):
             clf.encode([row.text], row.pairs)
             if row.label is not None:
                 class_number(clf.labels, row.label)
@@ -79,41 +87,47 @@ def explain(
         bar = progress.add_task("explaining", total=len(rows), note="")
         clf.progress = lambda _: progress.update(bar, note=f"{clf.evaluations:,} evaluations")
         for row in rows:
-            with _at(row.where):
+            with _name_place(row.place):
                 explanations += explain_texts(
                     clf, [row.text], pairs=row.pairs, methods=methods, labels=[row.label]
                 )
             progress.advance(bar)
     if html is not None:
-        html.write_text(page(explanations), encoding="utf-8")
+        try:
+            html.write_text(page(explanations), encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"--html {html} cannot be written: {error.strerror}; choose another place"
+            ) from error
         console.print(f"page: {html}", soft_wrap=True)
     if as_json:
         print_json([explanation.to_dict() for explanation in explanations])
     elif html is None:
         for number, (row, explanation) in enumerate(zip(rows, explanations, strict=True)):
             if len(rows) > 1:
-                output.print(marked("\n" * (number > 0) + row.where, "bold", ""))
+                output.print(marked("\n" * (number > 0) + row.place, "bold", ""))
             output.print(explanation)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A text to explain, and where in a file it stands."""
+    """A text to explain, and its place in a file."""
 
     text: str
     pair: str | None
     label: str | int | None
-    where: str = ""
+    place: str = ""
 
     @property
     def pairs(self) -> list[str] | None:
         return None if self.pair is None else [self.pair]
 
 
-KINDS = {"text": str, "pair": str | None, "label": str | int | None}
+ROW_TYPES = {"text": str, "pair": str | None, "label": str | int | None}
 
 
 def _rows(file: Path | None, **given: str | None) -> list[Row]:
+    """Return the texts to explain, from the file or from the command line."""
     if (given["text"] is None) == (file is None):
         raise InputError(
             'expected either a text or --file with texts: faithmeter explain CHECKPOINT "a text"'
@@ -126,19 +140,19 @@ def _rows(file: Path | None, **given: str | None) -> list[Row]:
 
 
 def _read(file: Path, given: dict[str, str | None]) -> Iterator[Row]:
-    """The texts of a file's lines; what a row does not say was given for all."""
+    """Yield the texts of a file; the command line supplies what a row does not say."""
     try:
         lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
     if not any(map(str.strip, lines)):
-        raise InputError(f"{file} holds no text; expected one a line")
+        raise InputError(f"{file} holds no text; expected one per line")
     for number, line in enumerate(lines, start=1):
-        where = f"{file}, line {number}"
+        place = f"{file}, line {number}"
         if line.strip():
-            with _at(where):
+            with _name_place(place):
                 own = _object(line) if file.suffix == ".jsonl" else {"text": line}
-                yield _row(given | own, where)
+                yield _row(given | own, place)
 
 
 def _object(line: str) -> dict[str, Any]:
@@ -151,21 +165,21 @@ def _object(line: str) -> dict[str, Any]:
     return row
 
 
-def _row(given: dict[str, Any], where: str = "") -> Row:
+def _row(given: dict[str, Any], place: str = "") -> Row:
     for key, value in given.items():
-        if key not in KINDS:
-            raise unknown("key", key, KINDS)
-        if not isinstance(value, KINDS[key]):
+        if key not in ROW_TYPES:
+            raise unknown("key", key, ROW_TYPES)
+        if not isinstance(value, ROW_TYPES[key]):
             raise InputError(f"`{key}` is {value!r}; expected a string")
     if not given["text"].strip():
         raise InputError("the text is empty; expected at least one word")
-    return Row(**given, where=where)
+    return Row(**given, place=place)
 
 
 @contextmanager
-def _at(where: str) -> Iterator[None]:
-    """What is wrong inside says where."""
+def _name_place(place: str) -> Iterator[None]:
+    """Begin the message of an error inside with its place."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{where}: {error}" if where else str(error)) from error
+        raise InputError(f"{place}: {error}" if place else str(error)) from error

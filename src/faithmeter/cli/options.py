@@ -1,4 +1,4 @@
-"""The options of a verb from the fields of its config, so that each is defined once."""
+"""Options of a verb, made from the fields of its config."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Verb = Callable[..., Any]
 
 
 def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:
-    """Give a verb whose first parameter is a config one option for each field of it."""
+    """Return a decorator that replaces a verb's first parameter, a config, by one option per field."""
 
     def decorate(function: Callable[..., Any]) -> Verb:
         def verb(**arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`faithmeter report`: a store → one page to send around, with tables and figures as files beside it."""
+"""`faithmeter report`: a store → one HTML page, with tables and figures as files beside it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ MARKS = {"good": ("✓ ", "green"), "caution": ("! ", "yellow"), "bad": ("✕ ",
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="the folder of the runs")] = Path("runs"),
-    page: Annotated[Path, typer.Option("--output", "-o", help="the page to write")] = Path("report.html"),
+    store: Annotated[Path, typer.Argument(help="folder with the runs")] = Path("runs"),
+    page: Annotated[Path, typer.Option("--output", "-o", help="page to write")] = Path("report.html"),
     page_only: Annotated[
-        bool, typer.Option("--page-only", help="no tables and figures beside the page")
+        bool, typer.Option("--page-only", help="write no tables and figures beside the page")
     ] = False,
-    examples: Annotated[int, typer.Option(min=0, help="how many texts to show at most")] = 500,
+    examples: Annotated[int, typer.Option(min=0, help="largest number of example texts")] = 500,
     model_card: Annotated[
         Path | None, typer.Option(help="instead, put what was measured into the README.md of this checkpoint")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write what the runs of a store say: a verdict, figures, tables, and texts to look into.
+    """Report on the runs of a store: a verdict, figures, tables, and example texts.
 
     Example: faithmeter report runs -o report.html
     """
@@ -48,10 +48,10 @@ def report(
             what: progress.add_task(what, note="", visible=False) for what in ("figures", "tables", "page")
         }
 
-        def moved(what: str, done: int, total: int) -> None:
+        def show_progress(what: str, done: int, total: int) -> None:
             progress.update(lines[what], completed=done, total=total, visible=True)
 
-        written = writing.write(RunStore(store), page, examples=examples, files=files, progress=moved)
+        written = writing.write(RunStore(store), page, examples=examples, files=files, progress=show_progress)
     if as_json:
         print_json(written.to_dict())
         return

@@ -1,14 +1,16 @@
-"""What every verb shares on the screen: results go to standard output, everything else to standard error."""
+"""Output that all verbs share: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
 import json
 import logging
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,9 +19,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from ..errors import escape_control_characters
 from ..files import plain
 
 if TYPE_CHECKING:
@@ -28,22 +32,41 @@ if TYPE_CHECKING:
 Store = Annotated[Path, typer.Option("--output", "-o", help="folder for the runs")]
 Json = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
 
-# what is shown may hold brackets of its own: nothing in a text is markup
-console = Console(stderr=True, markup=False, highlight=False)
-output = Console(markup=False, highlight=False)
+
+class SafeConsole(Console):
+    """A console that escapes control characters, so that no text can command the terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            safe = escape_control_characters(segment.text, keep="\n")
+            yield segment if segment.control or safe == segment.text else segment._replace(text=safe)
+
+
+# texts may hold brackets: nothing in them is markup
+console = SafeConsole(stderr=True, markup=False, highlight=False)
+output = SafeConsole(markup=False, highlight=False)
+
+
+def prepare_streams() -> None:
+    """Let both streams escape what their encoding cannot hold, e.g. on an ASCII terminal."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+    """Print one line of JSON, escaped where the stream is not UTF-8; NaN becomes null."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    print(json.dumps(plain(value), ensure_ascii=not unicode, allow_nan=False))
 
 
 def marked(mark: str, style: str, text: str) -> Text:
-    """A line that begins with a word in color."""
+    """Return a line that begins with a colored word."""
     return Text.assemble((mark, style), text)
 
 
 def quiet() -> None:
-    """Silence the bars and hints of the libraries below; our own bars say what happens."""
+    """Silence the progress bars and hints of libraries; our own bars replace them."""
     import datasets
     import transformers
 
@@ -54,21 +77,22 @@ def quiet() -> None:
 
 
 def table(title: str, *headings: str, numbers: bool = True) -> Table:
-    """A plain table: the first column is a name, the others are numbers unless told otherwise."""
-    shown = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    """Return an empty table: the first column holds names, the others numbers or, if not `numbers`, text."""
+    grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for place, heading in enumerate(headings):
-        shown.add_column(heading, justify="right" if numbers and place else "left")
-    return shown
+        grid.add_column(heading, justify="right" if numbers and place else "left")
+    return grid
 
 
 def bars() -> Progress:
+    """Return progress bars on standard error, with counts, times and a note."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     rest = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False))
     return Progress(*columns, *rest, console=console)
 
 
 def training_bar(progress: Progress, title: str) -> TrainerCallback:
-    """A callback that moves one bar with the optimizer steps and notes the newest validation result."""
+    """Return a callback that moves one bar with the optimizer steps and notes the last validation result."""
     from transformers import TrainerCallback
 
     class Bar(TrainerCallback):  # type: ignore[misc]

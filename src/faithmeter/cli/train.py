@@ -1,4 +1,4 @@
-"""`faithmeter train`: a task and a pre-trained encoder → a checkpoint that knows masked inputs."""
+"""`faithmeter train`: a task and a pre-trained encoder → a checkpoint that has learned masked inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from ..config import TrainConfig
-from .listing import described
+from .listing import task_parts
 from .options import configured
 from .screen import Json, Store, bars, console, output, print_json, quiet, table, training_bar
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 def train(
     config: TrainConfig,
     store: Store = Path("runs"),
-    resume: Annotated[bool, typer.Option("--resume", help="go on with an unfinished run")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="begin anew, deleting what is there")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="continue an unfinished run")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="delete an unfinished or finished run and start over")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Fine-tune a masked language model with half of every mini-batch masked.
@@ -33,7 +35,7 @@ def train(
         from ..runs.run import task_of
         from ..tasks.summary import detail
 
-        for part in described(detail(task_of(config))):
+        for part in task_parts(detail(task_of(config))):
             output.print(part)
     record = run(config, store, resume=resume, restart=restart)
     if as_json:
@@ -43,7 +45,7 @@ def train(
 
 
 def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool = False) -> TrainRecord:
-    """Train with a bar on the screen."""
+    """Train with a progress bar."""
     from ..runs import run as runs
     from ..runs.store import RunStore
 
@@ -57,7 +59,7 @@ def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool 
 
 
 def summary(records: list[TrainRecord]) -> Table:
-    """Test performance under random masking, one line for each run, with the majority baseline below."""
+    """Return a table of test performance under random masking, with the majority baseline in the last row."""
     from ..runs.run import task_of
     from ..training.masked_eval import UNIFORM
 
@@ -65,10 +67,10 @@ def summary(records: list[TrainRecord]) -> Table:
     metric = first.metric
     points = [line.masking for line in records[0].test if line.masking != UNIFORM]
     title = f"{first.name}: test {metric} in %, by percent of the tokens masked at random"
-    shown = table(title, "fine-tuning", *map(str, points))
+    rows = table(title, "fine-tuning", *map(str, points))
     for record in records:
         values = {line.masking: line.score(metric) for line in record.test}
-        shown.add_row(record.config.strategy, *(f"{100 * values[percent]:.1f}" for percent in points))
+        rows.add_row(record.config.strategy, *(f"{100 * values[percent]:.1f}" for percent in points))
     baseline = records[0].majority["test"][metric]
-    shown.add_row("majority", *[""] * (len(points) - 1), f"{100 * baseline:.1f}", style="dim")
-    return shown
+    rows.add_row("majority", *[""] * (len(points) - 1), f"{100 * baseline:.1f}", style="dim")
+    return rows

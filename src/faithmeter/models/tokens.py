@@ -161,6 +161,7 @@ def encode(
     With `layouts` there is a column `layout`, too. Texts beyond `max_length` tokens lose tokens from the
     longer of the two until they fit.
     """
+    require_unicode([*texts, *(pairs or ())])
     encode_rows = _encode_fast if tokenizer.is_fast else _encode_slow
     columns = encode_rows(tokenizer, list(texts), None if pairs is None else list(pairs), max_length, layouts)
     require_explained(columns["kinds"], texts)
@@ -256,6 +257,18 @@ def kinds_from_ids(row: Sequence[int], special: set[int]) -> list[int]:
         else:
             kinds.append(text)
     return kinds
+
+
+def require_unicode(texts: Sequence[str]) -> None:
+    """Raise InputError for a text with a lone surrogate, which JSON can spell and no tokenizer reads."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"a text has half of a character ({text[error.start]!r}) at position {error.start}; expected "
+                "valid Unicode: repair or remove it"
+            ) from None
 
 
 def require_explained(kinds: Sequence[Sequence[int]], texts: Sequence[str] | None = None) -> None:

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from ..config import BASELINE, MeasureConfig
-from ..errors import InputError
+from ..errors import InputError, escape_control_characters
 from ..explanations.explanation import explain_text
 from ..explanations.render import heat_script, heat_style
 from ..explanations.what_if import probe_text
@@ -24,7 +24,7 @@ from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
 from . import schemas
 from .admission import Admission, ServedModel, explain_cost, measure_cost
-from .security import LimitRequests, RequireHost, RequireToken, SecurityHeaders, escape_control_characters
+from .security import LimitRequests, RequireHost, RequireToken, SecurityHeaders
 from .streaming import STREAM_TYPE, JsonObject, respond
 from .worker import Job, JobStopped, QueueFull
 

@@ -154,11 +154,3 @@ class LimitRequests:
 
 def _refusal(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
     return JSONResponse({"detail": detail}, status, headers)
-
-
-def escape_control_characters(text: str) -> str:
-    """Escape characters that are not printable: they could command a terminal, or cannot be encoded."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
