@@ -290,7 +290,9 @@ def test_random_alone_is_drawn_once() -> None:
 
 def test_a_legend_lists_what_is_there() -> None:
     train = pd.concat([trained(value=[0.5]), trained(value=[0.6], strategy="half", validation="both")])
-    for name in ("performance-unmasked", "ablation-unmasked-test"):
+    other = trained(value=[0.6], strategy="half", validation="masked")
+    runs = {"performance-unmasked": train, "ablation-unmasked-test": pd.concat([train, other])}
+    for name, train in runs.items():
         layers = figure(name, train=train)["concat"][0]["spec"]["layer"]
         scale = layers[1]["encoding"]["color"]["scale"]  # of the crosses
         assert scale == layers[3]["encoding"]["color"]["scale"]
@@ -371,3 +373,39 @@ def test_many_panels_are_also_written_page_by_page(
     for place, panel in enumerate(panels):
         found = [f">{panel}<" in page for page in (whole, first, second)]
         assert found == [True, place < len(panels) - 1, place == len(panels) - 1]
+
+
+def axis_of(spec: dict[str, Any]) -> list[float]:
+    return spec["concat"][0]["spec"]["layer"][-1]["encoding"]["y"]["scale"]["domain"]
+
+
+def test_axes_of_performance_begin_at_the_majority_or_at_zero() -> None:
+    pair = {"strategy": ["none", "half"], "validation": ["unmasked", "both"], "majority": 0.5}
+    above = figure("performance-unmasked", train=trained(**pair, value=[0.9, 0.8]))
+    assert axis_of(above) == pytest.approx([50, 90 + 0.06 * 40])
+    below = figure("performance-unmasked", train=trained(**pair, value=[0.9, 0.4]))
+    assert axis_of(below)[0] == 0
+    negative = figure("performance-unmasked", train=trained(**pair, metric="matthews", value=[0.9, -0.1]))
+    assert axis_of(negative)[0] == pytest.approx(-10)
+    assert axis_of(figure("faithfulness", measure=measured(method=["loo-abs"])))[0] == 0
+    assert axis_of(figure("pvalues-crossfit", measure=measured(method=["loo-abs"]))) == [0, 1]
+
+
+def test_one_point_is_no_chart_and_named_strategies_alone_are_no_ablation() -> None:
+    one = {"train": trained(value=[0.9])}
+    assert figures.FIGURES["performance-unmasked"](one) is None
+    epoch = {"train": trained(value=[0.9], split="validation")}
+    assert figures.FIGURES["epochs"](epoch) is None
+    named = trained(strategy=["none", "half"], validation=["unmasked", "both"], value=0.5)
+    assert figures.FIGURES["ablation-unmasked-test"]({"train": named}) is None
+    assert figures.FIGURES["performance-unmasked"]({"train": named}) is not None
+
+
+def test_legends_of_curves_have_their_dashes() -> None:
+    spec = figure("faithfulness", measure=measured(method=["loo-sign", "loo-abs"]))
+    _, line, point = spec["concat"][0]["spec"]["layer"]
+    dash, shape = line["encoding"]["strokeDash"], point["encoding"]["shape"]
+    assert dash["legend"] == shape["legend"]
+    assert dash["legend"]["symbolStrokeWidth"] > 0
+    assert dict(zip(dash["scale"]["domain"], dash["scale"]["range"], strict=True))["loo-sign"] == [4, 2]
+    assert all(path.endswith("H3.4") for path in shape["scale"]["range"])  # a line through the shape

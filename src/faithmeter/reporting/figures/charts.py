@@ -13,8 +13,13 @@ from ..aggregate import ALL
 from .styles import Style, config
 
 HEIGHT = 84  # of a view, in pixels
+HEADROOM = 0.06
+"""Share of the y axis above the highest value, so that points do not touch the frame."""
 PLUS = "M-1,0H1M0,-1V1"  # thinner than Vega's cross
-LEGEND = alt.Legend(columns=4, symbolOpacity=1)
+LINE_ENDS = "M-3.4,0H-1.4M1.4,0H3.4"
+"""Path of a line through a shape: it has no area, so that only the outlined symbols of a legend show it."""
+POINT_LEGEND = alt.Legend(columns=4, symbolOpacity=1, symbolStrokeWidth=0)
+LINE_LEGEND = alt.Legend(columns=4, symbolOpacity=1, symbolStrokeWidth=1.3, symbolOffset=10, labelOffset=16)
 PERCENT = alt.X(
     "percent:Q",
     title="masked tokens (%)",
@@ -32,8 +37,8 @@ EPOCH = alt.X(
     scale=alt.Scale(zero=False, nice=False),
     axis=alt.Axis(format="d", tickCount=3, labelExpr="datum.value % 1 ? '' : datum.label", grid=False),
 )
-Draw = Callable[[str], list[Any]]
-"""Function from the title of the y axis to the layers of a view."""
+Draw = Callable[[str, list[float]], list[Any]]
+"""Function from the title and the domain of the y axis to the layers of a view."""
 
 
 def join_parts(**frames: DataFrame) -> DataFrame:
@@ -47,11 +52,17 @@ def panels(
     *,
     column: str,
     order: Sequence[str] = (),
+    floors: Mapping[str, float] | None = None,
+    top: float | None = None,
     model_rows: bool = False,
     width: int = 90,
     views: int = 6,
 ) -> alt.ConcatChart:
-    """Lay out a panel for each task, All first, with up to `views` views in a line; few are larger."""
+    """Lay out a panel for each task, All first, with up to `views` views in a line; few are larger.
+
+    The y axis begins at the task's floor, by default 0, or at 0 if a value lies below the floor. It ends at
+    `top`, by default at the highest value.
+    """
     facet: dict[str, Any] = {"column": alt.Column(f"{column}:N", title=None, sort=list(order) or "ascending")}
     if model_rows:
         facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right"))
@@ -62,8 +73,9 @@ def panels(
     charts = []
     for task in tasks:
         own = rows[rows["task"] == task]
+        domain = _domain(own, (floors or {}).get(task, 0.0), top)
         data = alt.InlineData(values=_records(own))
-        layers = alt.LayerChart(layer=draw(own["unit"].iloc[0]), data=data, **size)
+        layers = alt.LayerChart(layer=draw(own["unit"].iloc[0], domain), data=data, **size)
         charts.append(layers.facet(**facet, title=task))
     grid = alt.concat(*charts, columns=across)
     grid = grid.resolve_scale(color="shared", shape="shared", strokeDash="shared")
@@ -78,94 +90,91 @@ def dots(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> D
     """
     slots = [f"{style} {part}" for style in styles for part in ("seed", "mean")]
     place = alt.XOffset("slot:N", sort=["seed", "mean", *slots])
-    base = alt.Chart().encode(x, place, _color(styles, field, legend))
+    color, shape = (
+        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=POINT_LEGEND)
+        for channel, name in ((alt.Color, "color"), (alt.Shape, "shape"))
+    )
+    base = alt.Chart().encode(x, place, color)
     seeds, mean = (base.transform_filter(alt.datum.part == part) for part in ("seed", "mean"))
-    scale = alt.Scale(zero=False, nice=False, padding=6)
     name = _name_tip(field, legend)
     tips = [name, alt.Tooltip("seed:Q"), alt.Tooltip("value:Q", format=".3~r")]
 
-    def draw(unit: str) -> list[Any]:
+    def draw(unit: str, domain: list[float]) -> list[Any]:
         plus = seeds.mark_point(shape=PLUS, size=50, strokeWidth=1.4, opacity=1)
-        point = mean.mark_point(size=40, filled=True, opacity=1).encode(_shape(styles, field, legend))
+        point = mean.mark_point(size=40, filled=True, opacity=1).encode(shape)
         return [
-            _level(unit, scale),
-            plus.encode(_y("value", unit, scale), tooltip=tips),
-            mean.mark_rule(strokeWidth=1.6).encode(_y("lower", unit, scale), y2="upper:Q"),
-            point.encode(_y("mean", unit, scale), tooltip=[name, *_interval_tips()]),
+            _level(unit, domain),
+            plus.encode(_y("value", unit, domain), tooltip=tips),
+            mean.mark_rule(strokeWidth=1.6).encode(_y("lower", unit, domain), y2="upper:Q"),
+            point.encode(_y("mean", unit, domain), tooltip=[name, *_interval_tips()]),
         ]
 
     return draw
 
 
 def curves(
-    styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X, marked: str, y: alt.Scale | None = None
+    styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X, marked: str, level: bool = False
 ) -> Draw:
     """Draw lines through means, with ribbons for their intervals and shapes where `marked`.
 
-    If a scale `y` is given, a dashed level is drawn as well.
+    With `level` a dashed line is drawn as well.
     """
     color, dash, shape = (
-        _color(styles, field, legend),
-        _dash(styles, field, legend),
-        _shape(styles, field, legend),
+        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=LINE_LEGEND)
+        for channel, name in ((alt.Color, "color"), (alt.StrokeDash, "dash"), (alt.Shape, "shape"))
     )
+    shape["scale"]["range"] = [f"{style.shape}{LINE_ENDS}" for style in styles.values()]
     base = alt.Chart().encode(x, color).transform_filter(alt.datum.part == "mean")
-    scale = y or alt.Scale(zero=False, nice=False, padding=4)
     tips = [_name_tip(field, legend), alt.Tooltip(x["shorthand"], title=x["title"]), *_interval_tips()]
     visible = alt.condition(marked, alt.value(1), alt.value(0))  # invisible points have tooltips too
 
-    def draw(unit: str) -> list[Any]:
+    def draw(unit: str, domain: list[float]) -> list[Any]:
         point = base.mark_point(size=18, filled=True).encode(shape, opacity=visible)
         return [
-            base.mark_area(opacity=0.14).encode(_y("lower", unit, scale), y2="upper:Q"),
-            *([_level(unit, scale)] if y else []),
-            base.mark_line(strokeWidth=1.3).encode(_y("mean", unit, scale), dash),
-            point.encode(_y("mean", unit, scale), tooltip=tips),
+            base.mark_area(opacity=0.14).encode(_y("lower", unit, domain), y2="upper:Q"),
+            *([_level(unit, domain)] if level else []),
+            base.mark_line(strokeWidth=1.3).encode(_y("mean", unit, domain), dash),
+            point.encode(_y("mean", unit, domain), tooltip=tips),
         ]
 
     return draw
 
 
+def _domain(rows: DataFrame, floor: float, top: float | None) -> list[float]:
+    """Return where the y axis begins and ends: a cut axis would make small differences look large."""
+    values = rows[[name for name in ("mean", "lower", "upper", "value", "level") if name in rows]]
+    low, high = float(values.min().min()), float(values.max().max())
+    start = floor if low >= floor else min(0.0, low)
+    return [start, top or high + HEADROOM * (high - start or 1.0)]
+
+
 def _records(rows: DataFrame) -> list[dict[str, Any]]:
     """Return records of six digits without missing values and constants: half the size in a report."""
+    columns = rows.drop(columns=["task", "unit", "excluded"], errors="ignore")
     return [
         {
             str(key): float(f"{value:.6g}") if isinstance(value, float) else value
             for key, value in row.items()
             if not pd.isna(value)
         }
-        for row in rows.drop(columns=["task", "unit"]).to_dict("records")
+        for row in columns.to_dict("records")
     ]
 
 
-def _level(unit: str, scale: alt.Scale) -> Any:
+def _level(unit: str, domain: list[float]) -> Any:
     level = alt.Chart().transform_filter(alt.datum.part == "level")
     return level.mark_rule(style="baseline", strokeDash=[3, 3], strokeWidth=1).encode(
-        _y("level", unit, scale), tooltip=[alt.Tooltip("level:Q", title="baseline", format=".3~r")]
+        _y("level", unit, domain), tooltip=[alt.Tooltip("level:Q", title="baseline", format=".3~r")]
     )
 
 
-def _y(field: str, unit: str, scale: alt.Scale) -> alt.Y:
+def _y(field: str, unit: str, domain: list[float]) -> alt.Y:
+    scale = alt.Scale(domain=domain, nice=False)
     return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=4, format=".4~r"))
 
 
-def _scale(styles: Mapping[str, Style], values: list[Any]) -> alt.Scale:
-    return alt.Scale(domain=list(styles), range=values)
-
-
-def _color(styles: Mapping[str, Style], field: str, legend: str) -> alt.Color:
-    colors = _scale(styles, [style.color for style in styles.values()])
-    return alt.Color(f"{field}:N", title=legend, scale=colors, legend=LEGEND)
-
-
-def _shape(styles: Mapping[str, Style], field: str, legend: str) -> alt.Shape:
-    shapes = _scale(styles, [style.shape for style in styles.values()])
-    return alt.Shape(f"{field}:N", title=legend, scale=shapes, legend=LEGEND)
-
-
-def _dash(styles: Mapping[str, Style], field: str, legend: str) -> alt.StrokeDash:
-    dashes = _scale(styles, [list(style.dash) for style in styles.values()])
-    return alt.StrokeDash(f"{field}:N", title=legend, scale=dashes, legend=LEGEND)
+def _scale(styles: Mapping[str, Style], attribute: str) -> alt.Scale:
+    return alt.Scale(domain=list(styles), range=[getattr(style, attribute) for style in styles.values()])
 
 
 def _name_tip(field: str, legend: str) -> alt.Tooltip:

@@ -25,9 +25,13 @@ def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
     rows = _label(rows, "tuning")
     means = over_seeds(rows, [*PANEL, "tuning", "label", "percent"], value, unconverged=True)
     level = rows[[*PANEL, "tuning"]].drop_duplicates().assign(level=SIGNIFICANCE_LEVEL)
-    draw = _curves(rows, y=alt.Scale(domain=[0, 1]))
     return panels(
-        join_parts(mean=means, level=level), draw, column="tuning", order=(PLAIN, MASKED), model_rows=True
+        join_parts(mean=means, level=level),
+        _curves(rows, level=True),
+        column="tuning",
+        order=(PLAIN, MASKED),
+        top=1.0,
+        model_rows=True,
     )
 
 
@@ -53,8 +57,9 @@ def roar(frames: Frames) -> alt.ConcatChart | None:
     return panels(join_parts(mean=means), _curves(rows), column="way", order=WAYS, model_rows=True)
 
 
-def _curves(rows: DataFrame, y: alt.Scale | None = None) -> Draw:
-    return curves(assign_styles(rows["label"]), "label", "", x=PERCENT, marked="datum.percent % 20 == 0", y=y)
+def _curves(rows: DataFrame, *, level: bool = False) -> Draw:
+    styles = assign_styles(rows["label"])
+    return curves(styles, "label", "", x=PERCENT, marked="datum.percent % 20 == 0", level=level)
 
 
 def _masked(measured: DataFrame) -> DataFrame:

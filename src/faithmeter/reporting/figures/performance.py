@@ -11,32 +11,35 @@ from pandas import DataFrame
 from ..aggregate import ALL, Frames, over_seeds, over_tasks
 from .charts import EPOCH, curves, dots, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
-from .styles import MASKED, PLAIN, STRATEGY_STYLES, TRAINING, VALIDATION, Style
+from .styles import MASKED, PLAIN, STRATEGIES, STRATEGY_STYLES, TRAINING, VALIDATION, Style
 
 
 def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
     """Draw test performance of the named strategies; dashed: Plain, or the class majority if masked."""
     rows = name_strategies(_best_epochs(frames["train"], masking, "test"))
-    if rows.empty:
+    if not rows.duplicated(PANEL).any():  # a single point is said in a sentence
         return None
     points = _with_level(rows, [*PANEL, "tuning"], masking)
     axis = alt.Axis(labels=False, ticks=False)
-    x = alt.X("tuning:N", title=None, sort=list(STRATEGY_STYLES), axis=axis)
+    x = alt.X("tuning:N", title="fine-tuning", sort=list(STRATEGY_STYLES), axis=axis)
     draw = dots(_select(STRATEGY_STYLES, rows["tuning"]), "tuning", "fine-tuning", x=x)
-    return panels(points.assign(slot=points["part"]), draw, column="model")
+    return panels(points.assign(slot=points["part"]), draw, column="model", floors=_floors(rows))
 
 
 def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | None:
-    """Draw performance by training × validation strategy; dashed: Plain, or the class majority."""
+    """Draw performance by training × validation strategy; dashed: Plain, or the class majority.
+
+    Named strategies alone make no ablation: `by_strategy` shows them.
+    """
     rows = _best_epochs(frames["train"], masking, split)
-    if rows.empty:
+    if set(zip(rows["strategy"], rows["validation"], strict=True)) <= set(STRATEGIES):
         return None
     points = _with_level(rows, [*PANEL, "strategy", "validation"], masking)
     axis = alt.Axis(labelAngle=0, labelOverlap=False)
     x = alt.X("validation:N", title="validation texts", sort=list(VALIDATION), axis=axis)
     draw = dots(_select(TRAINING, rows["strategy"]), "strategy", "masked training texts", x=x)
     slot = points["strategy"] + " " + points["part"]
-    return panels(points.assign(slot=slot), draw, column="model", width=150, views=4)
+    return panels(points.assign(slot=slot), draw, column="model", floors=_floors(rows), width=150, views=4)
 
 
 def by_epoch(frames: Frames) -> alt.ConcatChart | None:
@@ -44,13 +47,17 @@ def by_epoch(frames: Frames) -> alt.ConcatChart | None:
     train = frames["train"]
     rows = name_strategies(label_rows(train[(train["split"] == "validation") & (train["masking"] == "0")]))
     rows = rows[rows["tuning"].isin([PLAIN, MASKED])]
-    if rows.empty:
+    if rows["epoch"].nunique() < 2:
         return None
     styles = _select(STRATEGY_STYLES, rows["tuning"])
     draw = curves(styles, "tuning", "fine-tuning", x=EPOCH, marked="datum.epoch % 5 == 1")
-    return panels(
-        join_parts(mean=over_seeds(rows, [*PANEL, "tuning", "epoch"], unconverged=True)), draw, column="model"
-    )
+    means = over_seeds(rows, [*PANEL, "tuning", "epoch"], unconverged=True)
+    return panels(join_parts(mean=means), draw, column="model", floors=_floors(rows))
+
+
+def _floors(rows: DataFrame) -> dict[str, float]:
+    """Return for each task where axes begin: at the performance of the most frequent class."""
+    return {str(task): 100 * float(value) for task, value in rows.groupby("task")["majority"].min().items()}
 
 
 def _select(styles: Mapping[str, Style], names: Iterable[str]) -> dict[str, Style]:

@@ -16,17 +16,35 @@ class Style(NamedTuple):
 
     color: str
     dash: tuple[int, ...]
-    shape: str
+    shape: str  # SVG path in a box from -1 to 1
 
 
 SOLID, DASHED = (1, 0), (4, 2)
+SHAPES = {
+    "circle": "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0Z",
+    "square": "M-0.9,-0.9H0.9V0.9H-0.9Z",
+    "cross": "M-0.4,-1H0.4V-0.4H1V0.4H0.4V1H-0.4V0.4H-1V-0.4H-0.4Z",
+    "triangle-up": "M0,-1L1,0.8H-1Z",
+    "triangle-down": "M0,1L-1,-0.8H1Z",
+    "triangle-left": "M-1,0L0.8,-1V1Z",
+    "triangle-right": "M1,0L-0.8,1V-1Z",
+    "diamond": "M0,-1L1,0L0,1L-1,0Z",
+    "pentagon": "M0,-1L0.95,-0.31L0.59,0.81H-0.59L-0.95,-0.31Z",
+}
+HOLES = {  # inner outlines run the other way round, which leaves the inside unfilled
+    "circle": "M-0.4,0A0.4,0.4,0,1,0,0.4,0A0.4,0.4,0,1,0,-0.4,0Z",
+    "triangle-up": "M0,-0.2L-0.35,0.4H0.35Z",
+    "triangle-down": "M0,0.2L0.35,-0.4H-0.35Z",
+    "diamond": "M0,-0.45L-0.45,0L0,0.45L0.45,0Z",
+}
+HOLLOW = {name: SHAPES[name] + hole for name, hole in HOLES.items()}
 # The palette of Okabe and Ito without the two colors that are invisible on black or on white.
 ORANGE, SKY, GREEN, BLUE = "#E69F00", "#56B4E9", "#009E73", "#0072B2"
 VERMILION, PURPLE, GRAY = "#D55E00", "#CC79A7", "#888888"
 TRAINING = {
-    "none": Style(VERMILION, DASHED, "square"),
-    "all": Style(SKY, (2, 2), "triangle-up"),
-    "half": Style(BLUE, SOLID, "circle"),
+    "none": Style(VERMILION, DASHED, SHAPES["square"]),
+    "all": Style(SKY, (2, 2), SHAPES["triangle-up"]),
+    "half": Style(BLUE, SOLID, SHAPES["circle"]),
 }
 VALIDATION = ("unmasked", "masked", "both")
 STRATEGIES = {  # names of pairs of training and validation
@@ -38,33 +56,26 @@ STRATEGY_STYLES = {name: TRAINING[training] for (training, _), name in STRATEGIE
 PLAIN, _, MASKED = STRATEGIES.values()
 
 GROUPS = ("Absolute", "Signed")
-PENTAGON = "M0,-1L0.95,-0.31L0.59,0.81H-0.59L-0.95,-0.31Z"
-HOLLOW = {  # the inner outline runs the other way round, which leaves it unfilled
-    "circle": "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.4,0A0.4,0.4,0,1,0,0.4,0A0.4,0.4,0,1,0,-0.4,0Z",
-    "triangle-up": "M0,-1L1,0.8H-1ZM0,-0.2L-0.35,0.4H0.35Z",
-    "triangle-down": "M0,1L-1,-0.8H1ZM0,0.2L0.35,-0.4H-0.35Z",
-    "diamond": "M0,-1L1,0L0,1L-1,0ZM0,-0.45L-0.45,0L0,0.45L0.45,0Z",
-}
 METHOD_STYLES = {
-    BASELINE: Style(GRAY, SOLID, "circle"),
-    "grad-l1": Style(SKY, SOLID, "square"),
-    "grad-l2": Style(BLUE, SOLID, "square"),
+    BASELINE: Style(GRAY, SOLID, SHAPES["circle"]),
+    "grad-l1": Style(SKY, SOLID, SHAPES["square"]),
+    "grad-l2": Style(BLUE, SOLID, SHAPES["square"]),
     **{  # the signed variant of a measure is dashed and hollow
-        f"{stem}-{sign}": Style(color, dash, shapes.get(shape, shape))
+        f"{stem}-{sign}": Style(color, dash, shapes[shape])
         for stem, color, shape in (
             ("inp-grad", ORANGE, "triangle-up"),
             ("int-grad", GREEN, "diamond"),
             ("loo", VERMILION, "triangle-down"),
         )
-        for sign, dash, shapes in (("abs", SOLID, {}), ("sign", DASHED, HOLLOW))
+        for sign, dash, shapes in (("abs", SOLID, SHAPES), ("sign", DASHED, HOLLOW))
     },
-    "beam": Style(PURPLE, SOLID, "cross"),
+    "beam": Style(PURPLE, SOLID, SHAPES["cross"]),
 }
 OTHER_STYLES = tuple(  # for methods of your own: neighbors differ in color, dash and shape
-    Style(color, dash, shape)
+    Style(color, dash, SHAPES[shape])
     for color, (dash, shape) in zip(
         ("#A6761D", "#7A68C4", "#4D9221", "#B5446E") * 3,
-        (((8, 2, 2, 2), "triangle-left"), ((2, 1), "triangle-right"), ((5, 3), PENTAGON)) * 4,
+        (((8, 2, 2, 2), "triangle-left"), ((2, 1), "triangle-right"), ((5, 3), "pentagon")) * 4,
         strict=True,
     )
 )
@@ -125,7 +136,7 @@ def config(dark: bool = False) -> dict[str, Any]:
         "legend": {
             **{"labelColor": text, "labelFontSize": 11, "labelLimit": 0, "titleColor": text},
             **{"titleFontSize": 11, "titleFontWeight": "normal", "titleOrient": "left", "orient": "top"},
-            **{"symbolSize": 60, "symbolStrokeWidth": 0, "columnPadding": 14, "rowPadding": 3, "offset": 12},
+            **{"symbolSize": 60, "columnPadding": 14, "rowPadding": 3, "offset": 12},
         },
         "style": {"baseline": {"color": text}},
     }
