@@ -120,8 +120,7 @@ class TrainConfig(Config):
     )
     seed: Seed = Field(default=0, description="seed of all randomness in the run")
     strategy: Strategy = Field(
-        default="half",
-        description="which rows of a mini-batch are masked in training: every other one, all, or none",
+        default="half", description="which rows of a mini-batch are masked: every other one, all, or none"
     )
     validation: Validation = Field(
         default="both",

@@ -32,6 +32,10 @@ UNSAFE_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
+MIN_SIMILARITY = 0.6
+"""Similarity (0 to 1) from which a known name is suggested for an unknown one."""
+
+
 class InputError(ValueError):
     """Mistake in the input, told in one line: what was given, what is expected, what to do next.
 
@@ -53,7 +57,7 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> Input
     """Return the error for an unknown name, with the nearest known one or all of them."""
     names = sorted(known)
     lowered = {n.lower(): n for n in names}
-    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=MIN_SIMILARITY)
     guess = f"; did you mean {lowered[close[0]]!r}?" if close else f"; expected one of {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}{guess}{' ' + hint if hint else ''}")
 

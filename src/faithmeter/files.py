@@ -1,15 +1,17 @@
 """Files and clocks: atomic writes, JSON, parquet, checksums, and the seconds that a phase takes.
 
-Whatever is read back is verified first. JSON that we write carries its own checksum (`write_sealed_json`);
-any other file or folder has its SHA-256 sums beside it (`seal`, `intact`), or in the record of its run.
+Every file is verified before it is used. JSON that we write carries its own checksum (`write_sealed_json`);
+other files and folders have SHA-256 sums beside them (`seal`, `intact`), or in the record of their run.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
+import re
 import time
 import tomllib
 import warnings
@@ -28,6 +30,22 @@ SUMS = "SHA256SUMS"
 CLOCK_TICK_NS = 50_000_000
 """Files younger than this may change again without a visible sign: their state counts as new every time."""
 State = tuple[int, ...]
+FULL = os.strerror(errno.ENOSPC)
+_FREE = "free some space there and start again; finished work is kept"
+_ALLOW = "allow writing there, or choose another folder"
+REMEDIES = {
+    errno.ENOSPC: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.EFBIG: _FREE,
+    errno.EROFS: _ALLOW,
+    errno.EACCES: _ALLOW,
+    errno.EPERM: _ALLOW,
+    errno.ENOTDIR: "a file is where a folder should be: choose another folder",
+    errno.EEXIST: "a file is where a folder should be: choose another folder",
+    errno.EISDIR: "a folder is where a file should be: choose another name",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+"""Remedies for errors of the file system while writing, by number."""
 
 
 def plain(value: Any) -> Any:
@@ -80,39 +98,45 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def write_parquet(path: Path, frame: DataFrame) -> None:
-    """Write a frame, its `attrs` included, with page checksums."""
+    """Write a frame, its `attrs` included, with the checksum that `read_parquet` verifies."""
     with atomic(path) as temporary:
-        frame.to_parquet(temporary, index=False, write_page_checksum=True)
+        frame.to_parquet(temporary, index=False)
+        _write_checksums(path, [temporary], [path.name])
 
 
 def read_parquet(path: Path) -> DataFrame | None:
-    """Read a frame; None if there is none, or if its page checksums are wrong: that file is deleted."""
+    """Read a frame that `write_parquet` wrote; None if there is none, or if it has changed since."""
     import pandas as pd
 
-    if not path.exists():
-        return None
-    try:
-        return pd.read_parquet(path, page_checksum_verification=True)
-    except (OSError, ValueError) as error:
-        warnings.warn(
-            f"{path} is not as it was written ({error}); it is made anew", DamageWarning, stacklevel=2
-        )
-        path.unlink(missing_ok=True)
-        return None
+    return pd.read_parquet(path) if intact(path) else None
 
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path that replaces `path` at the end: a full disk or a kill leaves the old file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield temporary
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn an error of the file system in the block into an InputError with the folder and a remedy."""
     try:
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        yield
+    except Exception as error:
+        # safetensors and torch raise errors of their own, with the system's words in them
+        number = getattr(error, "errno", None) or (errno.ENOSPC if FULL in str(error) else None)
+        if number not in REMEDIES:
+            raise
+        raise InputError(f"cannot write to {folder}: {os.strerror(number)}; {REMEDIES[number]}") from error
 
 
 def file_state(paths: Iterable[Path]) -> State:
@@ -143,19 +167,30 @@ _checksums: dict[State, str] = {}
 
 def seal(path: Path) -> None:
     """Write the checksums of a file, or of the files directly in a folder, beside it: it is finished now."""
-    sums, files = _sealed(path)
-    text = "".join(f"{file_checksum(file)}  {file.name}\n" for file in files)
-    with atomic(sums) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    files = [path]
+    if path.is_dir():
+        visible = (file for file in path.iterdir() if not file.name.startswith("."))
+        files = sorted(file for file in visible if file.is_file() and file.name != SUMS)
+    _write_checksums(path, files, [file.name for file in files])
+
+
+def _write_checksums(path: Path, files: Iterable[Path], names: Iterable[str]) -> None:
+    lines = (f"{file_checksum(file)}  {name}\n" for file, name in zip(files, names, strict=True))
+    with atomic(_checksum_file(path)) as temporary:
+        temporary.write_text("".join(lines), encoding="utf-8")
+
+
+def _checksum_file(path: Path) -> Path:
+    return path / SUMS if path.is_dir() else path.with_name(f".{path.name}.sha256")
 
 
 def intact(path: Path, remedy: str = "it is made anew") -> bool:
-    """Return whether a sealed file or folder is as it was when `seal` was called.
+    """Return whether a sealed file or folder is unchanged since `seal` was called.
 
-    What was never finished, or is half deleted, is False without a word. Other bytes than those written are
-    damage: a DamageWarning tells of it and of the remedy, which is up to the caller.
+    A file or folder that was never finished, or is half deleted, gives False without a warning. Changed bytes
+    are damage: a DamageWarning names them and the remedy, which is up to the caller.
     """
-    sums, _ = _sealed(path)
+    sums = _checksum_file(path)
     folder = sums.parent
     try:
         lines = sums.read_text(encoding="utf-8").splitlines()
@@ -168,17 +203,38 @@ def intact(path: Path, remedy: str = "it is made anew") -> bool:
     except (OSError, ValueError) as error:
         changed = [str(error)]
     if changed:
-        what = f"{path} is" if path.is_file() else f"{path} ({', '.join(changed)}) is"
-        warnings.warn(f"{what} not as it was written; {remedy}", DamageWarning, stacklevel=2)
+        names = "" if path.is_file() else f" ({', '.join(changed)})"
+        warnings.warn(f"{path}{names} is not as it was written; {remedy}", DamageWarning, stacklevel=2)
     return not changed
 
 
-def _sealed(path: Path) -> tuple[Path, list[Path]]:
-    """Return the file with the checksums of a path, and the files that they are of."""
-    if not path.is_dir():
-        return path.with_name(f".{path.name}.sha256"), [path]
-    files = (file for file in path.iterdir() if file.is_file() and file.name != SUMS)
-    return path / SUMS, sorted(file for file in files if not file.name.startswith("."))
+FORMULA = re.compile(r"[=+\-@\t\r]")
+MARKUP = re.compile(r"[\\`*_\[\]<>&|~$#!]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+CONTROLS = {*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000), *BIDI} - {*b"\n\t"}
+"""Characters that a terminal obeys, or cannot print, instead of showing them."""
+_VISIBLE = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in CONTROLS}
+
+
+def escape_formula(value: object) -> object:
+    """Return the value of a CSV cell; a text that a spreadsheet would calculate gets an apostrophe."""
+    if not (isinstance(value, str) and FORMULA.match(value)):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
+
+
+def escape_markdown(text: str) -> str:
+    """Return a text for a cell of a Markdown table: in one line, with HTML, links and markup escaped."""
+    return MARKUP.sub(lambda match: f"\\{match[0]}", " ".join(text.split()))
+
+
+def escape_controls(text: str) -> str:
+    """Return a text with control characters, except line breaks and tabs, as visible escapes."""
+    return text.translate(_VISIBLE)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def test_a_full_disk_leaves_the_old_record(tmp_path, monkeypatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(fm.InputError, match=r"No space.*free some space"):
         files.write_json(path, {"new": 2})
     assert json.loads(path.read_text()) == {"old": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["record.json"], "no half-written file stays behind"

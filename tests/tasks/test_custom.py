@@ -227,3 +227,33 @@ def test_the_schema_of_a_task_file_describes_every_entry():
     assert set(schema["properties"]) == set(inspect.signature(own_task).parameters)
     assert all("description" in entry for entry in schema["properties"].values())
     assert get_args(MetricName) == tuple(METRICS)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.jsonl"])
+def test_fractions_are_no_classes(tmp_path, name):
+    frame = FRAME.assign(stars=[0.5 + n % 2 for n in range(20)])
+    with pytest.raises(InputError, match=r"label 0\.5 in 'stars' is not whole; expected classes"):
+        own_task(write(tmp_path / name, frame), text="review", label="stars")
+
+
+def test_half_a_surrogate_is_no_label(tmp_path):
+    rows = [{"t": "a", "l": "\ud800" if n % 2 else "b"} for n in range(10)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=r"a\.jsonl, line 2: 'l' is not valid Unicode"):
+        own_task(tmp_path / "a.jsonl", text="t", label="l")
+
+
+@pytest.mark.parametrize("entry", ["epochs = -1", "epochs = 0", "epochs = 99999999999", "epochs = true"])
+def test_epochs_of_a_task_file_are_at_least_one(tmp_path, entry):
+    write(tmp_path / "a.csv")
+    (tmp_path / "mine.toml").write_text(f'data = "a.csv"\ntext = "review"\nlabel = "stars"\n{entry}\n')
+    with pytest.raises(InputError, match=r"mine\.toml: epochs is .*; expected"):
+        task(str(tmp_path / "mine.toml"))
+
+
+@pytest.mark.parametrize("path", ["a" * 300 + ".csv", "a" * 5000, "a\0b.csv", ""])
+def test_a_path_that_cannot_be_is_one_line(path):
+    with pytest.raises(InputError):
+        own_task(path, text="t", label="l")
+    with pytest.raises(InputError):
+        task("RTE", path or "/").load()

@@ -15,10 +15,7 @@ NAMES = (
     "datasets",
     "performance",
     "faithfulness",
-    "walltime_fine_tune",
-    "walltime_in_distribution",
-    "walltime_faithfulness",
-    "walltime_importance_measures",
+    *(f"walltime_{part}" for part in ("fine_tune", "in_distribution", "faithfulness", "importance_measures")),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from ..config import MetricName, Text, Validated
 from ..errors import InputError
 from ..files import State, file_state, read_toml
 from .readers import READERS, Record, require_columns, unreadable
-from .splits import Parts, label_name, read_rows
+from .splits import Parts, label_name, read_rows, require_text
 from .task import ROLES, Columns, Own, Task
 
 _SPLIT_NAMES = {
@@ -202,4 +203,15 @@ def _require_label(record: Record, column: str) -> str:
     name = label_name(record.values[column])
     if name is None:
         raise InputError(f"{record.place}: no label in {column!r}; fill it in or remove the row")
-    return name
+    if _is_fraction(name):
+        what = f"label {name} in {column!r} is not whole"
+        raise InputError(f"{record.place}: {what}; expected classes: names or whole numbers")
+    return require_text(name, column, record.place)
+
+
+def _is_fraction(name: str) -> bool:
+    try:
+        number = float(name)
+    except ValueError:
+        return False
+    return math.isfinite(number) and not number.is_integer()

@@ -53,11 +53,11 @@ def read_rows(
         name = str(number) if key is None else _key(values[key], key, place)
         if key is not None and seen.setdefault(name, place) != place:
             raise InputError(f"{place}: {key} {name} a second time, first at {seen[name]}; expected it once")
-        text = _text(values[columns.text], columns.text, place)
+        text = require_text(values[columns.text], columns.text, place)
         if not text.strip():
             raise InputError(f"{place}: {columns.text!r} is empty; fill it in or remove the row")
         # an empty context is no mistake: QQP has two
-        context = columns.context and _text(values[columns.context], columns.context, place)
+        context = columns.context and require_text(values[columns.context], columns.context, place)
         rows.append(Row(name, text, index[label], context))
     if not rows:
         raise InputError(f"{source} has no rows; expected at least one")
@@ -71,7 +71,8 @@ def label_name(value: Any) -> str | None:
     return str(value).strip() or None if isinstance(value, str | int) else None
 
 
-def _text(value: Any, column: str, place: str) -> str:
+def require_text(value: Any, column: str, place: str) -> str:
+    """Return the value if it is a text that UTF-8 can write; raise InputError otherwise."""
     if not isinstance(value, str):
         raise InputError(f"{place}: {column!r} is {type(value).__name__}; expected a text")
     try:
