@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .errors import unknown
 
@@ -38,6 +39,58 @@ METRICS: dict[str, Metric] = {
     "micro_f1": _f1("micro"),
     "matthews": _matthews,
 }
+
+
+class Counts(NamedTuple):
+    """A metric as a function of mean counts, so that thousands of weightings are one matrix product."""
+
+    of_texts: Callable[[NDArray[Any], NDArray[Any], int], NDArray[np.float32]]
+    """Labels [N], predictions [N, S], classes → counts [N, S, F] of each text."""
+    value: Callable[[NDArray[Any]], NDArray[np.float64]]
+    """Weighted means [..., F] of the counts → the metric [...]."""
+
+
+def _hits(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDArray[np.float32]:
+    return np.asarray(labels[:, None] == predictions, np.float32)[..., None]
+
+
+def _confusion(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDArray[np.float32]:
+    """For each class: labeled and predicted so, predicted so, labeled so."""
+    one_hot = np.eye(classes, dtype=np.float32)
+    predicted, labeled = (
+        one_hot[predictions],
+        np.broadcast_to(one_hot[labels][:, None], (*predictions.shape, classes)),
+    )
+    return np.concatenate([predicted * labeled, predicted, labeled], axis=-1)
+
+
+def _macro_f1_value(means: NDArray[Any]) -> NDArray[np.float64]:
+    hits, predicted, labeled = np.split(means.astype(np.float64), 3, axis=-1)
+    both = predicted + labeled
+    f1 = np.divide(2 * hits, both, out=np.zeros_like(both), where=both > 0)
+    return np.asarray(f1.mean(axis=-1))
+
+
+def _matthews_value(means: NDArray[Any]) -> NDArray[np.float64]:
+    hits, predicted, labeled = np.split(means.astype(np.float64), 3, axis=-1)
+    covariance = hits.sum(-1) - (predicted * labeled).sum(-1)
+    spread = (1 - (predicted**2).sum(-1)) * (1 - (labeled**2).sum(-1))
+    # Where one class is all there is, or all that is predicted, the coefficient is 0.
+    defined = spread > 1e-12
+    return np.where(defined, covariance / np.sqrt(np.where(defined, spread, 1)), 0.0)
+
+
+_SHARE = Counts(_hits, lambda means: means[..., 0].astype(np.float64))
+
+COUNTS: dict[str, Counts] = {
+    "accuracy": _SHARE,
+    "micro_f1": _SHARE,  # each text has one label and one prediction: the two are equal
+    "macro_f1": Counts(_confusion, _macro_f1_value),
+    "matthews": Counts(_confusion, _matthews_value),
+}
+"""Metrics that are functions of counts; others are computed anew for every resample."""
+SHARES = tuple(name for name, counts in COUNTS.items() if counts is _SHARE)
+"""Metrics that are the share of texts predicted right."""
 
 
 def score(names: Sequence[str], labels: ArrayLike, predictions: ArrayLike, classes: int) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -50,7 +49,7 @@ def acu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> fl
     Plain values are taken as evenly spaced from 0 to 100 % erased.
     """
     ratios, values, random = _together(curve, baseline)
-    return float(np.trapezoid(random - values, ratios))
+    return float(absolute_area(values, random, ratios))
 
 
 def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> float:
@@ -60,8 +59,23 @@ def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> f
     baseline on the whole loses nothing there is nothing to divide by, and the result is nan.
     """
     ratios, values, random = _together(curve, baseline)
-    possible = float(np.trapezoid(random - random[-1], ratios))
-    return math.nan if possible < FLAT else float(np.trapezoid(random - values, ratios)) / possible
+    return float(relative_area(values, random, ratios))
+
+
+def absolute_area(
+    values: NDArray[np.float64], random: NDArray[np.float64], ratios: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the ACU of many curves [..., S] at once."""
+    return np.asarray(np.trapezoid(random - values, ratios, axis=-1))
+
+
+def relative_area(
+    values: NDArray[np.float64], random: NDArray[np.float64], ratios: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the RACU of many curves [..., S] at once; nan where it is undefined."""
+    possible = absolute_area(random[..., -1:], random, ratios)
+    area = absolute_area(values, random, ratios)
+    return np.divide(area, possible, out=np.full_like(area, np.nan), where=possible >= FLAT)
 
 
 def _together(

@@ -1,0 +1,183 @@
+"""Simulate measurements: how often intervals over texts contain the truth, and equal methods are told apart.
+
+    python scripts/simulate_intervals.py [--frame texts.parquet --classes 6] [--repetitions 2000]
+
+Texts are drawn from a population whose areas are known: a model of texts with a latent difficulty and, if
+`--frame` names the texts of a measurement, these texts as if they were all there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from faithmeter.config import BASELINE
+from faithmeter.faithfulness.comparisons import rank_methods
+from faithmeter.faithfulness.intervals import Interval, TextIntervals, resample_texts
+from faithmeter.faithfulness.predictions import Predictions
+
+PERCENTS = tuple(range(0, 101, 10))
+SIZES = (64, 200, 1000)
+RESAMPLES = 1999
+Draw = Callable[[int, np.random.Generator], Predictions]
+
+
+@dataclass(frozen=True)
+class Population:
+    """A source of texts, and the true values on all of its texts."""
+
+    name: str
+    draw: Draw
+    truth: Predictions
+    pairs: tuple[tuple[str, str], ...]
+
+
+def latent_texts(texts: int, rng: np.random.Generator, *, metric: str = "accuracy") -> Predictions:
+    """Return predictions on texts of two classes, erased by two good methods and at random.
+
+    A text has a margin that falls as it is erased. Its difficulty is common to all methods, its noise
+    correlated over steps and methods. The classes are unbalanced: a wholly erased text is called the first.
+    """
+    labels = (rng.random(texts) < 0.35).astype(np.int64)
+    difficulty, common = rng.normal(size=(2, texts, 1))
+    arrays = {}
+    for name, speed in ((BASELINE, 1.2), ("close", 3.0), ("best", 3.4)):
+        walk = np.cumsum(rng.normal(size=(texts, len(PERCENTS))), axis=1) * 0.25
+        fall = speed * np.sqrt(np.asarray(PERCENTS) / 100)
+        margin = 1.6 - fall + 0.8 * difficulty + 0.5 * common * fall / 3 + walk
+        margin[:, 0] = 1.6 + 0.8 * difficulty[:, 0]  # nothing is erased yet
+        arrays[name] = np.where(margin > 0, labels[:, None], 1 - labels[:, None])
+        arrays[name][:, -1] = 0
+    return Predictions(labels, arrays, 2, metric, PERCENTS)
+
+
+def drawn_from(predictions: Predictions) -> Draw:
+    """Return a function that draws texts of a measurement with replacement."""
+
+    def draw(texts: int, rng: np.random.Generator) -> Predictions:
+        rows = rng.integers(predictions.texts, size=texts)
+        arrays = {name: array[:, rows] for name, array in predictions.methods.items()}
+        return replace(predictions, labels=predictions.labels[rows], methods=arrays)
+
+    return draw
+
+
+def made_equal(draw: Draw, methods: tuple[str, ...]) -> Draw:
+    """Return a function that draws texts and deals out the methods' predictions at random for each text."""
+
+    def deal(texts: int, rng: np.random.Generator) -> Predictions:
+        predictions = draw(texts, rng)
+        stacked = np.stack([predictions.methods[name] for name in methods])  # [M, 1, N, S]
+        order = rng.permuted(np.tile(np.arange(len(methods)), (texts, 1)), axis=1).T  # [M, N]
+        dealt = np.take_along_axis(stacked, order[:, None, :, None], axis=0)
+        arrays = {BASELINE: predictions.methods[BASELINE], **dict(zip(methods, dealt, strict=True))}
+        return replace(predictions, methods=arrays)
+
+    return deal
+
+
+def skewed_texts(texts: int, rng: np.random.Generator) -> Predictions:
+    """Return two methods of equal ACU: one is far better on a tenth of the texts, else a little worse."""
+    labels = rng.integers(2, size=texts)
+    rare = rng.random(texts) < 0.1
+    hits = np.ones((3, texts, len(PERCENTS)), bool)
+    hits[:, :, -1] = False
+    hits[1, :, 9] = False  # a little worse: one more step right than the other
+    hits[2, rare, 1:] = False  # nine steps of ten less, of which the other has one
+    hits[2, rare, 9] = False
+    hits[1, rare, 9] = True
+    arrays = np.where(hits, labels[None, :, None], 1 - labels[None, :, None])
+    return Predictions(
+        labels, dict(zip((BASELINE, "often", "rarely"), arrays, strict=True)), 2, "accuracy", PERCENTS
+    )
+
+
+def statistics(
+    intervals: TextIntervals, pairs: tuple[tuple[str, str], ...]
+) -> Iterator[tuple[str, Interval]]:
+    for method in dict.fromkeys(name for pair in pairs for name in pair):
+        yield f"ACU {method}", intervals.acu(method)
+        yield f"RACU {method}", intervals.racu(method)
+        yield f"30 % {method}", intervals.curve(method)[3]
+    for first, second in pairs:
+        yield f"ACU {first} − {second}", intervals.difference(first, second)
+
+
+def coverage(
+    population: Population, texts: int, repetitions: int, seed: int
+) -> dict[str, tuple[float, float]]:
+    """Return for each statistic the share of intervals below the truth and above it."""
+    rng = np.random.default_rng([seed, texts])
+    truth = dict(statistics(resample_texts(population.truth, resamples=1), population.pairs))
+    misses = {name: np.zeros(2) for name in truth}
+    for repetition in range(repetitions):
+        sample = population.draw(texts, rng)
+        intervals = resample_texts(sample, resamples=RESAMPLES, seed=repetition)
+        for name, interval in statistics(intervals, population.pairs):
+            misses[name] += interval.upper < truth[name].mean, interval.lower > truth[name].mean
+    return {
+        name: (float(low), float(high))
+        for name, (low, high) in ((n, m / repetitions) for n, m in misses.items())
+    }
+
+
+def told_apart(draw: Draw, texts: int, repetitions: int, seed: int) -> float:
+    """Return the share of measurements in which some method is told apart from the best."""
+    rng = np.random.default_rng([seed, texts])
+    rankings = (rank_methods(draw(texts, rng), swaps=RESAMPLES, seed=n) for n in range(repetitions))
+    return float(np.mean([len(ranking.leaders) < len(ranking.areas) for ranking in rankings]))
+
+
+def populations(frame: Path | None, classes: int) -> Iterator[Population]:
+    rng = np.random.default_rng(0)
+    for metric in ("accuracy", "macro_f1", "matthews"):
+
+        def draw(texts: int, rng: np.random.Generator, metric: str = metric) -> Predictions:
+            return latent_texts(texts, rng, metric=metric)
+
+        yield Population(f"latent difficulty, {metric}", draw, draw(1_000_000, rng), (("best", "close"),))
+    if frame is not None:
+        import pandas as pd
+
+        pairs = (("loo-sign", "int-grad-sign"), ("int-grad-sign", "inp-grad-sign"), ("grad-l1", "grad-l2"))
+        measured = Predictions.from_frames([pd.read_parquet(frame)], classes=classes, metric="accuracy")
+        yield Population("measured texts, accuracy", drawn_from(measured), measured, pairs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--frame", type=Path, help="texts.parquet of a measurement")
+    parser.add_argument("--classes", type=int, default=2, help="number of classes of that measurement")
+    parser.add_argument("--repetitions", type=int, default=2000)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    for population in populations(options.frame, options.classes):
+        for texts in options.sizes:
+            for name, (low, high) in coverage(population, texts, options.repetitions, options.seed).items():
+                print(
+                    f"{population.name} | {texts} | {name} | {1 - low - high:.1%} | {low:.1%} | {high:.1%}",
+                    flush=True,
+                )
+        methods = tuple(name for name in population.truth.methods if name != BASELINE)
+        for count in sorted({2, len(methods)}):
+            draw = made_equal(population.draw, methods[-count:])
+            for texts in options.sizes:
+                share = told_apart(draw, texts, options.repetitions, options.seed)
+                print(
+                    f"{population.name} | {texts} | {count} equal methods told apart | {share:.1%}",
+                    flush=True,
+                )
+    for texts in options.sizes:
+        share = told_apart(skewed_texts, texts, options.repetitions, options.seed)
+        print(f"skewed contributions | {texts} | 2 equal methods told apart | {share:.1%}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

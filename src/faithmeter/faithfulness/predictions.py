@@ -1,0 +1,176 @@
+"""Predictions on erased texts → curves of any weighting of the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import BASELINE
+from ..errors import InputError, unknown
+from ..metrics import COUNTS, METRICS, Metric
+from .curves import whole_percents
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MAX_BLOCK_WEIGHTS = 4_000_000
+"""Weights of resampled texts that are held in memory at a time."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Classes predicted for the same texts as each method erases them.
+
+    Args:
+        labels: True classes [N].
+        methods: Predicted classes of each method, [N, S] at S percents or [G, N, S] of G seeds.
+        classes: Number of classes.
+        metric: Name of a metric, or a function of labels [n], predictions [n] and classes. A function is
+            called for every resample and step, which takes minutes instead of a second.
+        percents: Shares erased, from 0 to 100.
+    """
+
+    labels: NDArray[np.int64]
+    methods: Mapping[str, NDArray[np.int64]]
+    classes: int
+    metric: str | Metric
+    percents: Sequence[int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", np.asarray(self.labels))
+        object.__setattr__(self, "percents", whole_percents(self.percents))
+        arrays = {name: np.asarray(array) for name, array in self.methods.items()}
+        arrays = {name: array[None] if array.ndim == 2 else array for name, array in arrays.items()}
+        object.__setattr__(self, "methods", arrays)
+        _require_method(BASELINE, arrays)
+        shape = (len(arrays[BASELINE]), len(self.labels), len(self.percents))
+        for name, array in arrays.items():
+            if array.shape != shape or 0 in shape:
+                raise InputError(
+                    f"predictions of {name} have shape {array.shape}; expected seeds, texts, steps = {shape}"
+                )
+        if isinstance(self.metric, str) and self.metric not in METRICS:
+            raise unknown("metric", self.metric, METRICS)
+        if not all(_are_classes(array, self.classes) for array in (self.labels, *arrays.values())):
+            raise InputError(f"labels or predictions outside 0 … {self.classes - 1}; expected class numbers")
+
+    @classmethod
+    def from_frames(cls, frames: Sequence[DataFrame], *, classes: int, metric: str | Metric) -> Predictions:
+        """Return the predictions of measurements, one frame (`Measurement.frame`) for each seed.
+
+        Methods and texts that some frame lacks are left out.
+        """
+        tables = [
+            {
+                str(name): rows.pivot(index="row", columns="percent", values="prediction")
+                for name, rows in groups
+            }
+            for groups in (frame.groupby("method", sort=False) for frame in frames)
+        ]
+        names = [name for name in tables[0] if all(name in table for table in tables)]
+        shared = set.intersection(*(set(table[name].index) for table in tables for name in names))
+        rows = sorted(shared)
+        labels = frames[0].drop_duplicates("row").set_index("row")["label"].loc[rows]
+        arrays = {name: np.stack([table[name].loc[rows].to_numpy() for table in tables]) for name in names}
+        percents = tuple(map(int, tables[0][names[0]].columns))
+        return cls(labels.to_numpy(), arrays, classes, metric, percents)
+
+    @property
+    def texts(self) -> int:
+        return len(self.labels)
+
+    @property
+    def seeds(self) -> int:
+        return len(self.methods[BASELINE])
+
+    @property
+    def ratios(self) -> Floats:
+        """Shares erased, in [0, 1]."""
+        return np.asarray(self.percents) / 100
+
+    def require(self, *names: str) -> None:
+        """Raise an InputError unless these methods were measured."""
+        for name in names:
+            _require_method(name, self.methods)
+
+    def weighted_curves(self, blocks: Iterable[NDArray[np.int64]]) -> dict[str, Floats]:
+        """Return curves [R, G, S] of each method, for blocks [r, N] of how often each text counts."""
+        parts: dict[str, list[Floats]] = {name: [] for name in self.methods}
+        for weights in blocks:
+            for name, curves in parts.items():
+                curves.append(self._weighted(name, weights))
+        return {name: np.concatenate(curves) for name, curves in parts.items()}
+
+    def left_out_curves(self, name: str) -> Floats:
+        """Return the curves [N, G, S] of a method without each of the texts."""
+        if name not in self._counts:
+            every = np.arange(self.texts)
+            return np.stack([self._computed(name, np.delete(every, text)) for text in every])
+        counts = self._counts[name]
+        means = (counts.sum(axis=1, keepdims=True, dtype=np.float64) - counts) / max(self.texts - 1, 1)
+        return np.swapaxes(COUNTS[str(self.metric)].value(means), 0, 1)
+
+    def pooled(self, first: str, second: str) -> Predictions:
+        """Return both methods as one, over twice the texts: those of the first, then of the second."""
+        both = np.concatenate([self.methods[first], self.methods[second]], axis=1)
+        return replace(self, labels=np.tile(self.labels, 2), methods={BASELINE: both})
+
+    @cached_property
+    def _counts(self) -> dict[str, NDArray[np.float32]]:
+        """Counts [G, N, S, F] of each method, if the metric is a function of them."""
+        if not isinstance(self.metric, str) or self.metric not in COUNTS:
+            return {}
+        of_texts = COUNTS[self.metric].of_texts
+        return {
+            name: np.stack([of_texts(self.labels, seed, self.classes) for seed in array])
+            for name, array in self.methods.items()
+        }
+
+    def _weighted(self, name: str, weights: NDArray[np.int64]) -> Floats:
+        """Return the curves [r, G, S] of a method, with each text counted by `weights` [r, N]."""
+        if name not in self._counts:
+            every = np.arange(self.texts)
+            return np.stack([self._computed(name, np.repeat(every, times)) for times in weights])
+        counts = self._counts[name]
+        seeds, texts, steps, features = counts.shape
+        floats = weights.astype(np.float32)  # whole numbers below 2^24 are exact
+        sums = np.stack([floats @ seed.reshape(texts, -1) for seed in counts], axis=1)
+        means = sums.reshape(-1, seeds, steps, features) / weights.sum(axis=1)[:, None, None, None]
+        return COUNTS[str(self.metric)].value(means)
+
+    def _computed(self, name: str, rows: NDArray[np.int64]) -> Floats:
+        """Return the curves [G, S] of a method on these rows, by calling the metric."""
+        metric = METRICS[self.metric] if isinstance(self.metric, str) else self.metric
+        labels = self.labels[rows]
+        return np.array(
+            [[metric(labels, step, self.classes) for step in seed[rows].T] for seed in self.methods[name]]
+        )
+
+
+def resampling_weights(texts: int, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Yield blocks [r, N] of how often each text is drawn, `resamples` rows in all."""
+    for rows in blocks(resamples, texts):
+        drawn = rng.integers(texts, size=(rows, texts)) + texts * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * texts).reshape(rows, texts)
+
+
+def blocks(rows: int, columns: int) -> Iterator[int]:
+    """Return the numbers of rows of the blocks into which a large matrix is cut."""
+    size = max(1, MAX_BLOCK_WEIGHTS // columns)
+    return (min(size, rows - start) for start in range(0, rows, size))
+
+
+def _are_classes(values: NDArray[np.int64], classes: int) -> bool:
+    return values.dtype.kind in "iu" and bool(((values >= 0) & (values < classes)).all())
+
+
+def _require_method(name: str, methods: Mapping[str, object]) -> None:
+    if name not in methods:
+        raise unknown("measured method", name, methods)
