@@ -31,7 +31,6 @@ TO_DO = {
     "MaskingCollator",
     "Measurement",
     "Pipeline",
-    "RunStore",
     "TextMeasurement",
     "acu",
     "bootstrap_interval",
@@ -46,7 +45,6 @@ TO_DO = {
     "pipeline",
     "racu",
     "simes",
-    "train",
 }
 """Public names whose docstring is still to be written; this set only shrinks."""
 

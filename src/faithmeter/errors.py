@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ EXPECTED = {
     "float_type": "a number",
     "bool_type": "true or false",
     "tuple_type": "a list",
+    "list_type": "a list",
+    "too_short": "a list of {min_length} or more",
     "dict_type": "a table",
     "model_type": "a table",
     "finite_number": "a finite number",
@@ -70,8 +73,12 @@ def input_error(error: ValidationError, kind: str, known: Iterable[str]) -> Inpu
     if first["type"] == "extra_forbidden":
         return unknown(kind, str(path[-1]), known)
     name = str(path[0]) + "".join(f"[{step}]" for step in path[1:])
+    if isinstance(context.get("error"), InputError):  # of a table inside, which names its own options
+        return InputError(f"[{'.'.join(map(str, path))}]: {context['error']}")
     if first["type"] == "missing":
-        return InputError(f"no {kind} {name!r}; add it")
+        examples = known[name].examples if isinstance(known, Mapping) else None
+        example = f", such as {name} = {json.dumps(examples[0])}" if examples else ""
+        return InputError(f"no {kind} {name!r}; add it{example}")
     if first["type"] == "literal_error":
         return unknown(name, str(value), re.findall(r"'(\w[^']*)'", context["expected"]))
     expected = EXPECTED.get(first["type"], "{msg}").format(msg=first["msg"], **context)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 import pytest
+from jsonschema import Draft202012Validator, ValidationError, validate
 
 import faithmeter as fm
 import fixtures_report as made_up
 from faithmeter import grid, published
 from faithmeter.cli.grid import work
+from faithmeter.cli.listing import listing
 from faithmeter.cli.screen import bars
-from faithmeter.config import MeasureConfig, RoarConfig, TrainConfig
+from faithmeter.config import MeasureConfig, RoarConfig, Strategy, TrainConfig, Validation
+from faithmeter.grid.file import GridFile, StrategyPair
 from faithmeter.runs import run as runs
 from faithmeter.runs.store import Busy, Unready
 from records import measure_result, method_result, train_result
@@ -181,34 +187,41 @@ def test_what_was_measured_here_is_scaled_to_the_runs_to_come(tmp_path) -> None:
 
 
 MISTAKES = {
-    'strategies = ["half/both"]\nseeds = [0]\nmodels = ["embedded"]': "names no tasks",
+    'strategies = ["half/both"]\nseeds = [0]\nmodels = ["embedded"]': "no grid option 'tasks'; add it",
     SMALL.replace("seeds = [0, 1]", "seeds = 0"): "seeds is 0; expected a list",
-    SMALL.replace("seeds = [0, 1]", "seeds = [true]"): r"seeds is \[True\]; expected a list .* whole numbers",
+    SMALL.replace("seeds = [0, 1]", "seeds = [true]"): r"seeds\[0\] is True; expected a whole number",
     SMALL.replace("bAbI-1", "bAbI-9"): "unknown task 'bAbI-9'",
-    SMALL.replace("none/unmasked", "none"): "unknown strategy 'none'; did you mean 'none/",
+    SMALL.replace("none/unmasked", "none"): r"unknown strategies\[1\] 'none'; did you mean 'none/",
     SMALL.replace("loo-sign", "lo-sign"): "unknown method 'lo-sign'; did you mean 'loo-sign'",
     SMALL.replace("epochs = 1", 'epochs = "one"'): r"\[train\]: epochs is 'one'; expected a whole number",
-    SMALL.replace("epochs", "epoch"): "unknown train option 'epoch'; did you mean 'epochs'",
-    SMALL.replace("epochs = 1", "seed = 1"): r"\[train\] seed has no place there; expected seeds = ",
+    SMALL.replace("epochs", "epoch"): r"\[train\]: unknown train option 'epoch'; did you mean 'epochs'",
+    SMALL.replace("epochs = 1", "seed = 1"): r"\[train\]: seed has no place there; expected seeds = ",
     SMALL.replace("epochs = 1", 'validation = "both"'): r"validation has no place .* strategies = ",
     SMALL + "[task.RTE]\nepochs = 3": r"unknown task with a table \[task.NAME\] 'RTE'",
-    SMALL + "[task]\nbAbI-1 = 3": "task.bAbI-1 is 3; expected a table",
+    SMALL + "[task]\nbAbI-1 = 3": r"task\[bAbI-1\] is 3; expected a table",
     SMALL + "[task.bAbI-1]\nepochs = -1": r"\[task.bAbI-1\]: epochs is -1; expected at least 0",
-    SMALL.replace("limit = 8", "limits = 8"): r"unknown entry of \[measure\]",
+    SMALL.replace(
+        "limit = 8", "limits = 8"
+    ): r"\[measure\]: unknown measure option 'limits'; did you mean 'limit'",
     SMALL.replace("limit = 8", "limit = -8"): r"\[measure\]: limit is -8; expected at least 0",
     SMALL.replace("limit = 8", "step = 200"): r"\[measure\]: step is 200; expected at most 100",
-    SMALL.replace('["grad-l2", "loo-sign"]', "[3]"): r"\[measure\] methods is \[3\]; expected a list",
-    SMALL.replace('["grad-l2", "loo-sign"]', "[]"): r"\[measure\] methods is \[\]; expected a list of one or",
-    SMALL + "[measure.without]\ngrad-l2 = 3": r"\[measure.without\] grad-l2 is 3; expected a list",
-    SMALL + '[measure.without]\ngrad-l2 = "bAbI-1"': r"grad-l2 is 'bAbI-1'; expected a list",
-    SMALL + '[measure.without]\ngrad-l2 = ["RTE"]': r"unknown task in \[measure.without\] grad-l2 'RTE'",
+    SMALL.replace('["grad-l2", "loo-sign"]', "[3]"): r"\[measure\]: methods\[0\] is 3; expected text",
+    SMALL.replace(
+        '["grad-l2", "loo-sign"]', "[]"
+    ): r"\[measure\]: methods is \[\]; expected a list of 1 or more",
+    SMALL + "[measure.without]\ngrad-l2 = 3": r"\[measure\]: without\[grad-l2\] is 3; expected a list",
+    SMALL + '[measure.without]\ngrad-l2 = "bAbI-1"': r"grad-l2\] is 'bAbI-1'; expected a list",
+    SMALL
+    + '[measure.without]\ngrad-l2 = ["RTE"]': r"\[measure.without\] grad-l2: unknown task of this grid 'RTE'",
     SMALL + '[measure.without]\nbeam = ["bAbI-1"]': "beam: unknown method of this grid 'beam'",
     SMALL + '[measure.without]\nbeem = ["bAbI-1"]': "beem: unknown method 'beem'; did you mean 'beam'",
-    SMALL + "methods = [": "cannot be read as a grid",
-    SMALL.replace("[roar]", "[raor]"): "unknown entry 'raor'; did you mean 'roar'",
-    SMALL.replace('[roar]\nseeds = [1]\nmethods = ["grad-l2"]', "[roar]"): r"\[roar\] names no methods",
+    SMALL + "methods = [": "is not TOML",
+    SMALL.replace("[roar]", "[raor]"): "unknown grid option 'raor'; did you mean 'roar'",
+    SMALL.replace('[roar]\nseeds = [1]\nmethods = ["grad-l2"]', "[roar]"): "no roar option 'methods'; add it",
     SMALL.replace("step = 50", "step = 0"): r"\[roar\]: step is 0; expected at least 1",
-    SMALL.replace("seeds = [1]", "seeds = [7]"): r"unknown seed in \[roar\] '7'; expected one of 0, 1",
+    SMALL.replace(
+        "seeds = [1]", "seeds = [7]"
+    ): r"\[roar\]: unknown seed of this grid '7'; expected one of 0, 1",
     "workers = -2\n" + SMALL: "workers is -2; expected at least 1",
     "workers = true\n" + SMALL: "workers is True; expected a whole number",
 }
@@ -317,7 +330,7 @@ def test_a_full_disk_stops_nothing_but_what_cannot_be_done(small, tmp_path, monk
 
 
 def test_a_run_that_another_process_has_is_waited_for(small, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(grid.execution, "PATIENCE", 0.01)
+    monkeypatch.setattr(grid.execution, "RETRY_SECONDS", 0.01)
     store, worked, attempts = fm.RunStore(tmp_path / "runs"), [], []
     good = pretend(store, worked)
 
@@ -387,3 +400,24 @@ def test_a_small_grid_for_real(tmp_path) -> None:
     words = [first["text"][a:b] for a, b in zip(first["starts"], first["ends"], strict=True)]
     assert "".join(words) == first["text"].replace(" ", "")
     assert runs.trained_as(store.folder(small[0].config)) == small[0].config
+
+
+def test_editors_find_the_schema_that_the_program_prints(capsys) -> None:
+    listing("schema", "grid")
+    assert json.loads(capsys.readouterr().out) == json.loads((GRIDS / "grid.schema.json").read_text())
+    for file in GRIDS.glob("*.toml"):
+        assert file.read_text().startswith("#:schema ./grid.schema.json\n"), "as taplo reads it"
+        validate(tomllib.loads(file.read_text()), GridFile.model_json_schema())
+    with pytest.raises(ValidationError, match="epoch"):
+        validate(tomllib.loads(SMALL.replace("epochs", "epoch")), GridFile.model_json_schema())
+
+
+def test_strategies_of_a_grid_are_all_those_of_a_training() -> None:
+    pairs = product(get_args(Strategy), get_args(Validation))
+    assert list(get_args(StrategyPair)) == ["/".join(pair) for pair in pairs]
+
+
+@pytest.mark.parametrize("name", ["task", "record", "train", "measure"])
+def test_other_schemas_are_printed(capsys, name: str) -> None:
+    listing("schema", name)
+    Draft202012Validator.check_schema(json.loads(capsys.readouterr().out))

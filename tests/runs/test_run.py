@@ -117,15 +117,15 @@ def test_roar_explains_once_though_it_is_killed(plain: fm.RunStore, tmp_path: Pa
 
 def test_what_another_model_erased_is_erased_again(tmp_path: Path) -> None:
     erased = {"train": [[0, 2], []], "test": [[1]]}
-    assert roar.kept(tmp_path / "run", "one", lambda: erased)[0] == erased
-    assert roar.read(tmp_path / "run") == erased
-    assert roar.kept(tmp_path / "run", "one", lambda: {})[0] == erased
+    assert roar.stored_positions(tmp_path / "run", "one", lambda: erased)[0] == erased
+    assert roar.read_positions(tmp_path / "run") == erased
+    assert roar.stored_positions(tmp_path / "run", "one", lambda: {})[0] == erased
     (tmp_path / "run" / "trainer" / "checkpoint-3").mkdir()
-    assert roar.kept(tmp_path / "run", "other", lambda: {"train": [[1]]})[0] == {"train": [[1]]}
+    assert roar.stored_positions(tmp_path / "run", "other", lambda: {"train": [[1]]})[0] == {"train": [[1]]}
     assert not (tmp_path / "run" / "trainer" / "checkpoint-3").exists(), (
         "it was trained on what the first one erased"
     )
-    assert roar.read(tmp_path / "none") == {}
+    assert roar.read_positions(tmp_path / "none") == {}
 
 
 @pytest.mark.parametrize("name", ["texts.parquet", "inputs.parquet"])

@@ -1,7 +1,8 @@
-"""`faithmeter list`: the tasks, the methods, or the runs of a store."""
+"""`faithmeter list`: tasks, methods, runs, and the schemas of files."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -36,9 +37,10 @@ Listing = tuple[Any, list[Any]]
 
 
 def listing(
-    what: Annotated[str, typer.Argument(help="tasks, methods or runs")],
+    what: Annotated[str, typer.Argument(help="tasks, methods, runs or schema")],
     name: Annotated[
-        str | None, typer.Argument(help="name of a task to describe in detail, or a .toml task file")
+        str | None,
+        typer.Argument(help="a task or .toml task file to describe; of schema: grid, task, record, …"),
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
     where: Annotated[
@@ -47,7 +49,7 @@ def listing(
     store: Store = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """List the tasks, one task in detail, the methods, or the runs in a folder.
+    """List the tasks, one task in detail, the methods, the runs in a folder, or the JSON Schema of a file.
 
     Example: faithmeter list runs --where kind=train --where strategy=half
     """
@@ -55,14 +57,15 @@ def listing(
         "tasks": partial(tasks, data_dir),
         "methods": methods,
         "runs": partial(runs, store, where),
+        "schema": partial(schema, name),
     }
     if what not in listings:
         raise unknown("list", what, listings)
-    if name is not None and what != "tasks":
+    if name is not None and what not in ("tasks", "schema"):
         raise InputError(f"'list {what}' takes no name, but got {name!r}")
     if where and what != "runs":
         raise InputError(f"'list {what}' takes no --where, but got {where[0]!r}; only runs are filtered")
-    value, tables = one_task(name, data_dir) if name is not None else listings[what]()
+    value, tables = one_task(name, data_dir) if name is not None and what == "tasks" else listings[what]()
     if as_json:
         print_json(value)
     else:
@@ -167,6 +170,25 @@ def methods() -> Listing:
         values.append({"method": name, "options": method.defaults, "summary": method.about})
         rows.add_row(name, ", ".join(f"{k}={v}" for k, v in method.defaults.items()), method.about)
     return values, [rows]
+
+
+def schema(name: str | None) -> Listing:
+    """Return the JSON Schema of what a grid or task file, a record or a config holds."""
+    from ..grid.file import GridFile
+    from ..runs.record import record_schema
+    from ..tasks.custom import TaskFile
+
+    schemas: dict[str, Callable[[], dict[str, Any]]] = {
+        "grid": GridFile.model_json_schema,
+        "task": TaskFile.model_json_schema,
+        "record": record_schema,
+        "train": TrainConfig.model_json_schema,
+        "measure": MeasureConfig.model_json_schema,
+    }
+    if name not in schemas:
+        raise unknown("schema", name or "", schemas)
+    value = schemas[name]()
+    return value, [json.dumps(value, indent=1, ensure_ascii=False)]
 
 
 def runs(root: Path, where: list[str]) -> Listing:

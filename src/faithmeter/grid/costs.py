@@ -1,4 +1,4 @@
-"""What runs will take: amounts of work × seconds for one, as measured in the store or as published."""
+"""Expected seconds of runs: amounts of work × seconds for one, as measured in the store or as published."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..tasks import TASKS
 from .planned import Run
 
 Work = dict[tuple[str, str], float]
-"""By what is done (train, roar, fit, explain, evaluate) and method: how much of it, or seconds for one."""
+"""Amount of work, or seconds for one, by part (train, roar, fit, explain, evaluate) and method."""
 
 HERE, PUBLISHED = "measured here", "published"
 COLUMNS = {"roberta-base": "base_hhmm", "roberta-large": "large_hhmm"}
 STEPS = len(MeasureConfig().percents)
-"""As many as in the paper."""
+"""Steps of an erasure, as in the paper."""
 
 
 def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str] | None]:
-    """What each run is expected to take, and how that is known; None if it is not."""
+    """Return the expected seconds of each run with their source; None if they are not known."""
     records = [record for _, record in store.records()]
     here, seen = _rates(records), _rows(records)
-    found: dict[Run, tuple[float, str] | None] = {}
+    estimates: dict[Run, tuple[float, str] | None] = {}
     for run in runs:
         trained = run.trained
         task, model = trained.task_or_data, Path(trained.model).name
@@ -36,18 +36,18 @@ def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str]
         rows = _published_rows(task, limit) | seen.get((task, limit), {})
         methods = [BASELINE, *run.config.methods] if isinstance(run.config, MeasureConfig) else []
         known = {PUBLISHED: _published_rates(task, model), HERE: here.get((task, model), {})}
-        found[run] = None
+        estimates[run] = None
         for source, rates in known.items():  # what is known from here comes last, and stays
             try:
                 work = _work(run.config, trained.epochs or task_of(trained).epochs, rows, methods)
-                found[run] = sum(amount * rates[part] for part, amount in work.items()), source
+                estimates[run] = sum(amount * rates[part] for part, amount in work.items()), source
             except KeyError:  # how many rows there are, or what a part of the work costs
                 continue
-    return found
+    return estimates
 
 
 def _work(config: Config, epochs: int, rows: Mapping[str, int], methods: Iterable[str]) -> Work:
-    """Rows trained on × epochs; texts explained and evaluated × steps; and one check fitted, always whole."""
+    """Return the amounts of work: rows × epochs, texts × steps, and one fit of the check."""
     if isinstance(config, MeasureConfig):
         texts, steps = rows["test"], len(config.percents)
         explained: Work = {("explain", method): texts * _explanations(method, steps) for method in methods}
@@ -59,7 +59,7 @@ def _work(config: Config, epochs: int, rows: Mapping[str, int], methods: Iterabl
 
 
 def _explanations(method: str, steps: int) -> int:
-    """Number of explanations of one text; an unknown method is assumed to be asked again at every step."""
+    """Return the explanations of one text; an unknown method is assumed to explain at every step."""
     from ..methods.registry import METHODS
 
     known = METHODS.get(method.partition("(")[0])
@@ -67,7 +67,7 @@ def _explanations(method: str, steps: int) -> int:
 
 
 def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
-    """Seconds for one, by task and model: over all runs here."""
+    """Return the seconds for one part of the work, by task and model, over all runs of the store."""
     spent: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
     amounts: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
     for record in records:
@@ -87,7 +87,7 @@ def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
 
 
 def _spent(record: Record) -> Work:
-    """Seconds of a run, by the parts of its work."""
+    """Return the seconds of a run by the parts of its work."""
     own = dict(record.seconds)
     if isinstance(record, MeasureRecord):
         spent: Work = {("fit", ""): own["fit"]}
@@ -102,7 +102,7 @@ def _spent(record: Record) -> Work:
 
 
 def _rows(records: Iterable[Record]) -> dict[tuple[str, int], dict[str, int]]:
-    """Rows of each split, by task and limit, where runs here have seen them."""
+    """Return the rows of each split by task and limit, as far as the records know them."""
     seen: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
     for record in records:
         seen[_place(record)[0], record.config.limit] |= _rows_of(record)
@@ -124,32 +124,32 @@ def _published_rows(task: str, limit: int) -> dict[str, int]:
 
 @cache
 def _published_rates(task: str, model: str) -> Work:
-    """By the paper's wall-times, on one V100; what fitting the check took is not among them."""
+    """Return the rates of the paper's wall-times, on one V100; fitting the check is not among them."""
     task, column = task.partition("(")[0], COLUMNS.get(model, "")
     if task not in TASKS or not column:
         return {}
     rows = _published_rows(task, 0)
     trained = _published("walltime_fine_tune", column)[task, ""] / (TASKS[task].epochs * rows["train"])
-    judged = sum(
+    evaluated = sum(
         _published(f"walltime_{part}", column)[task, ""] for part in ("faithfulness", "in_distribution")
     )
     rates: Work = {("train", ""): trained, ("roar", ""): trained, ("fit", ""): 0.0}
     for (dataset, method), explained in _published("walltime_importance_measures", column).items():
         if dataset == task:  # a time is of all steps together
             rates["explain", method] = explained / (rows["test"] * _explanations(method, STEPS))
-            rates["evaluate", method] = judged / (rows["test"] * STEPS)
+            rates["evaluate", method] = evaluated / (rows["test"] * STEPS)
     return rates
 
 
 @cache
 def _published(name: str, column: str) -> Work:
-    """Seconds by task and, where it is by method, method."""
+    """Return the published seconds by task and method, if the table has methods."""
     from ..published import table
 
-    found = table(name).dropna(subset=[column])
-    methods = found.get("importance_measure", [""] * len(found))
-    times = [cell.split(":") for cell in found[column]]
+    times = table(name).dropna(subset=[column])
+    methods = times.get("importance_measure", [""] * len(times))
+    parts = [cell.split(":") for cell in times[column]]
     return {
         (task, method): 3600.0 * int(hours) + 60.0 * int(minutes)
-        for task, method, (hours, minutes) in zip(found["dataset"], methods, times, strict=True)
+        for task, method, (hours, minutes) in zip(times["dataset"], methods, parts, strict=True)
     }

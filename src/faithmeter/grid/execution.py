@@ -1,4 +1,4 @@
-"""Runs → records: each done once, by any number of processes; one that fails costs nothing but itself."""
+"""Runs → records: each done once, by any number of processes; a failed run does not stop the others."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from ..files import write_json
 from ..runs.store import Busy, RunStore, Unready, environment
 from .planned import Run
 
-PATIENCE = 2.0
-"""Seconds until runs that other processes work on are looked at again."""
+RETRY_SECONDS = 2.0
+"""Time after which runs that other processes work on are tried again."""
 
 
 def execute(
     runs: Sequence[Run],
     store: RunStore,
     work: Callable[[Run], object],
-    tell: Callable[[Run, str], object],
+    report: Callable[[Run, str], object],
     *,
     call: str = "",
 ) -> dict[Run, str]:
-    """Do what is not done, and return the runs that failed and why. A failure is recorded, the rest goes on.
+    """Do the runs that are not done; return those that failed, with the reasons.
 
-    `tell` hears of every run: done, finished, failed, or blocked by one that failed. A run that another
-    process works on is waited for; one that failed in a process of the same `call` is skipped.
+    `report` is called with every run and its outcome: done, finished, failed, or blocked by one that failed.
+    A run that another process works on is waited for; one that failed in a process of the same `call` is
+    skipped.
     """
     pending, failed = list(runs), dict[Run, str]()
     while pending:
@@ -37,40 +38,40 @@ def execute(
         for run in pending:
             if run.done(store):
                 failure_file(run, store).unlink(missing_ok=True)
-                tell(run, "done")
+                report(run, "done")
             elif run.after in failed:
                 failed[run] = f"needs {run.after.name}"
-                tell(run, "blocked")
+                report(run, "blocked")
             elif run.after is not None and not run.after.done(store):
                 # not finished yet, or put aside since
                 waiting += [run] if run.after in waiting else [run.after, run]
             else:
-                outcome, why = _attempt(run, store, work, call)
+                outcome, reason = _attempt(run, store, work, call)
                 if outcome == "later":
                     waiting.append(run)
                     continue
-                if why:
-                    failed[run] = why
-                tell(run, outcome)
+                if reason:
+                    failed[run] = reason
+                report(run, outcome)
         if waiting == pending:
-            time.sleep(PATIENCE)
+            time.sleep(RETRY_SECONDS)
         pending = waiting
     return failed
 
 
 def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str) -> tuple[str, str]:
-    """What came of a run, and why it failed if it did."""
+    """Return the outcome of a run, and the reason if it failed."""
     file = failure_file(run, store)
     try:
         with store.lock(file.stem):  # until a failure is written, which the others must see
-            if why := _failed_in(call, file):
-                return "skipped", why
+            if reason := _failure_in(call, file):
+                return "skipped", reason
             try:
                 work(run)
             except (Busy, Unready):
                 return "later", ""
             except Exception as error:  # recorded, so that one bad run costs nothing but itself
-                return "failed", _recorded(run, error, file, call)
+                return "failed", _record_failure(run, error, file, call)
             file.unlink(missing_ok=True)
     except Busy:
         return "later", ""
@@ -79,12 +80,12 @@ def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str
     return "finished", ""
 
 
-def _recorded(run: Run, error: Exception, file: Path, call: str) -> str:
-    why = _line(error)
+def _record_failure(run: Run, error: Exception, file: Path, call: str) -> str:
+    reason = _line(error)
     failure = {
         "run": run.name,
         "config": run.config.to_dict(),
-        "error": why,
+        "error": reason,
         "traceback": traceback.format_exc(),
         "failed": datetime.now(UTC).isoformat(timespec="seconds"),
         "call": call,
@@ -93,16 +94,16 @@ def _recorded(run: Run, error: Exception, file: Path, call: str) -> str:
     try:
         write_json(file, failure)
     except OSError as trouble:
-        return f"{why}; its traceback could not be written: {_line(trouble)}"
-    return why
+        return f"{reason}; its traceback could not be written: {_line(trouble)}"
+    return reason
 
 
 def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _failed_in(call: str, file: Path) -> str:
-    """Why the run failed, if it was in this call."""
+def _failure_in(call: str, file: Path) -> str:
+    """Return the reason for which the run failed in this call; empty if it did not."""
     if call:
         with suppress(OSError, ValueError):
             failure = json.loads(file.read_text(encoding="utf-8"))
@@ -112,6 +113,6 @@ def _failed_in(call: str, file: Path) -> str:
 
 
 def failure_file(run: Run, store: RunStore) -> Path:
-    """Where the traceback of a failed run is."""
+    """Return the file with the traceback of a failed run."""
     name = "".join(c if c.isalnum() or c in "-_." else "-" for c in run.name)
     return store.root / "failures" / f"{name}-{run.trained.digest}.json"

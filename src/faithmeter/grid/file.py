@@ -1,59 +1,36 @@
-"""A TOML file → the runs it asks for, each after what it needs. What it says and means nothing is refused."""
+"""A TOML file → the runs it asks for, each after what it needs. Entries without an effect are errors."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, Literal
 
-from ..config import BASELINE, MeasureConfig, RoarConfig, Strategy, TrainConfig, Validation
+from pydantic import Field, create_model
+
+from ..config import BASELINE, Count, MeasureConfig, Percent, RoarConfig, Seed, Text, TrainConfig, Validated
 from ..errors import InputError, unknown
+from ..files import read_toml
 from ..runs.run import task_of
 from .planned import Run
 
-Said = Mapping[str, Any]
-
 PLAIN = "none/unmasked"
-STRATEGIES = ["/".join(pair) for pair in product(get_args(Strategy), get_args(Validation))]
-TABLES: dict[str, dict[str, Any]] = {
-    "": {
-        "tasks": list[str],
-        "models": list[str],
-        "seeds": list[int],
-        "strategies": list[str],
-        "workers": int,
-        **dict.fromkeys(("train", "task", "measure", "roar"), dict),
-    },
-    "measure": {
-        "strategies": list[str],
-        "methods": list[str],
-        "without": dict,
-        **dict.fromkeys(("seed", "limit", "step"), int),
-    },
-    "roar": {
-        "tasks": list[str],
-        "models": list[str],
-        "seeds": list[int],
-        "methods": list[str],
-        "step": int,
-    },
-}
-"""What a grid file may say, besides options of `faithmeter train` in [train] and, for a task, [task.NAME]."""
-KINDS = {
-    list[str]: "a list of one or more texts",
-    list[int]: "a list of one or more whole numbers",
-    dict: "a table",
-    int: "a whole number",
-}
-NEEDED = {
-    "": {"tasks": '["RTE"]', "models": '["roberta-base"]', "seeds": "[0, 1]", "strategies": '["half/both"]'},
-    "roar": {"methods": '["grad-l2"]'},
-}
-"""Entries that their table must have, and an example of each."""
+"""Strategy of the models that Recursive ROAR trains."""
+StrategyPair = Literal[
+    "half/both",
+    "half/masked",
+    "half/unmasked",
+    "all/both",
+    "all/masked",
+    "all/unmasked",
+    "none/both",
+    "none/masked",
+    "none/unmasked",
+]
+"""A strategy and a validation of `TrainConfig`."""
 LISTED = {
     "task": "tasks",
     "model": "models",
@@ -65,80 +42,170 @@ LISTED = {
 """Options of a training, and the lists that they come from; own data come as a task file."""
 
 
+class _TrainTable(Validated):
+    kind: ClassVar[str] = "train"
+
+    def __init__(self, **values: Any) -> None:
+        for name in values.keys() & LISTED.keys():
+            raise InputError(f"{name} has no place there; expected {LISTED[name]} = […] at the top")
+        super().__init__(**values)
+
+
+TRAIN_OPTIONS: dict[str, Any] = {
+    name: (field.annotation, field) for name, field in TrainConfig.model_fields.items() if name not in LISTED
+}
+TrainTable: type[Validated] = create_model(
+    "TrainTable",
+    __base__=_TrainTable,
+    __doc__="Options of `faithmeter train` for all trainings, or in [task.NAME] for those of a task.",
+    **TRAIN_OPTIONS,
+)
+
+
+class MeasureTable(Validated):
+    """Measurement of the checkpoints of a grid."""
+
+    kind: ClassVar[str] = "measure"
+
+    strategies: list[StrategyPair] | None = Field(
+        default=None, min_length=1, description="which trainings are measured; default: all of the grid"
+    )
+    methods: list[Text] | None = Field(
+        default=None, min_length=1, description="names of methods with their options; default: all ten"
+    )
+    without: dict[str, list[Text]] = Field(
+        default={}, description="by method, the tasks that it is left out for"
+    )
+    seed: Seed | None = Field(default=None, description="default: the seed of the training")
+    limit: Count = Field(default=0, description="measure only the first texts; 0 measures all")
+    step: Percent = Field(default=10, description="percents erased at a time")
+
+
+class RoarTable(Validated):
+    """Recursive ROAR on some of a grid's tasks, models and seeds, by default on all."""
+
+    kind: ClassVar[str] = "roar"
+
+    tasks: list[Text] | None = Field(default=None, min_length=1)
+    models: list[Text] | None = Field(default=None, min_length=1)
+    seeds: list[Seed] | None = Field(default=None, min_length=1)
+    methods: list[Text] = Field(min_length=1, examples=[["grad-l2"]], description="methods that erase")
+    step: Percent = Field(default=10, description="percents erased at a time")
+
+
+class GridFile(Validated):
+    """Entries of a grid file: every task, model, seed and strategy is combined with every other."""
+
+    kind: ClassVar[str] = "grid"
+
+    tasks: list[Text] = Field(
+        min_length=1, examples=[["RTE"]], description="names of tasks, or task files ending in .toml"
+    )
+    models: list[Text] = Field(
+        min_length=1, examples=[["roberta-base"]], description="folders, hub names, or 'embedded'"
+    )
+    seeds: list[Seed] = Field(min_length=1, examples=[[0, 1]])
+    strategies: list[StrategyPair] = Field(
+        min_length=1,
+        examples=[["half/both"]],
+        description="which rows of a mini-batch are masked / what the best epoch is chosen by",
+    )
+    workers: int = Field(default=1, ge=1, description="processes that share the runs")
+    train: TrainTable = Field(default=TrainTable(), description="options of all trainings")  # type: ignore[valid-type]
+    task: dict[str, TrainTable] = Field(  # type: ignore[valid-type]
+        default={}, description="options of the trainings on one task"
+    )
+    measure: MeasureTable | None = None
+    roar: RoarTable | None = None
+
+
 @dataclass(frozen=True)
 class Grid:
-    """What a file asks for: runs, each after what it needs, and how many processes should share them."""
+    """Runs that a file asks for, each after what it needs, and how many processes should share them."""
 
     runs: list[Run]
     workers: int = 1
 
 
 def read(path: str | Path, *, data_dir: str | Path | None = None) -> Grid:
-    """The grid of a TOML file."""
-    try:
-        said = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path} cannot be read as a grid: {error}") from error
+    """Return the grid of a TOML file.
+
+    Raises:
+        InputError: The file is not TOML, or an entry is unknown, of the wrong type or without an effect.
+    """
+    entries = read_toml(Path(path))
     runs: dict[str, Run] = {}
-    with _told(path):
-        _require(said)
-        for run in _expanded(said, data_dir):
+    with _locate_errors(path):
+        file = GridFile(**entries)
+        _require_known(file)
+        for run in _expand(file, data_dir):
             runs.setdefault(f"{run.config.digest}-{run.trained.digest}", run)
-    return Grid(list(runs.values()), said.get("workers", 1))
+    return Grid(list(runs.values()), file.workers)
 
 
-def _expanded(said: Said, data_dir: str | Path | None) -> Iterator[Run]:
-    """Task by task, so that early results are whole."""
-    measure, roar = said.get("measure"), said.get("roar")
-    for task, model, seed in product(said["tasks"], said["models"], said["seeds"]):
-        options = said.get("train", {}) | said.get("task", {}).get(task, {})
+def _expand(file: GridFile, data_dir: str | Path | None) -> Iterator[Run]:
+    """Yield the runs task by task, so that early results are whole."""
+    for task, model, seed in product(file.tasks, file.models, file.seeds):
+        tables = [file.train, *([file.task[task]] if task in file.task else [])]
+        options = {name: value for table in tables for name, value in _entries(table).items()}
         options |= {"task": task, "model": model, "seed": seed}
         if data_dir is not None:
             options["data_dir"] = str(data_dir)
-        measured = () if measure is None else measure.get("strategies", said["strategies"])
+        measured = () if file.measure is None else file.measure.strategies or file.strategies
         trainings = {
-            pair: Run(_training(options, pair)) for pair in dict.fromkeys([*said["strategies"], *measured])
+            pair: Run(_train_config(options, pair)) for pair in dict.fromkeys([*file.strategies, *measured])
         }
         yield from trainings.values()
-        if measure is not None and (config := _measurement(measure, task, seed)):
+        if file.measure is not None and (config := _measure_config(file.measure, task, seed)):
             yield from (Run(config, trainings[pair]) for pair in measured)
-        if roar is not None and all(
-            value in roar.get(name, [value])
-            for name, value in (("tasks", task), ("models", model), ("seeds", seed))
-        ):
-            plain = Run(_training(options, PLAIN))
+        if file.roar is not None and _roar_covers(file.roar, task, model, seed):
+            plain = Run(_train_config(options, PLAIN))
             yield plain
-            for method in dict.fromkeys([BASELINE, *roar["methods"]]):
-                yield from _roar(plain, method, roar.get("step", 10))
+            for method in dict.fromkeys([BASELINE, *file.roar.methods]):
+                yield from _roar_steps(plain, method, file.roar.step)
 
 
-def _training(options: Said, pair: str) -> TrainConfig:
+def _entries(table: Validated) -> dict[str, Any]:
+    """Return what a table says, without defaults."""
+    return table.model_dump(exclude_unset=True)
+
+
+def _train_config(options: dict[str, Any], pair: str) -> TrainConfig:
     strategy, _, validation = pair.partition("/")
-    config = TrainConfig.from_dict({**options, "strategy": strategy, "validation": validation})
-    task_of(config)  # a task that is not known is a mistake in the file
+    config = TrainConfig(**{**options, "strategy": strategy, "validation": validation})
+    task_of(config)  # an unknown task is a mistake in the file
     return config
 
 
-def _measurement(measure: Said, task: str, seed: int) -> MeasureConfig | None:
-    """None for a task that is measured without any method: no methods would mean all of them."""
+def _measure_config(table: MeasureTable, task: str, seed: int) -> MeasureConfig | None:
+    """Return the measurement of a task; None if all methods are left out: no methods would mean all."""
     from ..methods.registry import parse
 
-    without = {str(parse(name)) for name, tasks in measure.get("without", {}).items() if task in tasks}
-    methods = [name for names in _methods(measure) if not without.intersection(names) for name in names[1:]]
-    options = {name: measure[name] for name in ("limit", "step") if name in measure}
-    seed = measure.get("seed", seed)
-    return MeasureConfig(methods=tuple(methods), seed=seed, **options) if methods else None
+    without = {str(parse(name)) for name, tasks in table.without.items() if task in tasks}
+    methods = tuple(names[1] for names in _methods(table) if not without.intersection(names))
+    if not methods:
+        return None
+    seed = seed if table.seed is None else table.seed
+    return MeasureConfig(methods=methods, seed=seed, limit=table.limit, step=table.step)
 
 
-def _methods(measure: Said) -> list[tuple[str, str]]:
-    """The methods to measure, each as its name and as its name with options: either can be left out."""
+def _methods(table: MeasureTable) -> list[tuple[str, str]]:
+    """Return each method's name and its name with options: either can be left out."""
     from ..methods.registry import METHODS, parse
 
-    methods = [parse(name) for name in measure.get("methods", METHODS)]
+    methods = [parse(name) for name in table.methods or METHODS]
     return list(dict.fromkeys((method.name, str(method)) for method in methods))
 
 
-def _roar(plain: Run, method: str, step: int) -> Iterator[Run]:
+def _roar_covers(table: RoarTable, task: str, model: str, seed: int) -> bool:
+    return (
+        task in (table.tasks or [task])
+        and model in (table.models or [model])
+        and seed in (table.seeds or [seed])
+    )
+
+
+def _roar_steps(plain: Run, method: str, step: int) -> Iterator[Run]:
     from ..methods.registry import parse
 
     run, erasing = plain, parse(method)
@@ -150,77 +217,36 @@ def _roar(plain: Run, method: str, step: int) -> Iterator[Run]:
 
 
 @contextmanager
-def _told(place: object) -> Iterator[None]:
-    """Mistakes with the place where they are."""
+def _locate_errors(place: object) -> Iterator[None]:
+    """Put the place of a mistake before its message."""
     try:
         yield
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
 
 
-def _require(said: Said) -> None:
-    """Every entry is known, is of its kind, and has an effect."""
-    for table, entries in TABLES.items():
-        for name, value in (said.get(table, {}) if table else said).items():
-            _among(f"entry of [{table}]" if table else "entry", [name], entries)
-            _require_kind(f"[{table}] {name}" if table else name, value, entries[name])
-        for name, example in NEEDED.get(table, {}).items():
-            if (table in said or not table) and name not in (said[table] if table else said):
-                place = f"[{table}] " if table else ""
-                raise InputError(f"{place}names no {name}; expected such as {name} = {example}")
-    if said.get("workers", 1) < 1:
-        raise InputError(f"workers is {said['workers']}; expected at least 1")
-    _among("strategy", said["strategies"], STRATEGIES)
-    _require_options("[train]", said.get("train", {}))
-    _among("task with a table [task.NAME]", said.get("task", {}), said["tasks"])
-    for name, table in said.get("task", {}).items():
-        _require_kind(f"task.{name}", table, dict)
-        _require_options(f"[task.{name}]", table)
-    _require_measure(said.get("measure", {}), said["tasks"])
-    _require_roar(said.get("roar", {}), said)
-
-
-def _require_kind(entry: str, value: Any, kind: Any) -> None:
-    [item] = getattr(kind, "__args__", [None])
-    fits = isinstance(value, list) and value and all(type(one) is item for one in value)
-    if not (fits if item else type(value) is kind):
-        raise InputError(f"{entry} is {value!r}; expected {KINDS[kind]}")
-
-
-def _require_options(entry: str, options: Said) -> None:
-    for name in LISTED.keys() & options.keys():
-        raise InputError(f"{entry} {name} has no place there; expected {LISTED[name]} = […] at the top")
-    with _told(entry):
-        TrainConfig.from_dict(options)
-
-
-def _require_measure(measure: Said, tasks: list[str]) -> None:
+def _require_known(file: GridFile) -> None:
+    """Refuse names of tasks, models, seeds and methods that the grid does not have."""
     from ..methods.registry import parse
 
-    _among("strategy in [measure]", measure.get("strategies", ()), STRATEGIES)
-    with _told("[measure]"):
-        MeasureConfig(**{name: measure[name] for name in ("seed", "limit", "step") if name in measure})
-        methods = [name for names in _methods(measure) for name in names]
-    for method, left_out in measure.get("without", {}).items():
-        entry = f"[measure.without] {method}"
-        with _told(entry):
-            _among("method of this grid", [str(parse(method))], methods)
-        _require_kind(entry, left_out, list[str])
-        _among(f"task in {entry}", left_out, tasks)
+    _require_among("task with a table [task.NAME]", file.task, file.tasks)
+    if file.measure is not None:
+        with _locate_errors("[measure]"):
+            methods = [name for names in _methods(file.measure) for name in names]
+        for method, tasks in file.measure.without.items():
+            with _locate_errors(f"[measure.without] {method}"):
+                _require_among("method of this grid", [str(parse(method))], methods)
+                _require_among("task of this grid", tasks, file.tasks)
+    if file.roar is not None:
+        with _locate_errors("[roar]"):
+            _require_among("task of this grid", file.roar.tasks or (), file.tasks)
+            _require_among("model of this grid", file.roar.models or (), file.models)
+            _require_among("seed of this grid", file.roar.seeds or (), file.seeds)
+            for method in file.roar.methods:
+                parse(method)
 
 
-def _require_roar(roar: Said, said: Said) -> None:
-    from ..methods.registry import parse
-
-    for name in ("tasks", "models", "seeds"):
-        _among(f"{name.removesuffix('s')} in [roar]", roar.get(name, ()), said[name])
-    with _told("[roar]"):
-        RoarConfig(step=roar.get("step", 10))
-        for method in roar.get("methods", ()):
-            parse(method)
-
-
-def _among(what: str, names: Iterable[Any], known: Iterable[Any]) -> None:
+def _require_among(what: str, names: Iterable[object], known: Iterable[object]) -> None:
     for name in names:
         if name not in known:
             raise unknown(what, str(name), map(str, known))

@@ -1,4 +1,4 @@
-"""Run: one record to be, and what it needs."""
+"""Planned runs: the config of a record, and the run that must be done before."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..runs.store import RunStore
 
 @dataclass(frozen=True)
 class Run:
-    """One record to be: its config, and the run it needs. A measurement's config is filled in from that."""
+    """Planned run: its config, and the run that it needs, from which a measurement's config is completed."""
 
     config: Config
     after: Run | None = None
 
     @property
     def trained(self) -> TrainConfig:
-        """The fine-tuning that this run is, or is about."""
+        """Config of the fine-tuning that this run is, or measures."""
         config = self.after.config if isinstance(self.config, MeasureConfig) and self.after else self.config
         assert isinstance(config, TrainConfig)
         return config
@@ -34,7 +34,7 @@ class Run:
         return " ".join(words)
 
     def located(self, store: RunStore) -> Config | None:
-        """The config whose digest names the record; None while what a measurement needs is not there."""
+        """Return the config whose digest names the record; None while the measured training is not done."""
         if not isinstance(self.config, MeasureConfig):
             return self.config
         record = store.peek(self.trained)
@@ -43,6 +43,6 @@ class Run:
         return filled_config(self.config, self.trained, record.fingerprint, record.data)
 
     def done(self, store: RunStore) -> bool:
-        """By the record alone: files beside it are verified by the runs that build on them."""
+        """Return whether the run has a record; runs that build on its files verify them."""
         config = self.located(store)
         return config is not None and store.peek(config) is not None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 TRAINING = ("task", "model", "seed", "strategy", "validation", "scope")
-"""What tells one fine-tuning from another."""
+"""Columns that identify a fine-tuning."""
 SETTINGS = "settings"
 """Digest of all else in a training's config: only runs with the same settings may be averaged."""
 SEEDED = ("digest", "folder", *TRAINING, SETTINGS)
@@ -44,7 +44,7 @@ NOT_SETTINGS = {"seed", "strategy", "validation", *OF_ROAR, "data_dir", "report_
 
 
 def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> DataFrame:
-    """The rows of one kind from all records, those in which every column of `where` has the given value.
+    """Return the rows of one kind from all records, where every column in `where` has the given value.
 
     Of a method measured more than once on the same checkpoint, the measurement of the most texts counts, of
     equals the newest: one of your own may have changed.
@@ -59,19 +59,19 @@ def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> Da
             raise unknown(f"column of {kind}", column, COLUMNS[kind])
     rows = [row for folder, record in records for row in ROWS[kind](record, _identity(folder, record))]
     chosen = [row for row in rows if all(row[column] == value for column, value in where.items())]
-    found = pd.DataFrame(chosen, columns=list(COLUMNS[kind]))
+    table = pd.DataFrame(chosen, columns=list(COLUMNS[kind]))
     if kind not in ("measure", "areas"):
-        return found
+        return table
     same = [*TRAINING, SETTINGS, "method"]
     finished = {record.digest: record.finished for _, record in records}
-    ranked = found[[*same, "digest", "texts"]].drop_duplicates()
+    ranked = table[[*same, "digest", "texts"]].drop_duplicates()
     ranked = ranked.assign(finished=ranked["digest"].map(finished)).sort_values(["texts", "finished"])
-    kept = ranked.drop_duplicates(same, keep="last")
-    return found.merge(kept[["digest", "method"]], on=["digest", "method"])
+    newest = ranked.drop_duplicates(same, keep="last")
+    return table.merge(newest[["digest", "method"]], on=["digest", "method"])
 
 
 def comparable(frames: Mapping[str, DataFrame]) -> tuple[dict[str, DataFrame], list[str]]:
-    """Frames with one set of settings for each task and model, that of most runs, and what was left out.
+    """Return frames with the most frequent settings of each task and model, and what is left out.
 
     Averages over runs that were trained differently would be wrong numbers that look right.
     """
@@ -82,13 +82,13 @@ def comparable(frames: Mapping[str, DataFrame]) -> tuple[dict[str, DataFrame], l
     ).drop_duplicates()
     sizes = trained.groupby(["task", "model", SETTINGS]).size().reset_index(name="runs")
     sizes = sizes.sort_values("runs", kind="stable")
-    kept = set(sizes.drop_duplicates(["task", "model"], keep="last")[SETTINGS])
-    others = sizes[~sizes[SETTINGS].isin(kept)]
-    left = [
+    most_frequent = set(sizes.drop_duplicates(["task", "model"], keep="last")[SETTINGS])
+    others = sizes[~sizes[SETTINGS].isin(most_frequent)]
+    left_out = [
         f"{task}, {Path(str(model)).name}: {runs} runs with other settings"
         for task, model, runs in zip(others["task"], others["model"], others["runs"], strict=True)
     ]
-    return {kind: frame[frame[SETTINGS].isin(kept)] for kind, frame in frames.items()}, left
+    return {kind: frame[frame[SETTINGS].isin(most_frequent)] for kind, frame in frames.items()}, left_out
 
 
 def _identity(folder: Path, record: Record) -> Row:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ERASED = "erased.parquet"
 NOTE = "trainer/explained.json"
-"""By which model and in what time: not in a file that stays, as the same run may take another time."""
+"""Model that erased the texts, and the seconds it took; deleted at the end, as times differ between runs."""
 Positions = dict[str, list[list[int]]]
 """For each split, the positions in each row's tokens that are erased."""
 
@@ -38,7 +38,10 @@ def erase_splits(
     seed: int,
     progress: Callable[[int, int], object] | None = None,
 ) -> Positions:
-    """`percent` of every text erased by how a model, trained on what was erased `before`, explains it."""
+    """Return the positions of `percent` of every text, chosen by a method that explains a model.
+
+    `before` are the positions that were erased from the texts that the model was trained on.
+    """
     chosen = seeded(parse(method), seed)
     evaluator, total = Evaluator(clf), sum(map(len, splits.values()))
     erased: Positions = {}
@@ -58,30 +61,30 @@ def erase_splits(
     return erased
 
 
-def kept(folder: Path, model: str, make: Callable[[], Positions]) -> tuple[Positions, float]:
-    """What is erased for the run in a folder, and the seconds it took: made now, or before a kill.
+def stored_positions(folder: Path, model: str, compute: Callable[[], Positions]) -> tuple[Positions, float]:
+    """Return the positions erased for the run in a folder, and the seconds that took; compute them once.
 
-    What another model erased, and was trained on since, is of no use.
+    If another model chose the stored ones, all unfinished work is deleted: it was trained on them.
     """
     import pandas as pd
 
     frame, note = read_parquet(folder / ERASED), folder / NOTE
     if frame is not None and note.exists():
-        said = json.loads(note.read_text(encoding="utf-8"))
-        if said["model"] == model:
-            return _positions(frame), float(said["seconds"])
+        values = json.loads(note.read_text(encoding="utf-8"))
+        if values["model"] == model:
+            return _positions(frame), float(values["seconds"])
     shutil.rmtree(folder, ignore_errors=True)
     seconds: dict[str, float] = {}
     with timed(seconds, "explain"):
-        erased = make()
+        erased = compute()
     rows = [(name, row, gone) for name, split in erased.items() for row, gone in enumerate(split)]
     write_parquet(folder / ERASED, pd.DataFrame(rows, columns=["split", "row", "positions"]))
     write_json(note, {"model": model, "seconds": seconds["explain"]})
     return erased, seconds["explain"]
 
 
-def read(folder: Path) -> Positions:
-    """What the checkpoint in a folder was trained on; nothing was erased where no file says so."""
+def read_positions(folder: Path) -> Positions:
+    """Return the erased positions that a checkpoint was trained with; empty if nothing was erased."""
     frame = read_parquet(folder / ERASED)
     return {} if frame is None else _positions(frame)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def task_of(config: TrainConfig) -> Task:
-    """The task that a config names, or the one that its own data make."""
+    """Return the task that a config names, or that of its own data."""
     if not config.data:
         return task(config.task, config.data_dir or None)
     if not (config.text and config.label):
@@ -49,7 +49,26 @@ def train(
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> TrainRecord:
-    """Return the record of a fine-tuning; the checkpoint lies beside it. A finished run is not run again."""
+    """Fine-tune a model, or return the record of the same training if it is in the store.
+
+    Args:
+        config: Task, model, seed and settings.
+        store: Store that the checkpoint and its record are written to.
+        resume: Continue an unfinished run from its last whole epoch.
+        restart: Delete what is there and begin anew.
+        callbacks: Callbacks for the Hugging Face Trainer.
+
+    Returns:
+        The record; the checkpoint is in `store.folder(config)`.
+
+    Raises:
+        InputError: The run is unfinished, another process works on it, or its inputs have changed since.
+
+    Example:
+        >>> record = fm.train(fm.TrainConfig(limit=8, epochs=1), fm.RunStore("runs"))
+        >>> record.rows["train"], len(record.epochs)
+        (8, 1)
+    """
     folder, task = store.folder(config), task_of(config)
     with store.claim(config):
         if restart:
@@ -77,7 +96,7 @@ def roar(
     callbacks: Sequence[TrainerCallback] = (),
     progress: Callable[[int, int], object] | None = None,
 ) -> RoarRecord:
-    """The record of one step of Recursive ROAR, after the one before, which must be in the store."""
+    """Return the record of one step of Recursive ROAR; the previous step must be in the store."""
     from ..models.classifier import load
     from ..training.finetuning import finetune
     from ..training.inputs import load_splits
@@ -90,13 +109,13 @@ def roar(
         earlier = store.get(config.before)
         if earlier is None:
             raise Unready(f"{before} has no record; Recursive ROAR needs the step before: run that first")
-        erased, explained = erasing.kept(
+        erased, explained = erasing.stored_positions(
             folder,
             earlier.fingerprint,
             lambda: erasing.erase_splits(
                 load(str(before)),
                 load_splits(config, task),
-                erasing.read(before),
+                erasing.read_positions(before),
                 config.method,
                 config.percent,
                 seed=config.seed,
@@ -140,7 +159,7 @@ def require_same_inputs(config: TrainConfig, record: TrainRecord, folder: Path) 
 
 
 def trained_as(checkpoint: str | Path) -> TrainConfig | None:
-    """The config that a checkpoint was trained with, if it is one of ours."""
+    """Return the config that a checkpoint was trained with; None if it has no record."""
     path = Path(checkpoint) / RECORD
     if not path.exists():
         return None
@@ -148,7 +167,7 @@ def trained_as(checkpoint: str | Path) -> TrainConfig | None:
 
 
 def training_of(checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None) -> TrainConfig:
-    """How a checkpoint was trained, as far as it is known, on the task that is to be measured."""
+    """Return how a checkpoint was trained, as far as it is known, on the task that is to be measured."""
     trained = trained_as(checkpoint) or TrainConfig(task=config.task, model=str(checkpoint))
     if not (config.task or trained.task):
         raise InputError(f"{checkpoint} does not say what it was trained on; name the task with --task")
@@ -160,7 +179,7 @@ def training_of(checkpoint: str | Path, config: MeasureConfig, data_dir: Path | 
 def measured_task(
     clf: Classifier, checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None
 ) -> tuple[Task, MeasureConfig]:
-    """What to measure: the config with what it leaves open taken from how the checkpoint was trained."""
+    """Return the task to measure and the config, completed from how the checkpoint was trained."""
     from ..training.finetuning import measured_data
 
     trained = training_of(checkpoint, config, data_dir)
@@ -174,7 +193,7 @@ def measured_task(
 
 
 def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:
-    """The config with what it leaves open taken from a training: what names the measurement's record."""
+    """Return the config with what it leaves open taken from a training; its digest names the record."""
     from ..methods.registry import METHODS, parse
 
     methods = [parse(name) for name in config.methods] or METHODS.values()
@@ -197,7 +216,10 @@ def measure(
     data_dir: Path | None = None,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
-    """Measure, keeping finished chunks, the results of every text, and a record. What is done is read."""
+    """Measure a checkpoint, or return the same measurement if it is in the store.
+
+    Finished chunks, the results of every text and a record are written.
+    """
     from ..faithfulness.dataset import measure_task
     from ..files import timed
     from ..methods.registry import METHODS
@@ -248,9 +270,9 @@ def measure(
 
 
 def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
-    """The fingerprint of a checkpoint of ours, if its files are as they were written; of others: None.
+    """Return the fingerprint of a checkpoint with a record, whose files are verified; None without one.
 
-    A damaged one is put aside if it is in the store, and refused elsewhere.
+    A damaged checkpoint is put aside if it is in the store, and refused elsewhere.
     """
     folder = Path(checkpoint)
     if not (folder / RECORD).exists():
@@ -278,7 +300,7 @@ def fitted_tests(
     *,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, MaSF]:
-    """The in-distribution tests of a checkpoint: from the files beside it, or fitted now and put there."""
+    """Return the in-distribution tests of a checkpoint: from the files beside it, or fitted and put there."""
     from ..faithfulness.dataset import fit_tests
     from ..faithfulness.masf import CALIBRATIONS, FORMAT, MaSF
 

@@ -51,20 +51,31 @@ class Busy(InputError):
 
 
 class Unready(InputError):
-    """What a run builds on is not there, or was put aside just now: that must be done first."""
+    """The run that this one builds on is not in the store, or was put aside: it must be done first."""
 
 
 class RunStore:
-    """A folder of runs, each in a folder of its own; a run is finished when that holds a record.
+    """Store of runs: a folder with one folder for each; a run is finished when that holds a record.
 
-    Several processes may work in it. What does not verify is put aside into `quarantine`, with a warning.
+    Several processes may work in it at the same time. A run whose files are not as they were written is put
+    aside into `quarantine`, with a `DamageWarning`.
+
+    Args:
+        root: Folder of the store; it is created when the first run is written.
+
+    Raises:
+        InputError: From its methods, if a record is of another format or a damaged one cannot be put aside.
+
+    Example:
+        >>> fm.RunStore("runs").folder(fm.TrainConfig(seed=1)).name[:20]
+        'train-bAbI-1-half-1-'
     """
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
     def folder(self, config: Config) -> Path:
-        """Where a run's files go. The digest is the identity, the rest of the name is for people."""
+        """Return the folder of a run. The digest is its identity, the rest of the name is for people."""
         label = "".join(c if c.isalnum() or c in "-_." else "-" for c in Path(config.title).name)
         return self.root / f"{config.kind}-{label}-{config.digest}"
 
@@ -133,23 +144,23 @@ class RunStore:
                 yield path.parent, record
 
     def frame(self, kind: str, **where: Any) -> DataFrame:
-        """Tidy rows of all runs: `train`, `measure`, `areas`, `seconds` or `roar` (frames.COLUMNS)."""
+        """Return tidy rows of all runs: `train`, `measure`, `areas`, `seconds` or `roar` (frames.COLUMNS)."""
         return frames.frame(kind, self.records(), **where)
 
     def frames(self) -> dict[str, DataFrame]:
-        """All frames, from one reading of the records."""
+        """Return all frames, from one reading of the records."""
         records = list(self.records())
         return {kind: frames.frame(kind, records) for kind in frames.COLUMNS}
 
     @contextmanager
     def claim(self, config: Config) -> Iterator[None]:
-        """Work on a run while no other process does; a lock that ends with its process, however it ends."""
+        """Hold the lock of a run, which ends with this process; raise Busy if another process holds it."""
         with self.lock(self.folder(config).name):
             yield
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """What only one process may do at a time, in a store that several share."""
+        """Hold a lock of this name among all processes that share the store; raise Busy if it is taken."""
         lock = self.root / "locks" / f"{name}.lock"  # not in the run's folder, which may be deleted
         lock.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -173,7 +184,7 @@ def _verified(path: Path) -> Record | None:
 
 
 def sound(folder: Path, record: Record) -> bool:
-    """Whether the files beside a record are as written; if not, it is put aside."""
+    """Return whether the files beside a record are as written; if not, put the run aside."""
     try:
         require_files(folder, record)
     except InputError as error:
@@ -196,9 +207,9 @@ def _put_aside(folder: Path, why: str) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """What a run left beside its record: not folders, nor what people write about it (README.md)."""
-    found = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
-    return [path for path in found if path.name not in (RECORD, "README.md")]
+    """Return the files of a run but for its record and the model card, which may change."""
+    paths = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
+    return [path for path in paths if path.name not in (RECORD, "README.md")]
 
 
 def require_files(folder: Path, record: Record) -> None:
@@ -210,7 +221,7 @@ def require_files(folder: Path, record: Record) -> None:
 
 
 def environment() -> dict[str, Any]:
-    """Where a run was made and with what."""
+    """Return the machine and the versions that a run is made with."""
     return {
         "versions": {name: version(name) for name in PACKAGES},
         "python": platform.python_version(),
@@ -222,10 +233,9 @@ def environment() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """Of the checkout that this package is run from; None for an installed one."""
+    """Return the commit of the checkout that this package is run from; None for an installed package."""
     git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     try:
-        found = subprocess.run(git, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        return subprocess.run(git, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return found
