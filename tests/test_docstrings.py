@@ -16,14 +16,12 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 import faithmeter as fm
-from faithmeter.models.classifier import load_tokenizer, resolve
+from faithmeter.models.loading import load_tokenizer, resolve
 from faithmeter.tasks import stories
 
 QUESTIONS = 240
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TO_DO = {
-    "Batch",
-    "Classifier",
     "Curve",
     "Evaluator",
     "Explanation",
@@ -38,7 +36,6 @@ TO_DO = {
     "explain",
     "explain_text",
     "fit_tests",
-    "load",
     "measure",
     "measure_text",
     "method",

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from .faithfulness.pvalues import simes
     from .faithfulness.single_text import TextMeasurement, measure_text
     from .methods import explain, method
-    from .models.classifier import Classifier, load
+    from .models.classifier import Classifier
     from .models.evaluator import Evaluator
+    from .models.loading import load
     from .models.tokens import Batch
     from .runs.run import train
     from .runs.store import RunStore
@@ -73,7 +74,7 @@ _HOME = {
     "explain": "methods",
     "explain_text": "explanations.explanation",
     "fit_tests": "faithfulness.dataset",
-    "load": "models.classifier",
+    "load": "models.loading",
     "measure": "faithfulness.dataset",
     "measure_text": "faithfulness.single_text",
     "method": "methods",

@@ -214,7 +214,7 @@ def test_lists(faithmeter, checkpoint: Path, folder: Path) -> None:
         (("train", "--batch-size", "0"), "batch_size is 0; expected at least 1"),
         (("train", "--data", "x.csv"), "--data x.csv came without --text"),
         (("train", "--data", "x.csv", "--text", "a", "--label", "b"), "x.csv"),
-        (("explain", "nowhere", "a text"), "no tokenizer could be loaded from 'nowhere'"),
+        (("explain", "./nowhere", "a text"), "there is no folder './nowhere'; expected a folder with"),
         (("explain", "embedded"), "expected either a text or --file"),
         (("explain", "embedded", "a", "-m", "lo-sign"), "unknown method 'lo-sign'; did you mean 'loo-sign'?"),
         (("measure", "embedded", "--require", "racu>3"), "requirement 'racu>3' cannot be read"),

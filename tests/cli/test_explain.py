@@ -126,7 +126,7 @@ def test_mistakes_are_told_before_the_model_is_loaded(
     faithmeter, here, monkeypatch, arguments: tuple[str, ...], message: str
 ) -> None:
     (here / "empty.txt").write_text("\n \n")
-    monkeypatch.setattr("faithmeter.models.classifier.load", None)
+    monkeypatch.setattr("faithmeter.models.loading.load", None)
     outcome = faithmeter("explain", "embedded", *arguments)
     assert (outcome.code, outcome.out) == (2, "")
     assert message in outcome.err

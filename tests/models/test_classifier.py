@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import torch
@@ -85,29 +86,30 @@ def test_the_longest_input_is_what_model_and_tokenizer_both_allow() -> None:
     assert find_max_length(encoder("bert")) == 512
 
 
-def test_a_saved_checkpoint_loads_again(tmp_path) -> None:
-    model = encoder("roberta").float()
-    model.save_pretrained(tmp_path)
-    letters().save_pretrained(tmp_path)
-    clf = fm.load(tmp_path)
-    batch = clf.encode(["a b c"], ["d e"])
-    torch.testing.assert_close(clf.logits(batch), fm.Classifier(model, letters()).logits(batch))
-    assert clf.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_labels": 1}, "a head for regression"),
+        ({"problem_type": "regression"}, "a head for regression"),
+        ({"problem_type": "multi_label_classification"}, "a head for several labels at once"),
+        ({"id2label": {0: "a", 2: "b"}}, r"names the classes \[0, 2\]; expected 0 to 1"),
+    ],
+)
+def test_a_head_that_does_not_choose_one_class_is_refused(settings: dict[str, Any], message: str) -> None:
+    model = encoder("roberta")
+    for name, value in settings.items():
+        setattr(model.config, name, value)
+    with pytest.raises(fm.InputError, match=message):
+        fm.Classifier(model, letters())
 
 
-def test_a_model_without_a_trained_head_is_refused(tmp_path) -> None:
-    encoder("roberta").float().roberta.save_pretrained(tmp_path)
-    letters().save_pretrained(tmp_path)
-    missing = r"no trained classifier head \(missing classifier\.dense\.bias, .*\); fine-tune it first"
-    with pytest.raises(fm.InputError, match=missing):
-        fm.load(tmp_path)
-    with pytest.raises(fm.InputError, match="faithmeter train --model embedded"):
-        fm.load("embedded")
-
-
-def test_a_missing_checkpoint_says_what_is_expected(tmp_path) -> None:
-    with pytest.raises(fm.InputError, match=r"no tokenizer could be loaded from .*nothing-here"):
-        fm.load(tmp_path / "nothing-here")
+def test_a_model_of_pairs_and_one_of_single_texts_refuse_the_other() -> None:
+    pairs, single = (fm.Classifier(encoder("roberta"), letters(), takes_pair=kind) for kind in (True, False))
+    assert len(pairs.encode(["a"], ["b"])) == len(single.encode(["a"])) == 1
+    with pytest.raises(fm.InputError, match="trained on pairs of texts, and only one text was given"):
+        pairs.encode(["a"])
+    with pytest.raises(fm.InputError, match="trained on single texts, and a second text was given"):
+        single.encode(["a"], ["b"])
 
 
 def test_protein_sequences_are_tokenized_by_letters(tmp_path) -> None:

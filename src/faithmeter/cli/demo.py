@@ -39,7 +39,7 @@ def demo(
 
     Needs no downloads. Example: faithmeter demo --seed 1
     """
-    from ..models.classifier import load_tokenizer
+    from ..models.loading import load_tokenizer
     from ..reporting import page as report
     from ..runs.store import RunStore
 

@@ -70,8 +70,9 @@ def explain(
     """
     from ..explanations.explanation import explain_texts, page
     from ..methods.registry import parse
-    from ..models.classifier import class_number, load
+    from ..models.classifier import class_number
     from ..models.evaluator import Evaluator
+    from ..models.loading import load
 
     rows = _rows(file, text=text, pair=pair, label=label)
     methods = [parse(name) for name in method]

@@ -114,7 +114,7 @@ def _measure_text(
 ) -> TextMeasurement:
     """One text, with p-values where it is known what the model was trained on."""
     from ..faithfulness.single_text import measure_text
-    from ..models.classifier import load
+    from ..models.loading import load
     from ..runs import run as runs
 
     quiet()

@@ -80,7 +80,7 @@ ANY_ADDRESS = ("0.0.0.0", "::")
 
 def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None) -> ServedModel:
     """Load the model, and where its task is known the task's examples and in-distribution tests."""
-    from ..models.classifier import load
+    from ..models.loading import load
     from ..runs import run as runs
     from ..serve.admission import ServedModel, choose_examples
 

@@ -14,8 +14,8 @@ from ..faithfulness.masf import MaSF
 from ..faithfulness.single_text import FEWEST, doubts, judge, measure_text
 from ..faithfulness.trajectory import Tests
 from ..methods.registry import Method, parse
-from ..models.classifier import load
 from ..models.evaluator import Evaluator, Model
+from ..models.loading import load
 from ..runs.run import fitted_tests, measured_task, trained_as
 from .explanation import explain_text
 

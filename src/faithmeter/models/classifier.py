@@ -4,38 +4,63 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from ..config import EMBEDDED
 from ..errors import InputError, unknown
+from .hooks import EmbeddingHook, NormalizationHooks
 from .tokens import Batch, encode, tokenizer_state
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
 NOT_DECISIVE = ("_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache")
-"""Settings of a model that say where it comes from or how it is stored, not what it puts out."""
+"""Settings that tell a model's origin or storage and do not change its output."""
+DEFAULT_MAX_LENGTH = 512
+"""Longest input, in tokens, of a model that states no limit."""
 
 
 class Classifier:
     """A sequence classification model with its tokenizer, in evaluation mode.
 
-    Without a tokenizer, `mask_id` must be given, and batches come from `Batch.from_ids`.
+    Args:
+        model: A Hugging Face model for sequence classification into two or more exclusive classes.
+        tokenizer: Its tokenizer, with a mask token. Without one, batches come from `Batch.from_ids`.
+        mask_id: Id of the mask token; required without a tokenizer.
+        takes_pair: True if the model was trained on pairs of texts, False if on single ones, None if
+            that is not known. `encode` refuses what does not fit.
+
+    Raises:
+        InputError: There is no mask token, or the head is for regression or for several labels at once.
+
+    Example:
+        >>> clf = fm.Classifier(clf.model, clf.tokenizer)
+        >>> clf.logits(batch).shape[1] == len(clf.labels)
+        True
     """
 
-    def __init__(self, model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        *,
+        mask_id: int | None = None,
+        takes_pair: bool | None = None,
+    ) -> None:
+        require_classes(model.config)
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.mask_id: int = find_mask_id(tokenizer) if mask_id is None else mask_id
         self.max_length = find_max_length(model, tokenizer)
+        self.takes_pair = takes_pair
 
     @property
     def device(self) -> torch.device:
+        """Device of the model's weights."""
         device: torch.device = next(self.model.parameters()).device
         return device
 
@@ -43,11 +68,11 @@ class Classifier:
     def labels(self) -> tuple[str, ...]:
         """Names of the classes in index order."""
         names = self.model.config.id2label
-        return tuple(str(names[i]) for i in range(self.model.config.num_labels))
+        return tuple(str(names[number]) for number in range(self.model.config.num_labels))
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of weights, settings and tokenizer: the same wherever the model is saved."""
+        """Digest of weights, settings and tokenizer; it does not depend on where the model is saved."""
         return fingerprint_model(self.model, self.tokenizer)
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Batch:
@@ -64,58 +89,75 @@ class Classifier:
             raise InputError(f"{len(texts)} texts with {len(pairs)} pairs; expected one pair for each text")
         if not texts:
             raise InputError("no texts were given; expected at least one")
+        self._require_fitting(pairs)
         columns = encode(self.tokenizer, texts, pairs, max_length=self.max_length, layouts=True)
         rows = [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
         return Batch.from_rows(rows, pad_id=self.tokenizer.pad_token_id)
 
+    def _require_fitting(self, pairs: Sequence[str] | None) -> None:
+        if self.takes_pair and pairs is None:
+            raise InputError(
+                "the model was trained on pairs of texts, and only one text was given; give the second one, "
+                "too (pairs= in Python, --pair on the command line)"
+            )
+        if self.takes_pair is False and pairs is not None:
+            raise InputError(
+                "the model was trained on single texts, and a second text was given; leave it out (pairs= in "
+                "Python, --pair on the command line)"
+            )
+
     def logits(self, batch: Batch) -> Tensor:
-        """[B, C], of one forward pass."""
+        """Return the logits of one forward pass, Tensor [B, C]."""
         logits: Tensor = self.model(**batch.to(self.device).inputs).logits
         return logits
 
     def embedding_matrix(self) -> Tensor:
-        """[V, E]: the word embeddings."""
+        """Return the word embeddings, Tensor [V, E]."""
         matrix: Tensor = self.model.get_input_embeddings().weight
         return matrix
 
     def embed(self, input_ids: Tensor) -> Tensor:
-        """[B, T, E]: word embeddings alone, before positions, token types and normalization."""
+        """Return word embeddings [B, T, E], before positions, token types and normalization are added."""
         return torch.nn.functional.embedding(input_ids.to(self.device), self.embedding_matrix())
 
     def logits_at(self, embeddings: Tensor, batch: Batch) -> Tensor:
-        """[B, C] with the word embeddings given, differentiable with respect to them."""
-        with self._words.replaced_by(embeddings):
+        """Return logits [B, C] for given word embeddings, differentiable with respect to them."""
+        with self._embeddings.replaced_by(embeddings):
             return self.logits(batch)
 
     def features(self, batch: Batch) -> Tensor:
-        """[B, L, H]: what MaSF looks at, see `states`."""
+        """Return the features that MaSF tests, Tensor [B, L, H]; see `states`."""
         return self.states(batch)[1]
 
     def states(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Logits [B, C] and the maximum over tokens of every layer's normalized hidden state, [B, L, H].
+        """Return logits [B, C] and each layer's normalized hidden state, its maximum over tokens, [B, L, H].
 
         The embeddings are the first layer. A state that is not the output of a normalization itself, as in
-        pre-norm encoders, is taken as the next normalization puts it out.
+        pre-norm encoders, is replaced by the output of the next normalization.
         """
         batch = batch.to(self.device)
-        with self._norms.noted() as noted:
+        with self._norms.recorded() as normalizations:
             output = self.model(**batch.inputs, output_hidden_states=True)
         attended = batch.attention_mask.bool().unsqueeze(2)  # [B, T, 1]
-        layers = [noted.normalized(state) for state in output.hidden_states]  # [B, T, H] each
+        layers = [normalizations.normalized(state) for state in output.hidden_states]  # [B, T, H] each
         features = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
         return output.logits, torch.stack(features, dim=1)
 
     @cached_property
-    def _norms(self) -> _NormalizationHooks:
-        return _NormalizationHooks(self.model)
+    def _norms(self) -> NormalizationHooks:
+        return NormalizationHooks(self.model)
 
     @cached_property
-    def _words(self) -> _WordHook:
-        return _WordHook(self.model.get_input_embeddings())
+    def _embeddings(self) -> EmbeddingHook:
+        return EmbeddingHook(self.model.get_input_embeddings())
 
 
 def fingerprint_model(
-    model: Any, tokenizer: Any, *, without: Collection[str] = (), settings_without: Collection[str] = ()
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    *,
+    without: Collection[str] = (),
+    settings_without: Collection[str] = (),
 ) -> str:
     """Return a digest of all that decides a model's outputs, except for some weights and settings."""
     settings = {
@@ -132,91 +174,25 @@ def fingerprint_model(
     return digest.hexdigest()[:16]
 
 
-class _WordHook:
-    """Puts given word embeddings in the place of those that a model looks up.
-
-    The model still reads the ids, which some need for more (ESM's token dropout); `inputs_embeds` would hide
-    them. Threads that use the model do not see each other.
-    """
-
-    def __init__(self, lookup: torch.nn.Module) -> None:
-        self._here = threading.local()
-        lookup.register_forward_hook(lambda *_: getattr(self._here, "embeddings", None))
-
-    @contextmanager
-    def replaced_by(self, embeddings: Tensor) -> Iterator[None]:
-        self._here.embeddings = embeddings
-        try:
-            yield
-        finally:
-            self._here.embeddings = None
-
-
-class _NormalizationHooks:
-    """Watches every normalization layer of a model; threads that use the model do not see each other."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        self._here = threading.local()
-        for module in model.modules():
-            if "norm" in type(module).__name__.lower():
-                module.register_forward_hook(self._note)
-
-    @contextmanager
-    def noted(self) -> Iterator[_Normalizations]:
-        self._here.noted = _Normalizations()
-        try:
-            yield self._here.noted
-        finally:
-            self._here.noted = None
-
-    def _note(self, module: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        noted = getattr(self._here, "noted", None)
-        if noted is not None:
-            noted.add(inputs[0], output)
-
-
-class _Normalizations:
-    """What went in and out of normalization layers in one forward pass, by address.
-
-    Holding on to the tensors keeps an address from being used twice.
-    """
-
-    def __init__(self) -> None:
-        self._by_input: dict[int, tuple[Tensor, Tensor]] = {}
-        self._by_output: dict[int, Tensor] = {}
-
-    def add(self, before: Tensor, after: Tensor) -> None:
-        self._by_input.setdefault(before.data_ptr(), (before, after))
-        self._by_output[after.data_ptr()] = after
-
-    def normalized(self, state: Tensor) -> Tensor:
-        if state.data_ptr() in self._by_output:
-            return state
-        return self._by_input.get(state.data_ptr(), (state, state))[1]
-
-
-def load(path: str | Path, *, dtype: torch.dtype = torch.float32, **options: Any) -> Classifier:
-    """The classifier of a checkpoint: a folder of `faithmeter train`, another saved model, or a hub name."""
-    from transformers import AutoModelForSequenceClassification
-
-    name = resolve(path)
-    tokenizer = load_tokenizer(path)
-    try:
-        model, info = AutoModelForSequenceClassification.from_pretrained(
-            name, dtype=dtype, output_loading_info=True, **options
-        )
-    except (OSError, ValueError) as error:
-        raise InputError(f"no model could be loaded from {str(path)!r}: {_first_line(error)}") from error
-    if missing := ", ".join(sorted(info["missing_keys"])[:4]):  # transformers makes them up
+def require_classes(config: PreTrainedConfig) -> None:
+    """Raise an InputError unless a model's head chooses one of two or more classes."""
+    heads = {"regression": "for regression", "multi_label_classification": "for several labels at once"}
+    head = "for regression" if config.num_labels < 2 else heads.get(config.problem_type or "")
+    if head:
         raise InputError(
-            f"{str(path)!r} has no trained classifier head (missing {missing}); fine-tune it first: "
-            f"faithmeter train --model {path} …"
+            f"the model has a head {head} (num_labels {config.num_labels}, problem_type "
+            f"{config.problem_type}); expected a classifier that chooses one of two or more classes"
         )
-    return Classifier(model, tokenizer)
+    numbers = sorted(config.id2label)
+    if numbers != [*range(config.num_labels)]:
+        raise InputError(
+            f"the model's id2label names the classes {numbers}; expected 0 to {config.num_labels - 1}: "
+            "correct its config.json"
+        )
 
 
 def class_number(classes: Sequence[str], label: str | int) -> int:
-    """The number of a class given by its name or its number."""
+    """Return the number of a class given by its name or its number."""
     if label in classes:
         return classes.index(str(label))
     if str(label).isdecimal() and int(label) < len(classes):
@@ -224,27 +200,8 @@ def class_number(classes: Sequence[str], label: str | int) -> int:
     raise unknown("label", str(label), classes)
 
 
-def load_tokenizer(path: str | Path) -> Any:
-    """The tokenizer of a checkpoint; it must know a mask token."""
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(resolve(path))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"no tokenizer could be loaded from {str(path)!r}: {_first_line(error)}; expected a folder with "
-            f"a saved model and tokenizer, a hub name such as 'roberta-base', or {EMBEDDED!r}"
-        ) from error
-    find_mask_id(tokenizer)
-    return tokenizer
-
-
-def resolve(path: str | Path) -> str:
-    """Where a model's files are: the embedded one lies in the package, the others where they say."""
-    return str(Path(__file__).parent / "embedded") if str(path) == EMBEDDED else str(path)
-
-
-def find_mask_id(tokenizer: Any) -> int:
+def find_mask_id(tokenizer: PreTrainedTokenizerBase | None) -> int:
+    """Return the id of a tokenizer's mask token."""
     mask_id = getattr(tokenizer, "mask_token_id", None)
     if mask_id is None:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
@@ -255,8 +212,8 @@ def find_mask_id(tokenizer: Any) -> int:
     return int(mask_id)
 
 
-def find_max_length(model: Any, tokenizer: Any = None) -> int:
-    """The longest input, in tokens with the special ones, that model and tokenizer allow."""
+def find_max_length(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None) -> int:
+    """Return the longest input that model and tokenizer allow, in tokens, special ones included."""
     limits = [
         getattr(tokenizer, "model_max_length", None),
         getattr(model.config, "max_position_embeddings", None),
@@ -267,8 +224,5 @@ def find_max_length(model: Any, tokenizer: Any = None) -> int:
             limits.append(
                 module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
             )
-    return min((int(limit) for limit in limits if limit is not None and limit > 0), default=512)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".")
+    positive = (int(limit) for limit in limits if limit is not None and limit > 0)
+    return min(positive, default=DEFAULT_MAX_LENGTH)

@@ -58,9 +58,9 @@ class Batch:
         layouts: Places of the tokens in the texts, B of them; empty for texts tokenized elsewhere.
 
     Example:
-        >>> batch = clf.encode(["a good film"])
-        >>> batch.explained.sum().item()
-        3
+        >>> batch = clf.encode([text], [pair])
+        >>> batch.layouts[0].text == text
+        True
     """
 
     input_ids: Tensor

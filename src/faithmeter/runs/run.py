@@ -97,7 +97,7 @@ def roar(
     progress: Callable[[int, int], object] | None = None,
 ) -> RoarRecord:
     """Return the record of one step of Recursive ROAR; the previous step must be in the store."""
-    from ..models.classifier import load
+    from ..models.loading import load
     from ..training.finetuning import finetune
     from ..training.inputs import load_splits
     from . import roar as erasing
@@ -223,7 +223,7 @@ def measure(
     from ..faithfulness.dataset import measure_task
     from ..files import timed
     from ..methods.registry import METHODS
-    from ..models.classifier import load
+    from ..models.loading import load
 
     fingerprint = _checked(checkpoint, store)
     clf = load(checkpoint)

@@ -20,7 +20,8 @@ from ..config import TrainConfig
 from ..errors import InputError
 from ..files import timed
 from ..metrics import majority
-from ..models.classifier import find_max_length, load, load_tokenizer
+from ..models.classifier import find_max_length
+from ..models.loading import load, load_tokenizer
 from ..models.token_cache import tokenize
 from ..tasks import Task
 from ..tasks.splits import digest

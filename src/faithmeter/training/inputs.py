@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..config import TrainConfig
 from ..errors import InputError
-from ..models.classifier import fingerprint_model, load_tokenizer, resolve
+from ..models.classifier import fingerprint_model
+from ..models.loading import encoder_keys, list_keys, load_model, load_tokenizer, require_finite_weights
 from ..tasks import Task
 from ..tasks.splits import digest
 
-NEW_PARTS = ("pooler.",)
-"""Parts inside some encoders that pre-training may lack: they belong to the classifier head."""
-MAX_NAMED_KEYS = 4
-"""Weights that an error names; the others are counted."""
 HEAD_SETTINGS = ("id2label", "label2id", "num_labels", "problem_type")
 """Settings of a model that belong to its head, not to the encoder."""
 Inputs = dict[str, Any]
@@ -32,41 +29,36 @@ def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
     }
 
 
-def load_encoder(config: TrainConfig, task: Task) -> tuple[Any, set[str]]:
+def load_encoder(config: TrainConfig, task: Task) -> tuple[PreTrainedModel, set[str]]:
     """Return the pre-trained encoder with a classification head, and the names of the new weights.
 
     Only weights of the head may be new; a missing weight of the encoder is an error.
     """
     names = dict(enumerate(task.labels))
-    try:
-        model, report = AutoModelForSequenceClassification.from_pretrained(
-            resolve(config.model),
-            id2label=names,
-            label2id={name: number for number, name in names.items()},
-            dtype=torch.float32,
-            ignore_mismatched_sizes=True,  # the head of another task gives way to a new one
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"no encoder could be loaded from {config.model!r}: {error}") from error
-    mismatched = {key for key, *_ in report["mismatched_keys"]}
-    new = {*report["missing_keys"], *mismatched}
-    encoder = f"{model.base_model_prefix}."
-    absent = sorted(
-        key for key in new if key.startswith(encoder) and not key.removeprefix(encoder).startswith(NEW_PARTS)
+    model, report = load_model(
+        AutoModelForSequenceClassification,
+        config.model,
+        "encoder",
+        id2label=names,
+        label2id={name: number for number, name in names.items()},
+        problem_type="single_label_classification",
+        dtype=torch.float32,
     )
-    if absent:
-        listed = ", ".join(absent[:MAX_NAMED_KEYS])
-        more = f" and {len(absent) - MAX_NAMED_KEYS} more" if len(absent) > MAX_NAMED_KEYS else ""
-        what = "have another shape than its config says" if mismatched & {*absent} else "are missing"
+    mismatched = {key for key, *_ in report["mismatched_keys"]}
+    new = {*report["missing_keys"], *mismatched}  # the head of another task gives way to a new one
+    if absent := encoder_keys(model, new):
+        state = "have another shape than its config says" if mismatched & absent else "are missing"
         raise InputError(
-            f"weights of the encoder in {config.model!r} {what} ({listed}{more}), and training would begin "
-            "with random ones; save the model again, with its config"
+            f"weights of the encoder in {config.model!r} {state} ({list_keys(absent)}), and training would "
+            "begin with random ones; save the model again, with its config"
         )
+    require_finite_weights(model, config.model)
     return model, new
 
 
-def fingerprint_encoder(model: Any, tokenizer: Any, new_weights: set[str]) -> str:
+def fingerprint_encoder(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, new_weights: set[str]
+) -> str:
     """Return the fingerprint of what was loaded: without new weights, which the seed decides."""
     return fingerprint_model(model, tokenizer, without=new_weights, settings_without=HEAD_SETTINGS)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ...errors import InputError
 from ...faithfulness.pvalues import format_pvalue
-from ...models.classifier import load
+from ...models.loading import load
 from ...runs.frames import frame
 from ...runs.record import RECORD, MeasureRecord, Record, TrainRecord, read_record
 from ...runs.store import RunStore

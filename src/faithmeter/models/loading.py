@@ -1,0 +1,238 @@
+"""Folder or hub name → Classifier: files verified, and what cannot be explained refused in one line."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..config import EMBEDDED
+from ..errors import InputError
+from ..files import file_checksum, read_sealed_json
+from .classifier import Classifier, find_mask_id
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+EXPECTED_SOURCE = (
+    f"expected a folder with a saved model and tokenizer, a hub name such as 'roberta-base', or {EMBEDDED!r}"
+)
+RECORD = "record.json"
+"""Record of a training, beside its checkpoint; it holds the checksums of the files."""
+HUB_TIMEOUT = 10.0
+"""Seconds to wait for the hub when it is asked whether it has a model."""
+NEW_PARTS = ("pooler.",)
+"""Parts inside some encoders that pre-training may lack: they belong to the classifier head."""
+MAX_NAMED_KEYS = 4
+"""Weights that an error names; the others are counted."""
+MAX_REASON = 200
+"""Characters of a library's message that an error quotes."""
+SAMPLE_WORDS = 64
+"""Entries of a vocabulary that are tokenized to see whether the tokenizer knows its own words."""
+MAX_UNKNOWN = 0.9
+"""Share of unknown words in that sample from which on a tokenizer is refused."""
+
+
+def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str | None = None) -> Classifier:
+    """Load a classifier and verify its files.
+
+    Args:
+        path: A checkpoint folder of `faithmeter train`, a folder of another saved model, or a hub name.
+        dtype: Number type of the weights.
+        revision: Branch, tag or commit of a hub model.
+
+    Returns:
+        The classifier, in evaluation mode on the CPU.
+
+    Raises:
+        InputError: There is no such model; files are damaged; it has no trained head for exclusive classes;
+            its tokenizer has no mask token or knows no words; or it would need code from its repository.
+
+    Example:
+        >>> fm.load("no/such/folder")
+        Traceback (most recent call last):
+        ...
+        faithmeter.errors.InputError: there is no folder 'no/such/folder'; expected a folder with ...
+    """
+    from transformers import AutoModelForSequenceClassification
+
+    takes_pair = read_checkpoint(resolve(path))
+    tokenizer = load_tokenizer(path, revision=revision)
+    options = {"dtype": dtype, "revision": revision or "main"}
+    model, report = load_model(AutoModelForSequenceClassification, path, "model", **options)
+    if keys := report["mismatched_keys"]:
+        names = list_keys(key for key, *_ in keys)
+        raise InputError(f"weights in {str(path)!r} have other shapes than its config.json says: {names}")
+    if keys := encoder_keys(model, report["missing_keys"]):
+        raise InputError(f"weights of the encoder in {str(path)!r} are missing: {list_keys(keys)}")
+    if keys := report["missing_keys"]:  # transformers makes them up
+        raise InputError(
+            f"{str(path)!r} has no trained classifier head (missing {list_keys(keys)}); fine-tune it first: "
+            f"faithmeter train --model {path} …"
+        )
+    require_finite_weights(model, path)
+    with reading("model", path):
+        require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
+        return Classifier(model, tokenizer, takes_pair=takes_pair)
+
+
+def load_model(
+    auto_class: Any, path: str | Path, part: str, **options: Any
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """Return a pre-trained model and the report of missing and mismatched weights.
+
+    Only tensors are read from pickled weights, and no code from the model's repository is run.
+    """
+    with reading(part, path):
+        model, report = auto_class.from_pretrained(
+            resolve(path),
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # the caller looks at the report
+            trust_remote_code=False,
+            weights_only=True,
+            **options,
+        )
+    return model, report
+
+
+def load_tokenizer(path: str | Path, *, revision: str | None = None) -> PreTrainedTokenizerBase:
+    """Return the tokenizer of a checkpoint; it must have a mask token."""
+    from transformers import AutoTokenizer
+
+    options = {"trust_remote_code": False, "revision": revision or "main"}
+    with reading("tokenizer", path):
+        tokenizer = AutoTokenizer.from_pretrained(resolve(path), **options)
+    find_mask_id(tokenizer)
+    return tokenizer
+
+
+def resolve(path: str | Path) -> str:
+    """Return the folder of a model's files, or its hub name; raise InputError if there is neither."""
+    name = str(path)
+    if name == EMBEDDED:
+        return str(Path(__file__).parent / "embedded")
+    folder = Path(path)
+    if name and folder.is_dir():
+        return name
+    if folder.is_file():
+        raise InputError(f"{name!r} is a file; {EXPECTED_SOURCE}")
+    if isinstance(path, Path) or _looks_local(name):
+        raise InputError(f"there is no folder {name!r}; {EXPECTED_SOURCE}")
+    _require_on_hub(name)
+    return name
+
+
+def _looks_local(name: str) -> bool:
+    """Return whether a name is that of a folder: a hub name is `name` or `owner/name`."""
+    first, *rest = name.split("/")
+    return not first or name[0] in ".~" or "\\" in name or len(rest) > 1 or "" in rest or Path(first).is_dir()
+
+
+@cache
+def _require_on_hub(name: str) -> None:
+    """Ask the hub once whether it has a model, unless its files are in the cache.
+
+    Loading would ask as well, but tries for most of a minute when there is no network.
+    """
+    import huggingface_hub
+
+    try:
+        if not isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
+            huggingface_hub.model_info(name, timeout=HUB_TIMEOUT)
+    except Exception as error:  # no valid name, no such model, no access, no network
+        raise InputError(
+            f"there is no folder {name!r} here, and the hub gave no model of that name "
+            f"({quote_reason(error)}); {EXPECTED_SOURCE}"
+        ) from error
+
+
+def read_checkpoint(path: str | Path) -> bool | None:
+    """Verify the files of a checkpoint of ours; return whether it takes pairs, None if that is not known.
+
+    Raises:
+        InputError: A file differs from what was written, or is missing.
+    """
+    folder = Path(path)
+    if not (folder / RECORD).is_file():
+        return None
+    record = read_sealed_json(folder / RECORD)
+    for name, checksum in record.get("files", {}).items():
+        file = folder / name
+        if not file.is_file() or file_checksum(file) != checksum:
+            state = "not as it was written" if file.is_file() else "missing"
+            raise InputError(f"{file} is {state}; copy that checkpoint again, or train it again")
+    columns = record.get("columns")
+    return None if not columns else "context" in columns
+
+
+def require_finite_weights(model: PreTrainedModel, path: str | Path) -> None:
+    """Raise an InputError that names weights with NaN or infinity."""
+    keys = [name for name, weight in model.named_parameters() if not bool(weight.isfinite().all())]
+    if keys:
+        raise InputError(
+            f"weights in {str(path)!r} are not finite: {list_keys(keys)}; the training diverged or the file "
+            "is damaged: train or copy it again"
+        )
+
+
+def require_vocabulary(tokenizer: PreTrainedTokenizerBase, embeddings: int, path: str | Path) -> None:
+    """Refuse a tokenizer that knows no words, or more words than the model has embeddings for."""
+    special = {*tokenizer.all_special_ids}
+    ids = sorted(number for number in tokenizer.get_vocab().values() if number not in special)
+    if ids and ids[-1] >= embeddings:
+        raise InputError(
+            f"the tokenizer in {str(path)!r} has ids up to {ids[-1]}, the model {embeddings} embeddings; "
+            "expected the tokenizer that the model was trained with"
+        )
+    sample = [tokenizer.decode([number]) for number in ids[:: max(1, len(ids) // SAMPLE_WORDS)]]
+    tokens = [token for text in sample for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
+    if not tokens or tokens.count(tokenizer.unk_token_id) > MAX_UNKNOWN * len(tokens):
+        raise InputError(
+            f"the tokenizer in {str(path)!r} knows no words: every text would be unknown to the model; "
+            "expected the tokenizer's files (tokenizer.json or its vocabulary) beside the weights"
+        )
+
+
+@contextmanager
+def reading(part: str, path: str | Path) -> Iterator[None]:
+    """Turn any error of a library about a model's files into one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # libraries raise errors of every type for broken files
+        raise InputError(
+            f"no {part} could be loaded from {str(path)!r}: {quote_reason(error)}; {EXPECTED_SOURCE}"
+        ) from error
+
+
+def quote_reason(error: Exception) -> str:
+    """Return a library's message as one short line."""
+    text = " ".join(str(error).split())
+    if isinstance(error, UnpicklingError):
+        return "its pickled weights hold more than tensors, and no code is run; save them as safetensors"
+    if "custom code" in text or "trust_remote_code" in text:
+        return "it needs code from its repository, which is not run"
+    if not isinstance(error, OSError | ValueError):
+        text = f"{type(error).__name__}: {text}"
+    return textwrap.shorten(text, MAX_REASON, placeholder=" …").rstrip(".")
+
+
+def encoder_keys(model: PreTrainedModel, keys: Iterable[str]) -> set[str]:
+    """Return those names of weights that belong to the encoder, not to the classifier head."""
+    prefix = f"{model.base_model_prefix}."
+    head = tuple(prefix + part for part in NEW_PARTS)
+    return {key for key in keys if key.startswith(prefix) and not key.startswith(head)}
+
+
+def list_keys(keys: Iterable[str]) -> str:
+    """Return the first names of weights, and the number of the others."""
+    names = sorted(keys)
+    more = f" and {len(names) - MAX_NAMED_KEYS} more" if len(names) > MAX_NAMED_KEYS else ""
+    return ", ".join(names[:MAX_NAMED_KEYS]) + more
