@@ -19,7 +19,6 @@ from faithmeter.errors import DamageWarning, InputError
 from faithmeter.files import (
     REMEDIES,
     atomic,
-    escape_controls,
     escape_formula,
     escape_markdown,
     file_checksum,
@@ -160,7 +159,7 @@ def test_a_failed_write_is_one_line_and_the_old_file_stays(tmp_path: Path, error
             temporary.write_text("half")
             raise error
 
-    with pytest.raises(InputError, match=f"cannot write to {tmp_path}: .*; (free some space|allow writing)"):
+    with pytest.raises(InputError, match=f"cannot write to {tmp_path}: .*; (free some space|choose a place)"):
         fail()
     assert path.read_text() == "1"
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
@@ -178,7 +177,7 @@ def test_a_name_that_is_too_long_or_a_file_in_the_way_is_one_line(tmp_path: Path
     with pytest.raises(InputError, match="File name too long; choose a shorter name"):
         write_json(tmp_path / ("a" * 300), 1)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="a file is where a folder should be"):
+    with pytest.raises(InputError, match="choose another"):
         write_json(tmp_path / "file" / "a.json", 1)
 
 
@@ -233,8 +232,3 @@ def test_markdown_keeps_a_text_in_its_cell_without_html(text: str) -> None:
 def test_markdown_has_no_links() -> None:
     assert escape_markdown("[a](javascript:x) https://b www.c") == r"\[a\](javascript:x) https\://b www\.c"
     assert escape_markdown("a\n|b") == r"a \|b"
-
-
-def test_control_characters_become_visible() -> None:
-    assert escape_controls("a\x1b[31m\x9b\x07\r\u202e\ud800") == r"a\x1b[31m\x9b\x07\x0d\u202e\ud800"
-    assert escape_controls("é 全 👩‍👩‍👧\n\tb") == "é 全 👩‍👩‍👧\n\tb"

@@ -31,18 +31,16 @@ CLOCK_TICK_NS = 50_000_000
 """Files younger than this may change again without a visible sign: their state counts as new every time."""
 State = tuple[int, ...]
 FULL = os.strerror(errno.ENOSPC)
-_FREE = "free some space there and start again; finished work is kept"
-_ALLOW = "allow writing there, or choose another folder"
 REMEDIES = {
-    errno.ENOSPC: _FREE,
-    errno.EDQUOT: _FREE,
-    errno.EFBIG: _FREE,
-    errno.EROFS: _ALLOW,
-    errno.EACCES: _ALLOW,
-    errno.EPERM: _ALLOW,
-    errno.ENOTDIR: "a file is where a folder should be: choose another folder",
-    errno.EEXIST: "a file is where a folder should be: choose another folder",
-    errno.EISDIR: "a folder is where a file should be: choose another name",
+    errno.EACCES: "choose a place where you may write",
+    errno.EPERM: "choose a place where you may write",
+    errno.EROFS: "choose a place that is not read-only",
+    errno.ENOSPC: "free some space and run the command again; finished work is kept",
+    errno.EDQUOT: "free some space and run the command again; finished work is kept",
+    errno.EFBIG: "free some space and run the command again; finished work is kept",
+    errno.ENOTDIR: "a part of the path is a file; choose another path",
+    errno.EISDIR: "it is a folder; name a file",
+    errno.EEXIST: "a file of this name exists; choose another name",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 """Remedies for errors of the file system while writing, by number."""
@@ -210,10 +208,6 @@ def intact(path: Path, remedy: str = "it is made anew") -> bool:
 
 FORMULA = re.compile(r"[=+\-@\t\r]")
 MARKUP = re.compile(r"[\\`*_\[\]<>&|~$#!]|:(?=//)|(?<=www)\.", re.IGNORECASE)
-BIDI = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
-CONTROLS = {*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000), *BIDI} - {*b"\n\t"}
-"""Characters that a terminal obeys, or cannot print, instead of showing them."""
-_VISIBLE = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in CONTROLS}
 
 
 def escape_formula(value: object) -> object:
@@ -230,11 +224,6 @@ def escape_formula(value: object) -> object:
 def escape_markdown(text: str) -> str:
     """Return a text for a cell of a Markdown table: in one line, with HTML, links and markup escaped."""
     return MARKUP.sub(lambda match: f"\\{match[0]}", " ".join(text.split()))
-
-
-def escape_controls(text: str) -> str:
-    """Return a text with control characters, except line breaks and tabs, as visible escapes."""
-    return text.translate(_VISIBLE)
 
 
 @contextmanager

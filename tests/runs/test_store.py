@@ -164,3 +164,10 @@ for seed in range(int(sys.argv[2]), 40, 2):
     ]
     assert [writer.wait() for writer in writers] == [0, 0]
     assert sorted(record.threshold for _, record in fm.RunStore(tmp_path).records()) == list(range(40))
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "全"])
+def test_the_folder_of_a_long_name_can_be_created(tmp_path, letter) -> None:
+    folder = fm.RunStore(tmp_path).folder(fm.TrainConfig(data=250 * letter + ".csv"))
+    folder.mkdir(parents=True)
+    assert folder.name.startswith(f"train-{letter}{letter}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import runpy
 import sys
@@ -17,6 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ..errors import DamageWarning, InputError
+from ..files import REMEDIES
 from . import demo, explain, grid, listing, measure, report, serve, train
 from .screen import console, marked, output, prepare_streams
 
@@ -31,18 +31,6 @@ VERBS: dict[str, Callable[..., None]] = {
     "serve": serve.serve,
     "list": listing.listing,
 }
-STORAGE_ERRORS = {
-    errno.EACCES: "choose a place where you may write",
-    errno.EPERM: "choose a place where you may write",
-    errno.EROFS: "choose a place that is not read-only",
-    errno.ENOSPC: "free some space and run the command again; finished work is kept",
-    errno.EDQUOT: "free some space and run the command again; finished work is kept",
-    errno.ENOTDIR: "a part of the path is a file; choose another path",
-    errno.EISDIR: "it is a folder; name a file",
-    errno.EEXIST: "a file of this name exists; choose another name",
-    errno.ENAMETOOLONG: "choose a shorter name",
-}
-"""Errors of the file system that a user can act on, and what to do next."""
 
 
 class Command(TyperCommand):
@@ -107,9 +95,9 @@ def main() -> None:
     except InputError as error:
         _exit_with_error(str(error))
     except OSError as error:
-        if error.errno not in STORAGE_ERRORS:
+        if error.errno not in REMEDIES:
             raise
-        _exit_with_error(f"{error.filename or 'a file'}: {error.strerror}; {STORAGE_ERRORS[error.errno]}")
+        _exit_with_error(f"{error.filename or 'a file'}: {error.strerror}; {REMEDIES[error.errno]}")
     except SystemExit as stop:
         if stop.code == 130:
             console.print("interrupted; what was finished is kept")

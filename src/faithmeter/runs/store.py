@@ -34,6 +34,8 @@ from .record import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+MAX_LABEL_BYTES = 120
+"""Length of the human-readable part of a folder name; a file system allows 255 bytes in all."""
 PACKAGES = (
     "faithmeter",
     "torch",
@@ -77,6 +79,7 @@ class RunStore:
     def folder(self, config: Config) -> Path:
         """Return the folder of a run. The digest is its identity, the rest of the name is for people."""
         label = "".join(c if c.isalnum() or c in "-_." else "-" for c in Path(config.title).name)
+        label = label.encode()[:MAX_LABEL_BYTES].decode(errors="ignore")
         return self.root / f"{config.kind}-{label}-{config.digest}"
 
     @overload
