@@ -23,7 +23,6 @@ QUESTIONS = 240
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TO_DO = {
     "Curve",
-    "Evaluator",
     "Explanation",
     "MaSF",
     "MaskingCollator",
@@ -33,12 +32,10 @@ TO_DO = {
     "acu",
     "bootstrap_interval",
     "erase",
-    "explain",
     "explain_text",
     "fit_tests",
     "measure",
     "measure_text",
-    "method",
     "pipeline",
     "racu",
     "simes",

@@ -38,8 +38,6 @@ TO_DO = {
     "grid/costs.py",
     "grid/execution.py",
     "grid/file.py",
-    "methods/registry.py",
-    "models/evaluator.py",
     "reporting/modelcard/facts.py",
     "reporting/modelcard/readme.py",
     "reporting/page/__init__.py",

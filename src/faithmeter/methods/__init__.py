@@ -1,4 +1,4 @@
-"""Importance measures: scores [B, T] of the tokens of texts, one algorithm in one module."""
+"""Importance measures: a score for each token of a text, one algorithm in one module."""
 
 from .registry import METHODS, Function, Method, absolute, explain, method, parse
 

@@ -1,4 +1,4 @@
-"""Beam search for the order of erasure under which the label's logit falls the most, over the whole way."""
+"""Beam search for the order of erasure in which the label's logit falls most, summed over all steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Beam:
-    """The best states of one text: which of its n tokens are masked, in which order, and the area so far."""
+    """The best states of one text: masked tokens, their order, and the area so far."""
 
     tokens: Ints  # [n] positions in the text
     masks: Bools  # [W, n]
@@ -28,16 +28,18 @@ class Beam:
 
     @classmethod
     def of(cls, tokens: Ints) -> Beam:
+        """Return the beam of a text of which nothing is masked yet."""
         return cls(tokens, np.zeros((1, len(tokens)), bool), np.zeros((1, 0), np.int64), np.zeros(1))
 
     @property
     def done(self) -> bool:
+        """True when all tokens are masked."""
         return bool(self.masks.all())
 
     def expanded(self) -> Beam:
-        """Every state with one more token masked; of equal sets the one with the better parent stays.
+        """Return every state with one more token masked, each set of masked tokens once.
 
-        States are in the order of their areas, so the better parent is the first.
+        States are in the order of their areas, so the first of equal sets has the better parent.
         """
         parents, added = np.nonzero(~self.masks)
         masks = self.masks[parents]
@@ -48,25 +50,26 @@ class Beam:
         return Beam(self.tokens, masks[first], orders, self.areas[parents[first]])
 
     def best(self, falls: NDArray[np.float64], width: int) -> Beam:
-        """The `width` states of the greatest areas, the last step's falls added; ties keep their order."""
+        """Return the `width` states with the greatest areas after adding `falls`; ties keep their order."""
         areas = self.areas + falls
-        kept = np.argsort(-areas, kind="stable")[:width]
-        return Beam(self.tokens, self.masks[kept], self.orders[kept], areas[kept])
+        states = np.argsort(-areas, kind="stable")[:width]
+        return Beam(self.tokens, self.masks[states], self.orders[states], areas[states])
 
 
 def beam_search(clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10) -> Tensor:
-    """n for the token to erase first, n − 1 for the next, … 1; 0 for tokens that are masked already.
+    """Return n for the token to erase first, n − 1 for the next, … 1; 0 for tokens masked already.
 
-    The area is Σ (f(x) − f(x masked so far)) over all steps. All texts advance together: full micro-batches.
+    The area is Σ (f(x) − f(x masked so far)) over all steps. All texts advance together, which fills
+    micro-batches.
     """
     if width < 1:
         raise InputError(f"width is {width}; expected at least 1: the paper has 10")
     maskable = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()
     beams = [Beam.of(np.flatnonzero(row)) for row in maskable]
     whole = pick(clf.logits(batch), labels).numpy()  # [B]
-    while opened := {row: beam.expanded() for row, beam in enumerate(beams) if not beam.done}:
-        beams = [opened.get(row, beam) for row, beam in enumerate(beams)]
-        rivals = {row: beam for row, beam in opened.items() if len(beam.masks) > 1}  # the last state has none
+    while expanded := {row: beam.expanded() for row, beam in enumerate(beams) if not beam.done}:
+        beams = [expanded.get(row, beam) for row, beam in enumerate(beams)]
+        rivals = {row: beam for row, beam in expanded.items() if len(beam.masks) > 1}  # one needs no choice
         for row, values in _values(clf, batch, labels, rivals).items():
             beams[row] = rivals[row].best(whole[row] - values, width)
     scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
@@ -78,7 +81,7 @@ def beam_search(clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10
 def _values(
     clf: Evaluator, batch: Batch, labels: Tensor, beams: dict[int, Beam]
 ) -> dict[int, NDArray[np.float64]]:
-    """The label's logit in every state of every beam, evaluated together."""
+    """Return the label's logit in every state of every beam, evaluated together."""
     if not beams:
         return {}
     counts = [len(beam.masks) for beam in beams.values()]

@@ -1,4 +1,4 @@
-"""Scores from the gradient of the label's logit by the one-hot input: its norm, or times the input."""
+"""Scores from the gradient of the label's logit with respect to the one-hot input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..models.tokens import Batch
 
 
 def gradient_l1(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
-    """L1 norm over the vocabulary of the gradient g Eᵀ, summed in blocks of the vocabulary."""
+    """Return the L1 norm over the vocabulary of the gradient g Eᵀ, summed in blocks of the vocabulary."""
     blocks = clf.embedding_matrix().detach().split(VOCABULARY_BLOCK)
 
     def norm(gradients: Tensor, _: Tensor) -> Tensor:
@@ -22,7 +22,7 @@ def gradient_l1(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
 
 
 def gradient_l2(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
-    """L2 norm over the vocabulary: |g Eᵀ|² = g EᵀE gᵀ, so nothing of the vocabulary's size is built."""
+    """Return the L2 norm over the vocabulary, by |g Eᵀ|² = g EᵀE gᵀ without a tensor of its size."""
     gram = clf.gram
 
     def norm(gradients: Tensor, _: Tensor) -> Tensor:
@@ -32,12 +32,12 @@ def gradient_l2(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
 
 
 def input_x_gradient(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
-    """The gradient's element at the token itself, which is the dot product with the token's embedding."""
+    """Return the gradient's element at the token, which is the dot product with the token's embedding."""
     return _scores(clf, batch, labels, _dot)
 
 
 def logit_gradient(clf: Evaluator, embeddings: Tensor, batch: Batch, labels: Tensor) -> Tensor:
-    """[B, T, E]: the gradient of each row's label logit with respect to its word embeddings."""
+    """Return the gradient of each row's label logit with respect to its word embeddings, [B, T, E]."""
     embeddings = embeddings.detach().requires_grad_()
     with torch.enable_grad():
         logits = clf.logits_at(embeddings, batch)
@@ -52,7 +52,7 @@ def collect(
     *,
     alone: bool = False,
 ) -> Tensor:
-    """[K, T] float64: what `work` gives for the tokens of each of `rows`, 0 beyond a text's end."""
+    """Return the results of `work` for all `rows` as float64 [K, T], 0 beyond a text's end."""
     scores = torch.zeros(len(rows), batch.input_ids.shape[1], dtype=torch.float64)
     for items, part in clf.map(work, batch, rows, alone=alone):
         scores[items, : part.shape[1]] = part.double().cpu()
@@ -62,7 +62,7 @@ def collect(
 def _scores(
     clf: Evaluator, batch: Batch, labels: Tensor, reduce: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
-    """`reduce(gradients, embeddings)`, both [N, E] of all explained tokens, put where those tokens are."""
+    """Return `reduce(gradients, embeddings)`, both [N, E], of the N explained tokens as [B, T]."""
 
     def work(micro: Batch, items: Tensor) -> Tensor:
         embeddings = clf.embed(micro.input_ids).detach()  # [B, T, E]
@@ -72,7 +72,7 @@ def _scores(
         scores[where] = reduce(gradient[where], embeddings[where]).double()
         return scores
 
-    # a norm adds up the rounding of a whole gradient, and that depends on a text's neighbors in a batch
+    # a norm sums the rounding errors of a whole gradient, which depend on a text's neighbors in a batch
     return collect(clf, work, batch, torch.arange(len(batch)), alone=True)
 
 

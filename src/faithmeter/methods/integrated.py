@@ -1,4 +1,4 @@
-"""Integrated gradients: the mean gradient on the straight way from a baseline to the text, times the way."""
+"""Integrated gradients: the mean gradient on the line from a baseline to the text, times its length."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def integrated_gradient(
     baseline: Literal["zero", "pad", "mask"] = "zero",
     variant: Literal["paper", "released"] = "paper",
 ) -> Tensor:
-    """(x − b) · 1/k Σ ∇f(b + i/k (x − b)), i = 1 … k, in embeddings; every token starts at the baseline.
+    """Return (x − b) · 1/k Σ ∇f(b + i/k (x − b)), i = 1 … k, with x the embeddings, b the baseline.
 
-    With many steps the scores of all tokens (here special and context tokens have theirs, too) add up to
-    f(x) − f(b). `variant=released`, with `baseline=pad`, is what the paper's authors ran: each gradient
-    weighted by i/k, times x instead of x − b.
+    With many steps the scores of all tokens, special and context tokens included, sum to f(x) − f(b).
+    `variant=released`, with `baseline=pad`, is the authors' released code: each gradient is weighted by i/k
+    and multiplied by x instead of x − b.
     """
     if steps < 1:
         raise InputError(f"steps is {steps}; expected at least 1: the paper has 20")

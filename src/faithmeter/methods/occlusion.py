@@ -1,4 +1,4 @@
-"""Leave-one-out: how far the label's logit falls when a token is masked."""
+"""Leave-one-out: the fall of the label's logit when a token is masked."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..models.tokens import Batch
 
 
 def leave_one_out(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
-    """f(x) − f(x with the token masked). n tokens cost n + 1 evaluations.
+    """Return f(x) − f(x with the token masked); n tokens cost n + 1 evaluations.
 
-    A token that is masked already gives the text itself, so its score is 0 and costs nothing.
+    Masking a masked token gives the text itself, so its score is 0 and costs nothing.
     """
     texts = torch.arange(len(batch))
     rows, tokens = batch.explained.nonzero(as_tuple=True)  # [K] each: one variant for every token
     where = torch.zeros(len(texts) + len(rows), batch.input_ids.shape[1], dtype=torch.bool)
-    where[len(texts) + torch.arange(len(rows)), tokens] = True  # the texts as they are come first
+    where[len(texts) + torch.arange(len(rows)), tokens] = True  # the unmasked texts come first
     logits = clf.variants(batch, torch.cat([texts, rows]), where)
     values = pick(logits, torch.cat([labels, labels[rows]]))
     scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)

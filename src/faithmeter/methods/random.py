@@ -1,4 +1,4 @@
-"""The baseline that every method has to beat: a random order of the tokens."""
+"""Random order of the tokens, the baseline of all methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..models.tokens import Batch
 
 
 def random_order(clf: Evaluator, batch: Batch, labels: Tensor, *, seed: int = 0) -> Tensor:
-    """U(0, 1) by the seed and the text's row number: the same in every batch and on every masked copy."""
+    """Return U(0, 1) by seed and row number: equal in every batch and on every masked copy of a text."""
     if seed < 0:
         raise InputError(f"random(seed={seed}); expected a seed of at least 0")
     return random_scores(batch.explained, row_generators(seed, "method", batch.index))

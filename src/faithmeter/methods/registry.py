@@ -1,7 +1,7 @@
-"""Scores [B, T] of a text's tokens: the table of methods, and how one is named, parsed and run.
+"""Table of the methods; how a method is registered, parsed and run.
 
-A method is a function `(clf, batch, labels, *, options) -> Tensor [B, T]`, one algorithm in one module. `clf`
-is an `Evaluator`: all that a Classifier has, and `variants`, which evaluates masked variants and remembers.
+A method is a function `(clf, batch, labels, *, options) -> Tensor [B, T]`. `clf` is an `Evaluator`: it has
+all that a Classifier has, and `variants`, which evaluates masked variants of texts and caches the logits.
 """
 
 from __future__ import annotations
@@ -31,27 +31,28 @@ from .occlusion import leave_one_out
 from .random import random_order
 
 Function = Callable[..., Tensor]
+"""`(clf, batch, labels, **options) -> Tensor [B, T]`."""
 Cost = Callable[..., int]
 """`(tokens, **options) -> int`, see `Method.cost`."""
-OWN = "(one of your own must be imported before; on the command line: faithmeter --import FILE …)"
-KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+OWN_METHOD_HINT = "(your own method must be imported first; on the command line: faithmeter --import FILE …)"
+TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 
 
 @dataclass(frozen=True)
 class Method:
-    """An importance measure with its options; `str` gives the name that `parse` reads."""
+    """An importance measure with its options; `str(method)` is the name that `parse` reads."""
 
     name: str
     function: Function
     options: Mapping[str, Any] = field(default_factory=dict)
     recursive: bool = True
-    """Whether erasure asks again on the masked text at every step; if not, the first answer is the order."""
+    """True if erasure explains the masked text again at every step; otherwise the first scores decide."""
     signed: bool = True
-    """Whether a negative score speaks against the label; if not, scores say only how important a token is."""
+    """True if a negative score speaks against the label; otherwise scores only rank importance."""
     about: str = ""
-    """One line for those who do not know the method."""
+    """Description in one line."""
     code: str = ""
-    """Digest of the function's source, so that an edited method is another one; of our own methods: none."""
+    """Digest of the function's source, which tells an edited method apart; empty for built-in methods."""
     cost: Cost | None = None
     """Upper bound on the evaluations that explain one text of `tokens` tokens; None means one."""
 
@@ -68,17 +69,18 @@ class Method:
 
     @property
     def takes_any_option(self) -> bool:
+        """True if the function has a `**options` parameter."""
         parameters = inspect.signature(self.function).parameters.values()
         return any(p.kind is p.VAR_KEYWORD for p in parameters)
 
     def evaluations(self, tokens: int) -> int:
-        """Upper bound on the model evaluations that explain one text of `tokens` explained tokens."""
+        """Return an upper bound on the evaluations that explain one text of `tokens` explained tokens."""
         return 1 if self.cost is None else max(1, self.cost(tokens, **self.options_with_defaults))
 
     def explanations(self, steps: int) -> int:
-        """Number of explanations that erasing one text in `steps` steps needs, 0 and 100 % included.
+        """Return the number of explanations for erasing one text in `steps` steps, 0 and 100 % included.
 
-        The last step, at 100 %, leaves nothing to choose, so nothing is explained for it.
+        At 100 % there is nothing to choose, so nothing is explained for that step.
         """
         return max(1, steps - 1) if self.recursive else 1
 
@@ -88,15 +90,34 @@ class Method:
 
 
 METHODS: dict[str, Method] = {}
+"""Registered methods by name."""
 
 
 def method(
     name: str, *, recursive: bool = True, signed: bool = True, about: str = "", cost: Cost | None = None
 ) -> Callable[[Function], Function]:
-    """Register a function as a method, known by `name` to every command and function of the package.
+    """Return a decorator that registers a function as a method.
 
-    Without `about` the first line of its docstring says what it does. `cost(tokens, **options)` bounds the
-    model evaluations that explain one text; without it the live page assumes one.
+    Args:
+        name: Name of the method in every command and function of the package.
+        recursive: True if erasure explains the masked text again at every step.
+        signed: True if a negative score speaks against the label.
+        about: Description in one line; by default the first line of the function's docstring.
+        cost: `cost(tokens, **options)`, an upper bound on the evaluations that explain one text of `tokens`
+            tokens; None means one.
+
+    Returns:
+        A decorator that returns the function itself.
+
+    Raises:
+        InputError: The name has other characters than letters, digits and `-.+_`, or is taken.
+
+    Example:
+        >>> @fm.method("first-words", recursive=False, signed=False)
+        ... def first_words(clf, batch, labels):
+        ...     return -torch.arange(batch.input_ids.shape[1]).expand(batch.input_ids.shape)
+        >>> fm.explain(clf, batch, labels, "first-words").argmax().item()
+        0
     """
     if not re.fullmatch(r"[\w.+-]+", name):
         raise InputError(f"a method named {name!r}; expected letters, digits, '-', '.', '+' or '_'")
@@ -120,13 +141,13 @@ def method(
 
 
 def _place(function: Function) -> tuple[str, str]:
-    """Module and name: of a function that is registered again, as in a notebook, the same."""
+    """Return module and name, which stay equal when a notebook defines a function again."""
     name = getattr(function, "__qualname__", type(function).__name__)
     return str(getattr(function, "__module__", None)), name
 
 
 def _code(function: Function) -> str:
-    """Digest of a function's source, or of its bytecode where no file holds the source; "" for our own."""
+    """Return the digest of a function's source, or bytecode if no file holds it; empty for built-ins."""
     function = inspect.unwrap(getattr(function, "func", function))  # unwrap functools.partial
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     if code is None or _place(function)[0].partition(".")[0] == __name__.partition(".")[0]:
@@ -141,25 +162,28 @@ def _code(function: Function) -> str:
 
 
 def _bytecode(code: CodeType) -> tuple[object, ...]:
-    """Instructions, names and constants of a code object, nested code objects included."""
+    """Return instructions, names and constants of a code object, nested ones included."""
     constants = [_bytecode(const) if isinstance(const, CodeType) else repr(const) for const in code.co_consts]
     return code.co_code, code.co_names, code.co_varnames, constants
 
 
 def absolute(function: Function) -> Function:
-    """The method whose scores are the sizes of another's."""
+    """Return a method whose scores are the absolute values of another's."""
 
     @wraps(function)
     def scores(clf: Evaluator, batch: Batch, labels: Tensor, **options: Any) -> Tensor:
         return function(clf, batch, labels, **options).abs()
 
-    vars(scores)["signed"] = False  # for whoever registers it
+    vars(scores)["signed"] = False  # read when it is registered
     return scores
 
 
-method("random", recursive=False, signed=False, about="a random order, which any other has to beat")(
-    random_order
-)
+method(
+    "random",
+    recursive=False,
+    signed=False,
+    about="a random order, the baseline of all methods",
+)(random_order)
 for norm, function in (("L1", gradient_l1), ("L2", gradient_l2)):
     reacts = f"how much the model reacts to small changes of a word (gradient, {norm} norm)"
     method(f"grad-{norm.lower()}", signed=False, about=reacts)(function)
@@ -185,25 +209,25 @@ method(
 
 @cache
 def load_plugins() -> None:
-    """Import what installed packages announce as `faithmeter.methods`, so that it registers its methods."""
+    """Import the methods of installed packages, which name them as entry points `faithmeter.methods`."""
     for entry in entry_points(group="faithmeter.methods"):
         entry.load()
 
 
 def parse(text: str | Method) -> Method:
-    """The method that a name such as `beam(width=20)` stands for."""
+    """Return the method for a name such as `beam(width=20)`."""
     if isinstance(text, Method):
         return text
-    found = re.fullmatch(r"\s*([^()\s]+)\s*(?:\((.*)\))?\s*", text)
-    if not found:
+    match = re.fullmatch(r"\s*([^()\s]+)\s*(?:\((.*)\))?\s*", text)
+    if not match:
         raise InputError(
             f"method {text!r} cannot be read; expected a name, or one with options: beam(width=20)"
         )
-    name, inside = found.groups()
+    name, inside = match.groups()
     if name not in METHODS:
         load_plugins()
     if name not in METHODS:
-        raise unknown("method", name, METHODS, OWN)
+        raise unknown("method", name, METHODS, OWN_METHOD_HINT)
     known = METHODS[name]
     given = [part.partition("=") for part in (inside or "").split(",") if part.strip()]
     options = {key.strip(): _value(known, key.strip(), value.strip()) for key, _, value in given}
@@ -211,9 +235,25 @@ def parse(text: str | Method) -> Method:
 
 
 def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: str | Method) -> Tensor:
-    """[B, T] float64: how much each token speaks for its text's label; 0 where a token is not explained.
+    """Score the tokens of texts by a method.
 
-    Give the same `Evaluator` instead of the classifier to several calls, and they share their evaluations.
+    Args:
+        clf: A Classifier, or an `Evaluator`, which several calls can share to evaluate equal inputs once.
+        batch: B texts of up to T tokens.
+        labels: The class number that each text is explained for, [B].
+        method: Name of a method, with options in brackets: `"beam(width=20)"`.
+
+    Returns:
+        Scores, float64 Tensor [B, T]: how much each token speaks for its text's label, in logit points or,
+        for search methods, as a rank; 0 where a token is not explained.
+
+    Raises:
+        InputError: The method or an option is unknown, a label is not a class, or scores are not finite.
+
+    Example:
+        >>> scores = fm.explain(clf, batch, labels, "loo-sign")
+        >>> scores.shape == batch.input_ids.shape
+        True
     """
     parsed, batch = parse(method), batch.to(torch.device("cpu"))
     labels = as_labels(labels, batch)
@@ -238,7 +278,7 @@ def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: st
 
 
 def as_labels(labels: Tensor | Iterable[int], batch: Batch) -> Tensor:
-    """[B]: one label for each text of the batch."""
+    """Return class numbers as Tensor [B], one for each text of the batch."""
     tensor = torch.as_tensor(labels if isinstance(labels, Tensor) else list(labels)).cpu()
     if tensor.is_floating_point():
         raise InputError(f"labels of type {tensor.dtype}; expected whole numbers: those of the classes")
@@ -249,7 +289,7 @@ def as_labels(labels: Tensor | Iterable[int], batch: Batch) -> Tensor:
 
 
 def _value(known: Method, name: str, text: str) -> Any:
-    """An option's value: of its default's type and, where it is annotated as a Literal, one of the words."""
+    """Return an option's value, of its default's type and, if annotated as a Literal, one of its words."""
     options, value = known.defaults, _read(text)
     if name in options:
         default, words = options[name], _words(known.function, name)
@@ -257,7 +297,7 @@ def _value(known: Method, name: str, text: str) -> Any:
             raise unknown(f"{name} of {known.name}", text, words)
         fits = type(value) is type(default) or (type(default) is float and type(value) is int)
         if default is not None and not fits:
-            expected = KINDS.get(type(default), type(default).__name__)
+            expected = TYPE_NAMES.get(type(default), type(default).__name__)
             raise InputError(f"{known.name}({name}={text}): expected {expected}, such as {name}={default}")
     elif not known.takes_any_option:
         listed = ", ".join(f"{option}={default}" for option, default in options.items()) or "none"
@@ -268,13 +308,13 @@ def _value(known: Method, name: str, text: str) -> Any:
 def _words(function: Function, option: str) -> tuple[Any, ...]:
     try:
         hint = get_type_hints(function).get(option)
-    except NameError:  # of a name that its author imports for type checkers only
+    except NameError:  # a name that is imported for type checkers only
         return ()
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
 def _read(text: str) -> int | float | bool | str:
-    """A number or a truth value if it looks like one, else the word itself."""
+    """Return a number or a truth value if the text looks like one, else the text."""
     for read in (int, float, {"true": True, "false": False}.__getitem__):
         with suppress(ValueError, KeyError):
             return read(text)

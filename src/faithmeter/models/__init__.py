@@ -1,1 +1,1 @@
-"""The classifier: tokens, masks, a Hugging Face model, and the evaluator that batches and remembers."""
+"""Classifiers: tokens, masks, a Hugging Face model, and the evaluator that batches and caches."""

@@ -1,4 +1,4 @@
-"""Any number of masked variants of any number of texts → logits, each evaluation made once, and counted."""
+"""Masked variants of texts → logits: in micro-batches, each different input evaluated once and counted."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ from ..errors import InputError
 from .tokens import Batch
 
 CPU_BUDGET, GPU_BUDGET = 1024, 32768
-"""Tokens in a micro-batch. A CPU core is as fast with few; few leave work for every stream."""
+"""Tokens in a micro-batch. Small ones are as fast on a CPU core, and leave work for every stream."""
 KEYS_AT_ONCE = 8192
+"""Variants whose keys are made together, which bounds memory."""
 ENTRY_BYTES = 250
-"""What Python spends on one remembered result besides its numbers."""
+"""Bytes that Python spends on one cached result besides its numbers."""
+DEFAULT_MEMORY = 2**28
+"""Bytes of cached results."""
 VOCABULARY_BLOCK = 4096
+"""Embeddings that are multiplied together, which bounds memory."""
 
 Result = TypeVar("Result")
 
 
 class Model(Protocol):
-    """What the evaluator needs of a classifier; gradient methods need all that `model.Classifier` has."""
+    """Part of a classifier that the evaluator uses; gradient methods use all of `Classifier`."""
 
     @property
     def mask_id(self) -> int: ...
@@ -39,14 +43,23 @@ class Model(Protocol):
 
 
 class Evaluator:
-    """A classifier that remembers: it goes wherever a Classifier goes, and all who have it share results.
+    """A classifier that caches its logits; it can replace a Classifier anywhere.
 
-    Logits are float64 on the CPU, whatever the model computes in. All that is not defined here is the
-    classifier's. Make a new one when the model's weights have changed.
+    Logits are float64 on the CPU, whatever type the model computes in. Attributes that are not defined here
+    are those of the classifier. Make a new evaluator when the model's weights have changed.
 
-    `budget` is the number of tokens in a micro-batch; `streams` the number of threads that work on
-    micro-batches at the same time, each on one core, which changes no digit; `memory` bounds the remembered
-    results, in bytes; `progress` is called with the number of evaluations just made.
+    Args:
+        clf: The classifier.
+        budget: Tokens in a micro-batch; by default it fits the device.
+        streams: Threads that work on micro-batches at the same time, each on one core; results do not
+            depend on their number.
+        memory: Limit of the cached results, in bytes.
+        progress: Called with the number of evaluations just done.
+
+    Example:
+        >>> evaluator = fm.Evaluator(clf)
+        >>> evaluator.logits(batch).shape == clf.logits(batch).shape
+        True
     """
 
     def __init__(
@@ -55,7 +68,7 @@ class Evaluator:
         *,
         budget: int | None = None,
         streams: int | None = None,
-        memory: int = 2**28,
+        memory: int = DEFAULT_MEMORY,
         progress: Callable[[int], object] | None = None,
     ) -> None:
         on_cpu = clf.device.type == "cpu"
@@ -68,32 +81,43 @@ class Evaluator:
 
     @classmethod
     def of(cls, clf: Model) -> Evaluator:
-        """The evaluator itself, or a new one for a classifier that is none yet."""
+        """Return `clf` if it is an evaluator, otherwise a new one for it."""
         return clf if isinstance(clf, Evaluator) else cls(clf)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "clf":  # not set yet, as in a copy being made
+        if name == "clf":  # not set yet while a copy is being built
             raise AttributeError(name)
         return getattr(self.clf, name)
 
     @property
     def mask_id(self) -> int:
+        """Id of the mask token."""
         return self.clf.mask_id
 
     @property
     def device(self) -> torch.device:
+        """Device of the model."""
         return self.clf.device
 
     def logits(self, batch: Batch) -> Tensor:
-        """[B, C] of the texts as they are."""
+        """Return the logits of the texts, Tensor [B, C]."""
         return self.variants(batch, torch.arange(len(batch)), torch.zeros_like(batch.explained))
 
     def variants(self, batch: Batch, rows: Tensor, where: Tensor) -> Tensor:
-        """[K, C]: logits of text `rows[k]` with the mask token wherever `where[k]`, of [K, T], is true."""
+        """Return the logits of masked variants of texts.
+
+        Args:
+            batch: The texts.
+            rows: For each variant the row of its text, Tensor [K].
+            where: The tokens to mask in each variant, bool Tensor [K, T].
+
+        Returns:
+            Logits, float64 Tensor [K, C].
+        """
         batch, rows, where = batch.to(torch.device("cpu")), rows.cpu(), where.cpu()
         keys = _keys(batch, rows, where, self.mask_id)
         known = [self.memory.get(key) for key in keys]
-        new: dict[bytes, int] = {}  # the first variant with this input stands for all of them
+        new: dict[bytes, int] = {}  # key → the first of all variants with this input
         for variant, (key, value) in enumerate(zip(keys, known, strict=True)):
             if value is None:
                 new.setdefault(key, variant)
@@ -116,10 +140,10 @@ class Evaluator:
     def map(
         self, work: Callable[[Batch, Tensor], Result], batch: Batch, rows: Tensor, *, alone: bool = False
     ) -> Iterator[tuple[Tensor, Result]]:
-        """(items, `work(micro_batch, items)`) until every one of `rows` was worked on once.
+        """Yield `(items, work(micro_batch, items))` until each of `rows` has been worked on once.
 
-        `micro_batch` holds the texts `rows[items]`, hardly padded. Each item counts as an evaluation. Texts
-        `alone` on a CPU are not put together: their neighbors cannot change how sums are rounded.
+        `micro_batch` holds the texts `rows[items]` with little padding. Each item counts as an evaluation.
+        With `alone`, each text has a micro-batch of its own on a CPU, so that no neighbor changes rounding.
         """
         budget = 1 if alone and self.device.type == "cpu" else self.budget
         lengths = batch.attention_mask.sum(dim=1)[rows].tolist()
@@ -134,18 +158,18 @@ class Evaluator:
             yield items, result
 
     def forget(self) -> None:
-        """Begin anew, as if nothing had been evaluated."""
+        """Empty the cache."""
         self.memory.clear()
 
     @cached_property
     def gram(self) -> Tensor:
-        """[E, E] float64: EᵀE of the word embeddings, which makes norms over the vocabulary cheap."""
+        """EᵀE of the word embeddings, float64 Tensor [E, E]; it makes norms over the vocabulary cheap."""
         blocks = self.embedding_matrix().detach().split(VOCABULARY_BLOCK)
         return torch.stack([block.double().T @ block.double() for block in blocks]).sum(dim=0)
 
 
 class Memory:
-    """Results by key; beyond `limit` bytes, those that were not asked for the longest are forgotten."""
+    """Cache of results by key; beyond `limit` bytes it drops the least recently used."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -175,7 +199,7 @@ class Memory:
 
 
 def plan(lengths: Sequence[int], budget: int) -> list[Tensor]:
-    """Micro-batches as positions in `lengths`: longest first, at most `budget` tokens, hardly any padding."""
+    """Return micro-batches as positions in `lengths`: longest first, up to `budget` tokens each."""
     groups: list[list[int]] = []
     longest = 0
     for position in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
@@ -189,7 +213,7 @@ def plan(lengths: Sequence[int], budget: int) -> list[Tensor]:
 
 
 def pick(logits: Tensor, labels: Tensor) -> Tensor:
-    """[B]: the logit of each row's label."""
+    """Return the logit of each row's label, Tensor [B]."""
     labels = labels.to(logits.device)
     wrong = labels[(labels < 0) | (labels >= logits.shape[1])]
     if len(wrong):
@@ -200,7 +224,7 @@ def pick(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def require_finite(logits: Tensor, index: Tensor) -> None:
-    """Logits that are no numbers have no rank: say which text's they are, by `index`, the row numbers."""
+    """Raise an InputError that names the first text with NaN or infinite logits, by its row number."""
     broken = ~logits.isfinite().all(dim=1)
     if broken.any():
         raise InputError(
@@ -210,13 +234,13 @@ def require_finite(logits: Tensor, index: Tensor) -> None:
 
 
 def _in_streams(work: Callable[[Tensor], Result], parts: Sequence[Tensor], streams: int) -> Iterator[Result]:
-    """`work` of all parts, in order, by threads that compute on one core each.
+    """Yield `work(part)` for all parts, in order, computed by threads on one core each.
 
-    One stream works the same way, so that the number of streams cannot change a digit.
+    A single stream uses a thread as well, so that the number of streams cannot change a digit.
     """
     if not parts:
         return
-    # each thread has a number of its own, but who sets it sets that of new threads as well
+    # each thread has its own number of cores, but setting it also sets that of new threads
     threads = torch.get_num_threads()
     executor = ThreadPoolExecutor(streams, initializer=torch.set_num_threads, initargs=(1,))
     try:
@@ -227,7 +251,7 @@ def _in_streams(work: Callable[[Tensor], Result], parts: Sequence[Tensor], strea
 
 
 def _keys(batch: Batch, rows: Tensor, where: Tensor, mask_id: int) -> list[bytes]:
-    """What the model would read, as digests: equal keys, equal inputs."""
+    """Return digests of the variants' inputs: equal keys mean equal inputs."""
     lengths = batch.attention_mask.sum(dim=1).tolist()
     types = batch.token_type_ids
     salts = [b"" if types is None else types[i, :n].numpy().tobytes() for i, n in enumerate(lengths)]

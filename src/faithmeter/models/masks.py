@@ -1,7 +1,7 @@
-"""Which tokens to mask: pure functions from what may be masked, and scores or generators, to a boolean mask.
+"""Masks: functions of the maskable tokens and of scores or random generators.
 
-Every row draws from a generator of its own, made of the run's seed and the row's number, and draws one number
-for each token that may be masked. So its mask depends neither on the batch it is in nor on its padding.
+Every row has its own generator, made from the run's seed and the row number, and draws one number for each
+token that may be masked. So its mask depends neither on its batch nor on its padding.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from torch import Tensor
 from ..errors import InputError
 
 PERCENTS = tuple(range(0, 101, 10))
+"""Percents of the tokens that curves are measured at by default."""
 RATES = {"uniform": 0.0, "ends": 0.1}
 """Share of the masked rows that are wholly masked, by the name of the rate distribution."""
 STREAMS = ("train", "collator", "validation", "sweep", "method", "masf")
+"""Purposes of random numbers; the position of a name decides its numbers, so new names go to the end."""
 
 
 def generator(seed: int, stream: str, *key: int) -> np.random.Generator:
-    """The generator of one purpose and one row: the same arguments, the same numbers, on every machine."""
+    """Return the random generator of one purpose and key; equal arguments give equal numbers everywhere."""
     return np.random.default_rng([seed, STREAMS.index(stream), *key])
 
 
 def row_generators(seed: int, stream: str, index: Tensor, *key: int) -> list[np.random.Generator]:
-    """One generator for each row of a batch, from its row number."""
+    """Return one generator for each row of a batch, by its row number."""
     return [generator(seed, stream, *key, int(row)) for row in index]
 
 
@@ -51,7 +53,7 @@ def uniform_mask(
 
 
 def random_scores(allowed: Tensor, generators: Iterable[np.random.Generator]) -> Tensor:
-    """U(0, 1) for each allowed token, 0 elsewhere: a random order of the tokens."""
+    """Return a random order of the tokens: U(0, 1) for each allowed token, 0 elsewhere."""
     scores = torch.zeros(allowed.shape, dtype=torch.float64)
     for row, rng in zip(range(len(allowed)), generators, strict=True):
         scores[row, allowed[row]] = torch.from_numpy(rng.random(int(allowed[row].sum())))
@@ -59,9 +61,9 @@ def random_scores(allowed: Tensor, generators: Iterable[np.random.Generator]) ->
 
 
 def top_mask(scores: Tensor, allowed: Tensor, percent: int, *, already: Tensor | None = None) -> Tensor:
-    """The `n * percent // 100` allowed tokens with the highest scores, of the n allowed in each row.
+    """Return the `n * percent // 100` highest scored of the n allowed tokens in each row, bool [B, T].
 
-    Those `already` masked stay masked and count; ties go to the leftmost token.
+    Tokens `already` masked stay masked and count; ties go to the leftmost token.
     """
     if not 0 <= percent <= 100:
         raise InputError(f"percent is {percent}; expected 0 to 100")
