@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -29,10 +28,6 @@ EXPECTED = {
     "value_error": "{error}",
 }
 """Expectation that each type of pydantic's errors violates."""
-
-UNSAFE_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
-"""Unicode categories of control characters, lone surrogates, and line and paragraph separators."""
-BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 MIN_SIMILARITY = 0.6
@@ -83,25 +78,3 @@ def input_error(error: ValidationError, kind: str, known: Iterable[str]) -> Inpu
         return unknown(name, str(value), re.findall(r"'(\w[^']*)'", context["expected"]))
     expected = EXPECTED.get(first["type"], "{msg}").format(msg=first["msg"], **context)
     return InputError(f"{name} is {value!r:.200}; expected {expected}")
-
-
-def escape_control_characters(text: str, *, keep: str = "") -> str:
-    """Escape characters that could command a terminal, reorder a line, or cannot be encoded.
-
-    Args:
-        text: any text, such as one that a user or a file supplied.
-        keep: characters that stay as they are, such as a newline.
-
-    Returns:
-        The text with each unsafe character as a Python escape sequence, e.g. `\\x1b`.
-    """
-    return "".join(
-        character.encode("unicode_escape").decode()
-        if character not in keep and _is_unsafe(character)
-        else character
-        for character in text
-    )
-
-
-def _is_unsafe(character: str) -> bool:
-    return unicodedata.category(character) in UNSAFE_CATEGORIES or character in BIDI_CONTROLS

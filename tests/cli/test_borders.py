@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from faithmeter.cli import VERBS
-from faithmeter.errors import escape_control_characters
 from toy import tiny
 
 HOSTILE = "the \x1b]0;owned\x07 film \x9b31m was\x00 good\x7f \u202e fun"
@@ -59,12 +58,6 @@ def test_control_characters_never_reach_the_terminal(faithmeter, checkpoint, tmp
     outcome = faithmeter("list", "tasks", tmp_path / "own.toml")
     assert outcome.code == 0
     assert not UNSAFE & set(outcome.out + outcome.err)
-
-
-def test_escaping_keeps_what_scripts_and_emoji_need() -> None:
-    kept = "naïve שלום \u200f 👩‍🚀 日本"
-    assert escape_control_characters(kept) == kept
-    assert escape_control_characters("a\x1b\n\ud800", keep="\n") == "a\\x1b\n\\ud800"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -23,8 +23,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ..errors import escape_control_characters
-from ..files import plain
+from ..files import escape_controls, plain
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -38,7 +37,7 @@ class SafeConsole(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            safe = escape_control_characters(segment.text, keep="\n")
+            safe = escape_controls(segment.text)
             yield segment if segment.control or safe == segment.text else segment._replace(text=safe)
 
 

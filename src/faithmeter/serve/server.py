@@ -16,7 +16,8 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..errors import InputError, escape_control_characters
+from ..errors import InputError
+from ..files import escape_controls
 
 MAX_CONNECTIONS = 128
 ACCEPT_BACKLOG = 64
@@ -193,4 +194,4 @@ class LogFormatter(logging.Formatter):
         text = super().format(record)
         if len(text) > MAX_LOG_CHARACTERS:
             text = f"{text[: MAX_LOG_CHARACTERS // 2]} … {text[-MAX_LOG_CHARACTERS // 2 :]}"
-        return "\n".join(map(escape_control_characters, text.split("\n")))
+        return escape_controls(text)
