@@ -23,7 +23,6 @@ QUESTIONS = 240
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TO_DO = {
     "Curve",
-    "Explanation",
     "MaSF",
     "MaskingCollator",
     "Measurement",
@@ -32,7 +31,6 @@ TO_DO = {
     "acu",
     "bootstrap_interval",
     "erase",
-    "explain_text",
     "fit_tests",
     "measure",
     "measure_text",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Unit:
-    """A word or a token of the explained text, and its score by each method."""
+    """A word or a token of the explained text, with its score by each method."""
 
     text: str
     start: int
@@ -42,9 +42,27 @@ class Unit:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The scores of one text for the class `label`. It shows itself in a notebook and in a rich console.
+    """Scores of the words and tokens of one text for one class.
 
-    A word is what the tokenizer splits into tokens; its score is that of its strongest token, sign included.
+    A notebook shows it as a heat-map, and so does `rich.print`.
+
+    Attributes:
+        text: explained text.
+        pair: context, which is not explained; None for a single text.
+        truncated: True if the text is longer than the model can read, so that its end was left out.
+        label: name of the explained class.
+        probabilities: probability of each class (0 to 1).
+        methods: names of the methods.
+        signed: names of the methods whose negative scores speak against the label. Scores of other
+            methods only tell how important a token is.
+        tokens: explained tokens, with `text`, `start`, `end` and `scores` by method.
+        words: words, which the tokenizer splits into tokens; a word has the score of its strongest
+            token, sign included.
+
+    Example:
+        >>> explanation = fm.explain_text(clf, text, pair=pair)
+        >>> [word.text for word in explanation.words][:4]
+        ['Sandra', 'moved', 'to', 'the']
     """
 
     text: str
@@ -54,12 +72,19 @@ class Explanation:
     probabilities: Mapping[str, float]
     methods: tuple[str, ...]
     signed: frozenset[str]
-    """Those methods whose negative scores speak against the label; other scores are only more or less."""
     tokens: tuple[Unit, ...]
     words: tuple[Unit, ...]
 
+    def __repr__(self) -> str:
+        scores = {method: [word.scores[method] for word in self.words] for method in self.methods}
+        words = (
+            f"{method}: {self.words[strongest(values, 1)[0]].text!r}" for method, values in scores.items()
+        )
+        return f"<Explanation for {self.label!r}, strongest word by {', '.join(words) or 'no method'}>"
+
     @property
     def prediction(self) -> str:
+        """Name of the most probable class."""
         return max(self.probabilities, key=self.probabilities.__getitem__)
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,7 +159,26 @@ def explain_text(
     methods: Sequence[str | Method] = ("loo-sign",),
     label: str | int | None = None,
 ) -> Explanation:
-    """Why the model gives `text` this label; without a label, why it predicts what it predicts."""
+    """Explain the prediction of one text.
+
+    Args:
+        clf: classifier.
+        text: text to explain.
+        pair: context, for a model that reads two texts.
+        methods: names of methods, options in brackets: `"beam(width=20)"`.
+        label: name or number of the class to explain; None explains the predicted class.
+
+    Returns:
+        The score of each word and token by each method.
+
+    Raises:
+        InputError: the text is empty, or a method or the label is not known.
+
+    Example:
+        >>> explanation = fm.explain_text(clf, text, pair=pair, methods=["loo-sign", "grad-l2"])
+        >>> explanation.methods
+        ('loo-sign', 'grad-l2')
+    """
     pairs = None if pair is None else [pair]
     return explain_texts(clf, [text], pairs=pairs, methods=methods, labels=[label])[0]
 
@@ -147,7 +191,7 @@ def explain_texts(
     methods: Sequence[str | Method] = ("loo-sign",),
     labels: Sequence[str | int | None] | None = None,
 ) -> list[Explanation]:
-    """An explanation of each text. A label is a class's name or number; None means the predicted class."""
+    """Explain several texts; see `explain_text`. There is one label, or None, for each text."""
     clf = Evaluator.of(clf)
     labels = [None] * len(texts) if labels is None else labels
     if len(labels) != len(texts):

@@ -1,4 +1,4 @@
-"""One text with chosen words masked: what the model makes of it, and whether such a text is normal to it."""
+"""Prediction of a text with chosen tokens masked, and its in-distribution p-values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .render import Piece, token_pieces, word_pieces
 
 @dataclass(frozen=True)
 class Probe:
-    """The text with some of its explained tokens masked, as the model sees it."""
+    """Prediction of a text with some of its explained tokens masked."""
 
     text: str
     pair: str | None
@@ -29,7 +29,7 @@ class Probe:
     prediction: str
     probabilities: Mapping[str, float]
     pvalues: Mapping[str, float]  # in-distribution, by test
-    floors: Mapping[str, float]  # the smallest p-value that each test could give
+    floors: Mapping[str, float]  # smallest p-value that each test can give
     words: tuple[Piece, ...]
     tokens: tuple[Piece, ...]
 
@@ -48,7 +48,7 @@ class Probe:
         return [Doubt("outside", None, text)] if p < SIGNIFICANCE_LEVEL else []
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Convert to JSON-ready values."""
         return {**asdict(self), "doubts": [asdict(doubt) for doubt in self.doubts]}
 
 
@@ -60,9 +60,21 @@ def probe_text(
     masked: Collection[int] = (),
     tests: Tests | None = None,
 ) -> Probe:
-    """What the model makes of `text` with the explained tokens of these numbers masked.
+    """Classify a text with some of its explained tokens masked.
 
-    To mask a word, mask all of its `tokens`; those of the probe without a mask tell which they are.
+    Args:
+        clf: classifier.
+        text: explained text.
+        pair: context, for a model that reads two texts.
+        masked: numbers of explained tokens. To mask a word, give all its `tokens` as an unmasked probe
+            lists them.
+        tests: fitted in-distribution tests by name, from `fit_tests`.
+
+    Returns:
+        Prediction, probabilities, p-values, and the places of words and tokens.
+
+    Raises:
+        InputError: `masked` has a number that no explained token has.
     """
     evaluator = Evaluator.of(clf)
     batch: Batch = evaluator.encode([text], None if pair is None else [pair])
@@ -76,7 +88,7 @@ def probe_text(
         )
     where = torch.zeros_like(batch.explained)
     where[0, positions[numbers]] = True
-    probabilities, pvalues = _judged(evaluator, batch.masked(where, evaluator.mask_id), tests or {})
+    probabilities, pvalues = _evaluate(evaluator, batch.masked(where, evaluator.mask_id), tests or {})
     return Probe(
         text=layout.text,
         pair=pair,
@@ -91,8 +103,8 @@ def probe_text(
     )
 
 
-def _judged(evaluator: Evaluator, batch: Batch, tests: Tests) -> tuple[dict[str, float], dict[str, float]]:
-    """Probabilities by class, and p-values by test."""
+def _evaluate(evaluator: Evaluator, batch: Batch, tests: Tests) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the probabilities by class and the p-values by test."""
     logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
     pvalues = {name: float(test.pvalues(features.numpy())[0]) for name, test in tests.items()}
     return dict(zip(evaluator.labels, logits.softmax(dim=1)[0].tolist(), strict=True)), pvalues
