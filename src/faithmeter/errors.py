@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,10 @@ EXPECTED = {
 """Expectation that each type of pydantic's errors violates."""
 
 
+UNSAFE_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories of control characters, lone surrogates, and line and paragraph separators."""
+BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that reorder a line."""
 MIN_SIMILARITY = 0.6
 """Similarity (0 to 1) from which a known name is suggested for an unknown one."""
 
@@ -78,3 +83,22 @@ def input_error(error: ValidationError, kind: str, known: Iterable[str]) -> Inpu
         return unknown(name, str(value), re.findall(r"'(\w[^']*)'", context["expected"]))
     expected = EXPECTED.get(first["type"], "{msg}").format(msg=first["msg"], **context)
     return InputError(f"{name} is {value!r:.200}; expected {expected}")
+
+
+def escape_controls(text: str, *, keep: str = "\n\t") -> str:
+    """Return the text with characters that could command a terminal, or cannot be encoded, as escapes.
+
+    Args:
+        text: any text that a user or a file supplied.
+        keep: control characters that stay as they are.
+    """
+    return "".join(
+        character.encode("unicode_escape").decode()
+        if character not in keep and _is_unsafe(character)
+        else character
+        for character in text
+    )
+
+
+def _is_unsafe(character: str) -> bool:
+    return unicodedata.category(character) in UNSAFE_CATEGORIES or character in BIDI_CONTROLS

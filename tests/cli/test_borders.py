@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from faithmeter.cli import VERBS
+from faithmeter.errors import escape_controls
 from toy import tiny
 
 HOSTILE = "the \x1b]0;owned\x07 film \x9b31m was\x00 good\x7f \u202e fun"
@@ -58,6 +59,13 @@ def test_control_characters_never_reach_the_terminal(faithmeter, checkpoint, tmp
     outcome = faithmeter("list", "tasks", tmp_path / "own.toml")
     assert outcome.code == 0
     assert not UNSAFE & set(outcome.out + outcome.err)
+
+
+def test_escaping_keeps_what_scripts_and_emoji_need() -> None:
+    kept = "naïve שלום \u200f 👩‍🚀 日本\n\tb"
+    assert escape_controls(kept) == kept
+    assert escape_controls("a\x1b[31m\x9b\r\u202e\ud800") == r"a\x1b[31m\x9b\r\u202e\ud800"
+    assert escape_controls("a\nb", keep="") == r"a\nb"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -23,7 +23,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ..files import escape_controls, plain
+from ..errors import escape_controls
+from ..files import plain
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback

@@ -15,12 +15,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from ..config import BASELINE, MeasureConfig
-from ..errors import InputError
+from ..errors import InputError, escape_controls
 from ..explanations.explanation import explain_text
 from ..explanations.render import heat_script, heat_style
 from ..explanations.what_if import probe_text
 from ..faithfulness.single_text import measure_text
-from ..files import escape_controls
 from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
 from . import schemas
@@ -248,4 +247,4 @@ def _refusal(status: int, detail: str, headers: Mapping[str, str] | None = None)
     """Return a problem as one line that any client can decode."""
     if len(detail) > MAX_DETAIL_CHARACTERS:
         detail = f"{detail[:MAX_DETAIL_CHARACTERS]}…"
-    return JSONResponse({"detail": escape_controls(detail.replace("\n", " "))}, status, headers)
+    return JSONResponse({"detail": escape_controls(detail, keep="")}, status, headers)

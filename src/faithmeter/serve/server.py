@@ -16,8 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..errors import InputError
-from ..files import escape_controls
+from ..errors import InputError, escape_controls
 
 MAX_CONNECTIONS = 128
 ACCEPT_BACKLOG = 64
