@@ -52,6 +52,7 @@ def measure_result(
     return {
         "trained": trained.to_dict(),
         "train_digest": trained.digest,
+        "trained_with": trained.strategy,
         "labels": ["no", "yes"],
         "threshold": 0.6,
         "metric": first["metric"],

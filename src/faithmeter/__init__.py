@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from .errors import InputError
     from .explanations.explanation import Explanation, explain_text
     from .explanations.pipeline import Pipeline, pipeline
+    from .faithfulness.check import fit_tests
     from .faithfulness.curves import Curve, acu, racu
-    from .faithfulness.dataset import Measurement, fit_tests, measure
+    from .faithfulness.dataset import measure
     from .faithfulness.erasure import erase
     from .faithfulness.intervals import bootstrap_interval
     from .faithfulness.masf import MaSF
+    from .faithfulness.measurement import Measurement
     from .faithfulness.pvalues import simes
     from .faithfulness.single_text import TextMeasurement, measure_text
     from .methods import explain, method
@@ -62,7 +64,7 @@ _HOME = {
     "InputError": "errors",
     "MaSF": "faithfulness.masf",
     "MaskingCollator": "training.collator",
-    "Measurement": "faithfulness.dataset",
+    "Measurement": "faithfulness.measurement",
     "Pipeline": "explanations.pipeline",
     "RunStore": "runs.store",
     "Task": "tasks",
@@ -73,7 +75,7 @@ _HOME = {
     "erase": "faithfulness.erasure",
     "explain": "methods",
     "explain_text": "explanations.explanation",
-    "fit_tests": "faithfulness.dataset",
+    "fit_tests": "faithfulness.check",
     "load": "models.loading",
     "measure": "faithfulness.dataset",
     "measure_text": "faithfulness.single_text",

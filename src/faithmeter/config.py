@@ -34,6 +34,8 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Percent = Annotated[int, Field(ge=1, le=100)]
 Strategy = Literal["half", "all", "none"]
+TrainedWith = Literal["half", "all", "none", "unknown"]
+"""Masking strategy of a model's training, as far as it is known."""
 Validation = Literal["both", "masked", "unmasked"]
 Scope = Literal["explained", "all"]
 Rates = Literal["uniform", "ends"]
@@ -221,9 +223,9 @@ class MeasureConfig(Config):
         default=0, description="measure only the first texts of the test split; 0 measures all"
     )
     step: Percent = Field(default=10, description="percents erased at a time")
-    strategy: Literal["", Strategy] = Field(
+    strategy: Literal["", TrainedWith] = Field(
         default="",
-        description="how the texts that the check is fitted on are masked; default: as in training",
+        description="masking strategy of the training, which the check imitates; default: as recorded",
     )
     scope: Literal["", Scope] = Field(
         default="", description="which of their columns; default: as in training"

@@ -111,7 +111,7 @@ def test_the_p_value_is_simes_of_the_steps_and_agrees_with_the_doubts(
     texts = [" ".join("<mask>" if i in gone else word for i, word in enumerate(words)) for gone in masks]
     with torch.inference_mode():
         features = clf.features(clf.encode(texts)).float().numpy() + np.float32(shift)
-    tests = {"crossfit": fm.MaSF(calibration="crossfit").fit(features)}
+    tests = {"crossfit": fm.MaSF(calibration="crossfit", trained_with="half").fit(features)}
     found = pipeline(clf, tests=tests, **FAST)(TEXT)
     steps = fm.measure_text(clf, TEXT, tests=tests, **FAST).methods["loo-sign"].pvalues["crossfit"]
     assert found["p_value"] == simes(steps[:-1])

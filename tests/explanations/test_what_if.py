@@ -67,7 +67,7 @@ def test_pvalues_are_those_of_the_masked_text() -> None:
     batch = CLASSIFIER.encode([" ".join(WORDS[i : i + 5]) for i in range(15)] * 2)
     features = CLASSIFIER.features(batch).detach().numpy()
     features = features + torch.randn(features.shape, generator=torch.Generator().manual_seed(0)).numpy()
-    tests = {"crossfit": fm.MaSF(calibration="crossfit").fit(features)}
+    tests = {"crossfit": fm.MaSF(calibration="crossfit", trained_with="half").fit(features)}
     probe = probe_text(CLASSIFIER, TEXT, masked=range(8), tests=tests)
     batch = CLASSIFIER.encode([TEXT])
     masked = batch.masked(batch.explained, MASK)

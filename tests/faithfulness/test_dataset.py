@@ -12,8 +12,9 @@ import torch
 
 import faithmeter as fm
 from faithmeter.faithfulness import chunks
-from faithmeter.faithfulness.dataset import Measurement, training_mask
-from faithmeter.faithfulness.trajectory import erased
+from faithmeter.faithfulness.check import training_mask
+from faithmeter.faithfulness.measurement import Measurement
+from faithmeter.faithfulness.trajectory import trace_erasure
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
 from toy import MASK, WORDS, LookupClassifier, rows_batch, tiny
@@ -40,7 +41,7 @@ def clf() -> fm.Classifier:
 
 @pytest.fixture(scope="module")
 def tests(clf: fm.Classifier, reviews: fm.Task) -> dict[str, fm.MaSF]:
-    return fm.fit_tests(clf, reviews)
+    return fm.fit_tests(clf, reviews, trained_with="half")
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +176,7 @@ def test_chunks_of_another_measurement_are_not_taken(clf, reviews, tests, tmp_pa
         (lambda clf, task, _: fm.measure(clf, task, ["random"], limit=-5), "limit is -5"),
         (lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(10, 50)), "rising whole numbers"),
         (lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(0, 12.5, 100)), "whole numbers"),
-        (lambda clf, task, _: fm.fit_tests(clf, task, strategy="hal"), "unknown strategy 'hal'"),
+        (lambda clf, task, _: fm.fit_tests(clf, task, trained_with="hal"), "unknown trained_with 'hal'"),
         (lambda clf, task, _: fm.fit_tests(clf, task, scope="al"), "unknown scope 'al'"),
         (lambda *given: given[2].acu("lo"), "unknown measured method 'lo'"),
         (lambda *given: given[2].curve("loo-sign", "f1"), "unknown metric 'f1'"),
@@ -185,6 +186,34 @@ def test_chunks_of_another_measurement_are_not_taken(clf, reviews, tests, tmp_pa
 def test_mistakes_are_told(clf, reviews, result: Measurement, call, message: str) -> None:
     with pytest.raises(fm.InputError, match=message):
         call(clf, reviews, result)
+
+
+def test_one_name_stands_for_a_list_of_one(clf, reviews: fm.Task) -> None:
+    """A name in place of a list was read as letters."""
+    assert fm.measure(clf, reviews, "grad-l2", limit=12).methods == ["random", "grad-l2"]
+
+
+def test_options_of_texts_and_tasks_are_not_mixed(clf, reviews: fm.Task) -> None:
+    with pytest.raises(fm.InputError, match="orders=50 does not go with a task"):
+        fm.measure(clf, reviews, ["random"], orders=50)
+    with pytest.raises(fm.InputError, match="limit=5 does not go with one text"):
+        fm.measure(clf, "a good film", ["loo-sign"], limit=5)
+
+
+def test_a_curve_is_computed_once(clf, reviews: fm.Task, monkeypatch) -> None:
+    from faithmeter.faithfulness import measurement
+
+    result, calls = fm.measure(clf, reviews, ["grad-l2"], limit=12), []
+
+    def counting(*given):
+        calls.append(given)
+        return score(*given)
+
+    score = measurement.score
+    monkeypatch.setattr(measurement, "score", counting)
+    assert result.acu("grad-l2") == result.acu("grad-l2")
+    result.racu("grad-l2"), result.to_dict()
+    assert len(calls) == 2 * 11 * len(reviews.metrics)  # eleven steps of two methods, once for each metric
 
 
 def test_some_of_the_texts_and_other_metrics(clf, reviews: fm.Task, result: Measurement) -> None:
@@ -221,7 +250,7 @@ def test_ranking_by_true_importance_beats_random_and_its_reverse_does_not(sign: 
     try:
         curves = {}
         for name in ("by-weight", "random"):
-            frame = erased(evaluator, batch, labels, parse(name), range(0, 101, 10), {})
+            frame = trace_erasure(evaluator, batch, labels, parse(name), range(0, 101, 10), {})
             curves[name] = frame.groupby("percent")["prediction"].mean().tolist()
     finally:
         del METHODS["by-weight"]
@@ -231,7 +260,9 @@ def test_ranking_by_true_importance_beats_random_and_its_reverse_does_not(sign: 
 
 def test_a_text_that_loses_no_token_is_not_evaluated_again() -> None:
     clf = LookupClassifier(lambda ids: [0.0, float(len(ids))])
-    erased(Evaluator(clf), rows_batch([5, 6]), torch.tensor([0]), parse("random"), range(0, 101, 10), {})
+    trace_erasure(
+        Evaluator(clf), rows_batch([5, 6]), torch.tensor([0]), parse("random"), range(0, 101, 10), {}
+    )
     assert len(clf.seen) == 3  # of two tokens none, one and both are masked
 
 

@@ -126,3 +126,17 @@ def test_percents_must_rise_within_the_hundred(percents: tuple[int, ...]) -> Non
 def test_an_unknown_method_is_an_error_at_once() -> None:
     with pytest.raises(InputError, match="did you mean 'loo-sign'"):
         erase(LookupClassifier(worth), rows_batch([5]), [0], "loo-sing")
+
+
+def test_known_scores_of_any_precision_are_taken_and_not_changed() -> None:
+    """Scores in float32 crashed when a later step was explained again."""
+    clf, batch = Evaluator(tiny()), rows_batch([7, 9, 5, 8])
+    scores = explain(clf, batch, [0], "loo-sign")
+    single = scores.float()
+    expected = [step.input_ids.tolist() for _, step in erase(clf, batch, [0], "loo-sign", scores=scores)]
+    steps = erase(clf, batch, [0], "loo-sign", scores=single)
+    assert [step.input_ids.tolist() for _, step in steps] == expected
+    assert single.equal(scores.float())
+    for wrong in (scores[:, :-1], scores * float("nan")):
+        with pytest.raises(InputError, match="expected a finite score for each token"):
+            erase(clf, batch, [0], "loo-sign", scores=wrong)

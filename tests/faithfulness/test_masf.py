@@ -312,12 +312,12 @@ def test_a_saved_test_scores_alike(calibration: str, tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_test(tmp_path: Path) -> None:
     path = tmp_path / "masf.safetensors"
-    with pytest.raises(InputError, match="no saved MaSF test"):
+    with pytest.raises(InputError, match="not a saved MaSF test"):
         MaSF.load(path, fingerprint="abc")
     MaSF().fit(normal(0, 30)).save(path, fingerprint="abc")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="no saved MaSF test"):
+    with pytest.raises(InputError, match="not a saved MaSF test"):
         MaSF.load(path, fingerprint="abc")
     path.write_bytes(whole.replace(indist.FORMAT.encode(), b"faithmeter-masf-0"))
     with pytest.raises(InputError, match="masf-0"):

@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 import faithmeter as fm
-from faithmeter.faithfulness.single_text import Erasure, TextMeasurement, doubts
+from faithmeter.faithfulness.single_text import Erasure, TextMeasurement
 from faithmeter.methods import parse
 from toy import tiny
 
@@ -98,21 +98,21 @@ def test_areas_are_over_the_percents_as_they_are_and_not_evenly_spaced() -> None
 
 
 def test_progress_tells_of_every_method() -> None:
-    told: list[tuple[str, int, int]] = []
+    calls: list[tuple[str, int, int]] = []
     methods = ["grad-l2", "beam(width=2)"]
-    fm.measure_text(tiny(), TEXT, orders=20, methods=methods, progress=lambda *said: told.append(said))
-    assert told == [("random", 1, 3), ("grad-l2", 2, 3), ("beam(width=2)", 3, 3)]
+    fm.measure_text(tiny(), TEXT, orders=20, methods=methods, progress=lambda *call: calls.append(call))
+    assert calls == [("random", 1, 3), ("grad-l2", 2, 3), ("beam(width=2)", 3, 3)]
 
 
 def measured(**methods: Erasure) -> TextMeasurement:
     flat = [1.0, 1.0, 1.0, 1.0]
-    floors = {} if any(not one.p for one in methods.values()) else {"published": 0.2, "crossfit": 0.01}
-    return TextMeasurement("a", None, "yes", (0, 40, 70, 100), 99, flat, flat, flat, floors, methods)
+    floors = {} if any(not one.p for one in methods.values()) else {"crossfit": 0.01}
+    return TextMeasurement("a", None, "yes", (0, 40, 70, 100), 99, flat, flat, flat, floors, methods, "half")
 
 
 def erasure(*, acu: float = 0.2, chance: float = 0.01, pvalues: tuple[float, ...] | None = None) -> Erasure:
     """`pvalues` at 0, 40, 70 and 100 %."""
-    by_test = {} if pvalues is None else {"published": [0.001] * 4, "crossfit": list(pvalues)}
+    by_test = {} if pvalues is None else {"crossfit": list(pvalues)}
     together = {test: float(fm.simes(values[:-1])) for test, values in by_test.items()}
     return Erasure([1.0, 0.5, 0.2, 0.1], by_test, together, acu, 1.0, chance)
 
@@ -134,34 +134,34 @@ def erasure(*, acu: float = 0.2, chance: float = 0.01, pvalues: tuple[float, ...
         ),
         (
             erasure(acu=0, chance=1, pvalues=(0.001,) * 4),
-            ["unfaithful", "outside"],
+            ["outside", "unfaithful"],
             "from 0 % on (p = 0.001)",
         ),
-        (erasure(), ["unchecked"], "name its task"),
+        (erasure(), ["unchecked"], "name the task"),
     ],
 )
 def test_doubts(one: Erasure, kinds: list[str], words: str) -> None:
-    found = doubts(measured(**{"loo-sign": one}))
-    assert [doubt.kind for doubt in found] == kinds
-    assert words in " ".join(doubt.text for doubt in found)
-    assert {doubt.method for doubt in found} <= {"loo-sign", None}
+    doubts = measured(**{"loo-sign": one}).doubts
+    assert [doubt.kind for doubt in doubts] == kinds
+    assert words in " ".join(doubt.text for doubt in doubts)
+    assert {doubt.methods for doubt in doubts} <= {("loo-sign",), ()}
 
 
 def test_a_text_that_is_strange_as_it_is_is_told_once() -> None:
     strange = erasure(pvalues=(0.012, 0.01, 0.01, 0.01))
-    [doubt] = doubts(measured(**{"loo-sign": strange, "grad-l2": strange}))
-    assert (doubt.kind, doubt.method) == ("outside", None)
+    [doubt] = measured(**{"loo-sign": strange, "grad-l2": strange}).doubts
+    assert (doubt.kind, doubt.methods) == ("outside", ())
     assert "before anything is erased (p = 0.012)" in doubt.text
     later = erasure(pvalues=(0.3, 0.01, 0.01, 0.01))
-    assert [doubt.method for doubt in doubts(measured(a=later, b=later))] == ["a", "b"]
+    assert [doubt.methods for doubt in measured(a=later, b=later).doubts] == [("a",), ("b",)]
     fine = erasure(pvalues=(0.04, 0.4, 0.4, 0.4))  # Simes: 0.04 · 3 = 0.12
-    assert [doubt.method for doubt in doubts(measured(a=strange, b=fine))] == ["a"]
+    assert [doubt.methods for doubt in measured(a=strange, b=fine).doubts] == [("a",)]
 
 
 def test_a_test_that_could_not_have_rejected_is_no_check() -> None:
     one = replace(measured(**{"loo-sign": erasure(pvalues=(0.3, 0.4, 0.5, 0.6))}), floors={"crossfit": 0.09})
-    [doubt] = doubts(one)
-    assert (doubt.kind, doubt.method) == ("unchecked", None)
+    [doubt] = one.doubts
+    assert (doubt.kind, doubt.methods) == ("unchecked", ())
     assert doubt.text.endswith("there are too few validation texts for a p-value below 0.09")
 
 
@@ -183,7 +183,7 @@ def test_the_label_alone_decides_nothing_where_every_order_is_the_same() -> None
     """A text of one word has one order: no method can be told from chance."""
     result = fm.measure_text(tiny(), "film", orders=20, methods=["loo-sign", "grad-l2"])
     assert [erasure.chance for erasure in result.methods.values()] == [1, 1]
-    assert [doubt.kind for doubt in doubts(result)] == ["unfaithful", "unfaithful", "unchecked"]
+    assert [doubt.kind for doubt in result.doubts] == ["unchecked", "unfaithful", "unfaithful"]
 
 
 @pytest.mark.parametrize(
@@ -192,11 +192,12 @@ def test_the_label_alone_decides_nothing_where_every_order_is_the_same() -> None
         ({"label": "LABEL_9"}, "unknown label"),
         ({"methods": ["lo"]}, "method"),
         ({"orders": 18}, "orders is 18; expected at least 19"),
+        ({"text": " "}, "the text is empty"),
     ],
 )
 def test_mistakes_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(fm.InputError, match=message):
-        fm.measure_text(tiny(), TEXT, **options)
+        fm.measure_text(tiny(), **{"text": TEXT, **options})
 
 
 def test_measure_takes_a_text_in_place_of_a_task() -> None:
@@ -204,3 +205,30 @@ def test_measure_takes_a_text_in_place_of_a_task() -> None:
     assert fm.measure(tiny(), TEXT, ["grad-l2"], seed=3) == alone
     with pytest.raises(fm.InputError, match=r"give fm.task\('bAbI-1'\)"):
         fm.measure(tiny(), "bAbI-1")
+
+
+def test_every_method_has_a_verdict_also_when_it_succeeds() -> None:
+    """`measure --text` said nothing when a method succeeded."""
+    normal = (0.3, 0.4, 0.5, 0.6)
+    methods = {
+        "good": erasure(pvalues=normal),
+        "chance": erasure(chance=0.2, pvalues=normal),
+        "bad": erasure(acu=-0.1, chance=0.9, pvalues=normal),
+        "strange": erasure(pvalues=(0.3, 0.01, 0.01, 0.6)),
+    }
+    result = measured(**methods)
+    verdicts = result.to_dict()["verdicts"]
+    assert verdicts["good"] == {
+        "mood": "good",
+        "text": "faithful for this text: it beats 99% of random orders",
+    }
+    assert verdicts["chance"]["text"] == "could be chance"
+    assert verdicts["bad"]["text"] == "not faithful"
+    assert verdicts["strange"]["text"].startswith("out of distribution")
+    assert result.verdict.faithful == ("good",)
+    assert result.verdict.trusted == ("good", "chance", "bad")
+    console = Console(record=True, width=200, file=StringIO())
+    console.print(result)
+    assert "good: faithful for this text" in console.export_text()
+    unchecked = measured(good=erasure()).verdict
+    assert (unchecked.trusted, unchecked.answers[0].mood) == ((), "caution")

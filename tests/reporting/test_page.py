@@ -25,10 +25,7 @@ from faithmeter.reporting import figures
 from faithmeter.reporting import page as report
 from faithmeter.reporting.page.examples import ALPHABET, HALF, NEVER, TOP, as_json, letters, pack, sources
 from faithmeter.reporting.page.provenance import commands, methods
-from faithmeter.reporting.page.shared_texts import COLUMNS as SHARED
 from faithmeter.reporting.page.shared_texts import shared
-from faithmeter.reporting.page.verdict import together, verdicts
-from faithmeter.runs.frames import COLUMNS
 from faithmeter.runs.store import RunStore
 from fixtures_report import PERCENTS, PLACES, measure, train
 
@@ -39,165 +36,6 @@ TEXTS = [
 
 Rows = list[dict[str, Any]]
 ROOM = 10**6
-
-
-def areas(**columns: Any) -> dict[str, Any]:
-    """A row of the frame `areas`."""
-    known = {"task": "RTE", "model": "org/tiny", "seed": 0, "strategy": "half", "validation": "both"}
-    found = {"scope": "explained", "method": "random", "texts": 200, "metric": "accuracy", "acu": 0.0}
-    return {
-        **known,
-        **found,
-        "racu": 0.0,
-        "p_published": 0.5,
-        "p_crossfit": 0.5,
-        "floor_crossfit": 0.01,
-        "whole": 0.9,
-        "majority": 0.5,
-        "converged": True,
-        **columns,
-    }
-
-
-def unmasked(value: float, **columns: Any) -> dict[str, Any]:
-    """A row of the frame `train`: test performance on unmasked texts."""
-    return {**areas(**columns), "split": "test", "masking": "0", "value": value}
-
-
-def judged(rows: Rows, trained: Rows | None = None, *, near: Rows | None = None, **published: float) -> Any:
-    frames = {kind: pd.DataFrame(columns=list(columns)) for kind, columns in COLUMNS.items()}
-    frames["areas"] = pd.DataFrame(rows)
-    frames["train"] = pd.DataFrame(trained or [unmasked(0.9)])
-    frames["shared"] = pd.DataFrame(near or [], columns=list(SHARED))
-    [found] = verdicts(frames, {("RTE", "tiny", name): value for name, value in published.items()})
-    return found
-
-
-def seeds(method: str, *values: float, **columns: Any) -> list[dict[str, Any]]:
-    return [areas(method=method, acu=value, seed=seed, **columns) for seed, value in enumerate(values)]
-
-
-BASE = seeds("random", 0, 0, 0)
-
-
-def test_a_clear_winner() -> None:
-    found = judged(
-        [*BASE, *seeds("a", 0.30, 0.31, 0.32), *seeds("b", 0.10, 0.11, 0.12)],
-        [unmasked(0.9), unmasked(0.91, strategy="none", validation="unmasked")],
-    )
-    first, second, third = found.sentences
-    assert (found.task, found.model, found.leaders) == ("RTE", "tiny", ("a",))
-    assert first.text == (
-        "Yes: there is no sign that texts masked at random are out of distribution for the model, fine-tuned "
-        "with masks (p = 0.50); it classifies whole texts at 90.0% accuracy (guessing: 50.0%), a plainly "
-        "fine-tuned one at 91.0%."
-    )
-    assert re.fullmatch(
-        r"It is a, whose area below random erasure \(ACU\) is 31.0% \[30\.\d, 3[12]\.\d\], "
-        r"20.0 points ahead of b\.",
-        second.text,
-    )
-    assert "they hold for these 200 texts and 3 seeds" in third.text
-    assert [sentence.mood for sentence in found.sentences] == ["good", "good", "good"]
-
-
-def test_one_seed_has_no_interval() -> None:
-    found = judged([areas(), areas(method="a", acu=0.3), areas(method="b", acu=0.29)])
-    text = found.sentences[1].text
-    assert "[" not in text
-    assert text.startswith("On this one seed it is a, whose area below random erasure (ACU) is 30.0%, 1.0")
-    assert found.sentences[1].mood == "caution"
-
-
-def test_overlapping_intervals_leave_it_undecided() -> None:
-    near = [*seeds("a", 0.25, 0.30, 0.35), *seeds("b", 0.24, 0.29, 0.34)]
-    rows = [*BASE, *near, *seeds("c", 0.01, 0.02, 0.03)]
-    found = judged(rows)
-    assert found.leaders == ("a", "b")
-    assert "cannot be told apart from b, as intervals over seeds overlap" in found.sentences[1].text
-
-
-def test_a_published_value_is_told_only_where_there_is_one() -> None:
-    rows = [areas(), areas(method="a", acu=0.3)]
-    assert "; the paper reports 32.6%" in judged(rows, a=32.6).sentences[1].text
-    assert "paper" not in judged(rows, b=32.6).sentences[1].text
-
-
-def test_without_a_plain_model_the_price_of_masks_is_open() -> None:
-    text = judged([areas(), areas(method="a", acu=0.3)]).sentences[0].text
-    assert "no plainly fine-tuned model here" in text
-    assert "nan" not in text
-
-
-def test_masks_that_cost_performance() -> None:
-    plain = unmasked(0.95, strategy="none", validation="unmasked")
-    assert (
-        judged([areas(), areas(method="a", acu=0.3)], [unmasked(0.9), plain]).sentences[0].mood == "caution"
-    )
-
-
-def test_masked_texts_out_of_distribution() -> None:
-    found = judged([areas(p_crossfit=0.0004), areas(method="a", acu=0.3)])
-    first, second, third = found.sentences
-    assert [first.mood, second.mood, third.mood] == ["bad", "bad", "bad"]
-    assert first.text.startswith("No: for the model, fine-tuned with masks, texts masked at random are")
-    assert "(p < 0.001)" in first.text
-    assert second.text.startswith("None can be named while the model is not measurable")
-    assert "any area" in third.text
-    assert found.leaders == ()
-
-
-def test_a_method_that_leaves_strange_texts_cannot_win() -> None:
-    found = judged([*BASE, *seeds("a", 0.30, 0.31, 0.32, p_crossfit=0.01), *seeds("b", 0.10, 0.11, 0.12)])
-    assert found.leaders == ("b",)
-    assert "the area of a, which leaves texts that are out of" in found.sentences[2].text
-    assert "(p = 0.010)" in found.sentences[2].text
-
-
-def test_p_values_of_seeds_are_one_by_simes() -> None:
-    rows = [areas(seed=seed, p_crossfit=p) for seed, p in enumerate((0.03, 0.5, 0.9))]
-    assert "(p = 0.090)" in judged([*rows, *seeds("a", 0.3, 0.3, 0.3)]).sentences[0].text
-
-
-def test_methods_no_better_than_random() -> None:
-    found = judged([*BASE, *seeds("a", 0.3, 0.3, 0.3), *seeds("b", -0.02, 0.01, 0.02)])
-    assert "explanations by b, not surely better than a random order" in found.sentences[2].text
-    assert (
-        judged([areas(), areas(method="a", acu=-0.1)]).sentences[1].text.startswith("None is surely better")
-    )
-
-
-def test_what_did_not_learn_is_left_out() -> None:
-    rows = [*BASE, *seeds("a", 0.3, 0.3, 0.3)]
-    for row in rows:
-        row["converged"] = row["seed"] > 0
-    assert "1 of 3 seeds, which did not learn the task" in judged(rows).sentences[2].text
-    for unlearned in (
-        {"converged": False},
-        {"whole": 0.5},
-    ):  # by the task's threshold, or no better than guessing
-        found = judged([{**row, **unlearned} for row in rows])
-        assert found.sentences[0].text.startswith("No: it did not learn the task with any of 3 seeds (")
-        assert "50.0% by guessing" in found.sentences[0].text
-        assert found.sentences[2].text.startswith("Do not trust any number here")
-        assert found.leaders == ()
-
-
-def on_fifty(**values: float) -> Rows:
-    return [{**areas(method=name), "texts": 50, "acu": value} for name, value in values.items()]
-
-
-@pytest.mark.parametrize(("beam", "mood"), [(0.28, "good"), (0.45, "caution")])
-def test_areas_on_other_texts_are_compared_on_those_they_share(beam: float, mood: str) -> None:
-    """Beam's 0.41 on 50 texts does not beat 0.31 on 200."""
-    rows = [*BASE, *seeds("a", 0.30, 0.31, 0.32), *seeds("b", 0.10, 0.11, 0.12)]
-    rows += seeds("beam", 0.40, 0.41, 0.42, texts=50)
-    found = judged(rows, near=on_fifty(a=0.40, b=0.1, beam=beam))
-    second = found.sentences[1]
-    assert (found.leaders, second.mood) == (("a",), mood)
-    assert "20.0 points ahead of b." in second.text
-    told = f" On the 50 texts that both were measured on, beam has {beam:.1%} and a 40.0%."
-    assert second.text.endswith(told)
 
 
 def test_the_texts_that_measurements_share(tmp_path: Path) -> None:
@@ -214,37 +52,6 @@ def test_the_texts_that_measurements_share(tmp_path: Path) -> None:
     right = (frame["prediction"] == frame["label"]).groupby([frame["method"], frame["percent"]]).mean()
     expected = np.trapezoid(right["random"] - right["beam"], np.array(PERCENTS) / 100)
     assert found.set_index("method")["acu"]["beam"] == pytest.approx(expected)
-
-
-def test_a_check_that_could_not_have_rejected_tells_nothing() -> None:
-    rows = [areas(floor_crossfit=0.09), areas(method="a", acu=0.3, floor_crossfit=0.09)]
-    assert judged(rows).sentences[0].text.startswith("Not known: no test tells")
-
-
-def test_masked_fine_tuning_is_judged_and_the_plain_one_warned_of() -> None:
-    plain = {"strategy": "none", "validation": "unmasked", "p_crossfit": 0.001}
-    found = judged([areas(), areas(method="a", acu=0.3), areas(**plain), areas(method="b", acu=0.9, **plain)])
-    assert found.leaders == ("a",)
-    assert "any erasure on the plainly fine-tuned model" in found.sentences[2].text
-
-
-def test_few_texts_and_no_test() -> None:
-    rows = [areas(), areas(method="a", acu=0.3, texts=50)]
-    found = judged([{**row, "p_crossfit": float("nan")} for row in rows])
-    assert found.sentences[0].text.startswith("Not known: no test tells")
-    assert "small differences of a, measured on 50 texts only" in found.sentences[2].text
-
-
-def test_many_models_in_three_sentences() -> None:
-    good = judged([*BASE, *seeds("a", 0.3, 0.3, 0.3)])
-    bad = judged([areas(p_crossfit=0.001), areas(method="a", acu=0.3)])
-    first, second, third = together([good, bad]).sentences
-    assert first.text == "1 of 2 models are measurable; not so: RTE (tiny)."
-    assert second.text == "In the lead most often, alone or tied: a (1 of 2)."
-    assert third.text == "There are reservations about RTE (tiny): see below."
-    assert together([good]) is good
-    many = together([bad] * 5).sentences[2].text
-    assert many == "There are reservations about RTE (tiny), RTE (tiny), RTE (tiny) and 2 more: see below."
 
 
 def unpacked(text: str, width: int) -> list[int]:

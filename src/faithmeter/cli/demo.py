@@ -12,7 +12,7 @@ from . import measure, train
 from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
-    from ..faithfulness.dataset import Measurement
+    from ..faithfulness.measurement import Measurement
 
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
 """A model this small needs a higher learning rate than the paper's, and fewer epochs."""

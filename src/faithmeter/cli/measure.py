@@ -1,30 +1,41 @@
-"""`faithmeter measure` and `check`: are the explanations true, and are masked texts normal to the model?"""
+"""`faithmeter measure` and `check`: are explanations faithful, and are masked texts in distribution?"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from ..config import BASELINE, SIGNIFICANCE_LEVEL, MeasureConfig
-from ..errors import InputError
+from ..config import BASELINE, SIGNIFICANCE_LEVEL, MeasureConfig, TrainedWith
+from ..errors import InputError, unknown
+from ..faithfulness.formats import format_percent
 from .explain import Checkpoint
-from .requirements import CHECK, Require, hold, parse_requirements, quantities
-from .screen import Json, Store, bars, console, output, print_json, quiet, table
+from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
+from .screen import MARKS, Json, Store, bars, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
-    from ..faithfulness.dataset import Measurement
+    from ..faithfulness.measurement import Measurement
     from ..faithfulness.single_text import TextMeasurement
+    from ..faithfulness.trust import Verdict
 
-FEW = ("loo-sign", "int-grad-sign", "grad-l2")
-"""The methods that one text is measured by, unless told otherwise."""
+TEXT_METHODS = ("loo-sign", "int-grad-sign", "grad-l2")
+"""Methods that one text is measured with by default."""
 
-TaskName = Annotated[str, typer.Option("--task", help="default: what the checkpoint was trained on")]
+TaskName = Annotated[str, typer.Option("--task", help="default: the task that the checkpoint was trained on")]
 DataDir = Annotated[Path | None, typer.Option(help="folder with the official files of the task")]
 Limit = Annotated[int, typer.Option(min=0, help="only the first texts of the test split; 0 takes all")]
-Seed = Annotated[int, typer.Option(min=0, help="random orders are drawn from it")]
+TrainedWithOption = Annotated[
+    str,
+    typer.Option(
+        "--trained-with",
+        help="masking in the model's training, which the check imitates: half, all, none or unknown; "
+        "default: as its record says, unknown without one",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="seed of the random orders")]
 
 
 def measure(
@@ -37,10 +48,12 @@ def measure(
     step: Annotated[int, typer.Option(min=1, max=100, help="percents erased at a time")] = 10,
     seed: Seed = 0,
     data_dir: DataDir = None,
+    trained_with: TrainedWithOption = "",
     text: Annotated[str | None, typer.Option(help="measure this one text instead of a task")] = None,
     pair: Annotated[str | None, typer.Option(help="the second text, with --text")] = None,
     label: Annotated[str | None, typer.Option(help="the class to measure, with --text")] = None,
     require: Require = [],  # noqa: B006
+    even_if_untrusted: EvenIfUntrusted = False,
     store: Store = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -51,22 +64,25 @@ def measure(
     from ..methods.registry import METHODS, parse
 
     names = [str(parse(name)) for name in method]
-    config = MeasureConfig(task=task, methods=tuple(names), seed=seed, limit=limit, step=step)
+    config = MeasureConfig(
+        task=task, methods=tuple(names), seed=seed, limit=limit, step=step, **training_option(trained_with)
+    )
     if text is not None:
-        requirements = parse_requirements(require, names or FEW)
-        one = _measure_text(checkpoint, config, data_dir, {"text": text, "pair": pair, "label": label})
-        print_json(one.to_dict()) if as_json else output.print(one)
-        found = {name: quantities(own.acu, own.racu, own.p, one.floors) for name, own in one.methods.items()}
-        hold(requirements, found)
+        if not text.strip():
+            raise InputError(f"--text {text!r}: the text is empty; expected at least one word to erase")
+        requirements = parse_requirements(require, names or TEXT_METHODS)
+        single = _measure_text(checkpoint, config, data_dir, {"text": text, "pair": pair, "label": label})
+        print_json(single.to_dict()) if as_json else output.print(single)
+        hold(requirements, quantities(single), single.verdict, even_if_untrusted=even_if_untrusted)
         return
-    for option, given in (("--pair", pair), ("--label", label)):
-        if given is not None:
-            raise InputError(f"{option} {given!r} goes with --text, the text that it belongs to")
+    for option, value in (("--pair", pair), ("--label", label)):
+        if value is not None:
+            raise InputError(f"{option} {value!r} goes with --text, the text that it belongs to")
     requirements = parse_requirements(require, [CHECK, BASELINE, *(names or METHODS)])
     result = run(checkpoint, config, store, data_dir)
     print_json(result.to_dict()) if as_json else output.print(summary(result))
-    warn(result)
-    hold(requirements, _quantities(result))
+    print_verdict(result.verdict)
+    hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
 
 
 def check(
@@ -75,7 +91,9 @@ def check(
     limit: Limit = 0,
     seed: Seed = 0,
     data_dir: DataDir = None,
+    trained_with: TrainedWithOption = "",
     require: Require = [],  # noqa: B006
+    even_if_untrusted: EvenIfUntrusted = False,
     store: Store = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -84,15 +102,24 @@ def check(
     Example: faithmeter check runs/train-bAbI-1-half-0-… --require 'check:p>=0.05'
     """
     requirements = parse_requirements(require, [CHECK, BASELINE])
-    config = MeasureConfig(task=task, methods=(BASELINE,), seed=seed, limit=limit)
+    config = MeasureConfig(
+        task=task, methods=(BASELINE,), seed=seed, limit=limit, **training_option(trained_with)
+    )
     result = run(checkpoint, config, store, data_dir)
     print_json(result.to_dict()) if as_json else output.print(pvalue_table(**{"": result}))
-    warn(result)
-    hold(requirements, _quantities(result))
+    print_verdict(result.verdict)
+    hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
+
+
+def training_option(trained_with: str) -> dict[str, Any]:
+    """Return the config's field for --trained-with; its values are checked here, under this name."""
+    if trained_with and trained_with not in get_args(TrainedWith):
+        raise unknown("--trained-with", trained_with, get_args(TrainedWith))
+    return {"strategy": trained_with}
 
 
 def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | None) -> Measurement:
-    """Measure with a bar for each method."""
+    """Measure, with a progress bar for each method."""
     from ..methods.registry import METHODS, parse
     from ..runs import run as runs
     from ..runs.store import RunStore
@@ -103,16 +130,16 @@ def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | Non
         names = dict.fromkeys([CHECK, BASELINE, *map(str, methods)])
         lines = {name: progress.add_task(name, total=None, note="", visible=False) for name in names}
 
-        def moved(name: str, done: int, total: int) -> None:
+        def advance(name: str, done: int, total: int) -> None:
             progress.update(lines[name], advance=done, total=total, visible=True)
 
-        return runs.measure(checkpoint, config, RunStore(root), data_dir=data_dir, progress=moved)
+        return runs.measure(checkpoint, config, RunStore(root), data_dir=data_dir, progress=advance)
 
 
 def _measure_text(
     checkpoint: str, config: MeasureConfig, data_dir: Path | None, one: dict[str, str | None]
 ) -> TextMeasurement:
-    """One text, with p-values where it is known what the model was trained on."""
+    """Measure one text, with p-values if the model's task is known."""
     from ..faithfulness.single_text import measure_text
     from ..models.loading import load
     from ..runs import run as runs
@@ -125,91 +152,76 @@ def _measure_text(
         with bars() as progress:
             bar = progress.add_task("check", note="", visible=False)
 
-            def moved(done: int, total: int) -> None:
+            def advance(done: int, total: int) -> None:
                 progress.update(bar, advance=done, total=total, visible=True)
 
-            tests = runs.fitted_tests(clf, checkpoint, measured, config, progress=moved)
+            tests = runs.fitted_tests(clf, checkpoint, measured, config, progress=advance)
     return measure_text(
         clf,
         str(one["text"]),
         pair=one["pair"],
         label=one["label"],
-        methods=config.methods or FEW,
+        methods=config.methods or TEXT_METHODS,
         seed=config.seed,
         percents=config.percents,
         tests=tests,
     )
 
 
-def _quantities(result: Measurement) -> dict[str, dict[str, float]]:
-    """Of each method, and of the check."""
-    found = {}
-    for name in result.methods:
-        p = {test: result.p(name, test) for test in result.tests}
-        found[name] = quantities(result.acu(name), result.racu(name), p, result.floors)
-    return {**found, CHECK: found[BASELINE]}
+def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, float]]:
+    """Return what can be required of each method: areas in percent, and the p-value to go by."""
+    evidence = result.evidence
+    return {
+        name: {"acu": 100 * acu, "racu": 100 * racu, "p": evidence.p(name)}
+        for name, (acu, racu) in result.areas.items()
+    }
 
 
 def summary(*results: Measurement) -> Table:
-    """The methods, most faithful first; each is compared with random erasure of the same texts.
+    """Return a table of the methods, most faithful first, the baseline last.
 
-    Areas on different texts do not compare: those on the texts that all methods share are told below.
+    Each method is compared with random erasure of the same texts. Areas on different texts do not compare:
+    the caption has those on the texts that all methods share.
     """
     tests = [f"p {test}" for test in results[0].tests]
     title = f"faithfulness by {results[0].metric}: areas in %, p of the steps below 100 % together"
-    shown = table(title, "method", "ACU", "RACU", *tests, "texts", "evaluations", "seconds")
+    lines = table(title, "method", "ACU", "RACU", *tests, "texts", "evaluations", "seconds")
     rows = [(result, method) for result in results for method in result.methods if method != BASELINE]
-    for result, method in sorted([*rows, (results[0], BASELINE)], key=lambda row: -row[0].acu(row[1])):
-        areas = [f"{100 * area:.1f}" for area in (result.acu(method), result.racu(method))]
+    rows.sort(key=lambda row: -row[0].acu(row[1]))
+    for result, method in [*rows, (results[0], BASELINE)]:
+        areas = [format_percent(area) for area in result.areas[method]]
         pvalues = [f"{result.p(method, test):.3f}" for test in result.tests]
-        effort = (
-            f"{result.texts}",
-            f"{result.evaluations[method]}",
-            f"{sum(result.seconds[method].values()):.1f}",
-        )
-        shown.add_row(method, *areas, *pvalues, *effort)
+        seconds = f"{sum(result.seconds[method].values()):.1f}"
+        lines.add_row(method, *areas, *pvalues, f"{result.texts}", f"{result.evaluations[method]}", seconds)
     common = set.intersection(*(set(result.frame["row"]) for result in results))
     if any(result.texts > len(common) for result in results):
-        same = {method: 100 * result.among(common).acu(method) for result, method in rows}
-        ranked = sorted(same.items(), key=lambda item: -item[1])
-        spelled = ", ".join(f"{method} {area:.1f}" for method, area in ranked)
-        shown.caption = f"ACU on the {len(common)} texts that all were measured on: {spelled}"
-        shown.caption_justify = "left"
-    return shown
+        shared = {method: result.among(common).acu(method) for result, method in rows}
+        ranked = sorted(shared.items(), key=lambda item: -item[1])
+        areas = [f"{method} {format_percent(area)}" for method, area in ranked]
+        lines.caption = f"ACU on the {len(common)} texts that all were measured on: {', '.join(areas)}"
+        lines.caption_justify = "left"
+    return lines
 
 
 def pvalue_table(**results: Measurement) -> Table:
-    """P-values of all texts together, by percent masked at random, and the share of texts below 5 %."""
+    """Return the p-values of all texts together by percent masked, and the share of significant texts."""
     first = next(iter(results.values()))
     percents = list(first.pvalues(BASELINE, first.tests[0]))
     title = f"are {first.texts} randomly masked texts in distribution? p by percent masked"
-    shown = table(title, "test", *map(str, percents))
+    lines = table(title, "test", *map(str, percents))
     for name, result in results.items():
         for test in result.tests:
             steps = result.pvalues(BASELINE, test).values()
-            shown.add_row(f"{name} {test}".strip(), *(f"{step.p:.2f}" for step in steps))
-            shown.add_row(
-                "  % below .05",
-                *(f"{100 * step.below[SIGNIFICANCE_LEVEL]:.0f}" for step in steps),
-                style="dim",
-            )
-    return shown
+            lines.add_row(f"{name} {test}".strip(), *(f"{step.p:.2f}" for step in steps))
+            shares = (format_percent(step.below[SIGNIFICANCE_LEVEL], 0) for step in steps)
+            lines.add_row(f"  % below {SIGNIFICANCE_LEVEL:.2f}".replace("0.", "."), *shares, style="dim")
+    return lines
 
 
-def warn(result: Measurement) -> None:
-    """Say what must not be trusted."""
-    from ..faithfulness.pvalues import format_pvalue
-
-    for test, floor in result.floors.items():
-        if floor >= SIGNIFICANCE_LEVEL:
-            why = f"a hopeless outlier gets p = {floor:.3f}, as there are too few validation texts"
-            console.print(f"The {test} test could not have rejected: {why}.", style="yellow")
-    for method in result.methods:
-        p = result.p(method, "crossfit")
-        if p < SIGNIFICANCE_LEVEL:
-            found = f"{method}: erased texts are out of distribution ({format_pvalue(p)})"
-            console.print(f"{found}; do not trust its areas.", style="yellow")
-    last = result.pvalues(BASELINE, "crossfit")[100].p
-    if last < SIGNIFICANCE_LEVEL:
-        found = f"wholly masked texts are out of distribution ({format_pvalue(last)})"
-        console.print(f"{found}: rare in fine-tuning; RACU, which is scaled by them, is less sure than ACU.")
+def print_verdict(verdict: Verdict) -> None:
+    """Print the verdict and every doubt, a line each."""
+    *answers, _ = verdict.answers
+    for answer in answers if verdict.doubts else verdict.answers:
+        console.print(Text.assemble(MARKS[answer.mood], answer.text), soft_wrap=True)
+    for doubt in verdict.doubts:
+        console.print(Text.assemble(MARKS[doubt.severity], f"{doubt.text}."), soft_wrap=True)

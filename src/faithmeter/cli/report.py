@@ -9,12 +9,10 @@ import typer
 from rich.text import Text
 
 from ..errors import InputError
-from .screen import Json, bars, console, output, print_json, quiet
+from .screen import MARKS, Json, bars, console, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..runs.store import RunStore
-
-MARKS = {"good": ("✓ ", "green"), "caution": ("! ", "yellow"), "bad": ("✕ ", "red")}
 
 
 def report(

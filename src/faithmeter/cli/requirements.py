@@ -1,4 +1,4 @@
-"""What a CI pipeline asks of a measurement, such as 'loo-sign:racu>=40': read first, held at the end."""
+"""Requirements of a CI pipeline, such as 'loo-sign:racu>=40': read first, checked after the measurement."""
 
 from __future__ import annotations
 
@@ -10,21 +10,28 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ..config import SIGNIFICANCE_LEVEL
+from ..config import BASELINE
 from ..errors import InputError, unknown
+from ..faithfulness.trust import Verdict
 from .screen import console, marked
 
 CHECK = "check"
-"""In a requirement: the p-value of the baseline, which masks at random."""
-QUANTITIES = ("acu", "racu", "p")
+"""Name in a requirement that stands for the baseline, which masks at random."""
+AREAS = ("acu", "racu")
+QUANTITIES = (*AREAS, "p")
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 Require = Annotated[
     list[str], typer.Option(help="such as 'loo-sign:racu>=40' or 'check:p>=0.05'; exit code 1 when not met")
 ]
+EvenIfUntrusted = Annotated[
+    bool, typer.Option("--even-if-untrusted", help="let requirements hold for areas that must not be trusted")
+]
 
 
 class Requirement(NamedTuple):
+    """One condition on a quantity of a method."""
+
     name: str
     quantity: str
     comparison: str
@@ -33,18 +40,22 @@ class Requirement(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name}:{self.quantity} {self.comparison} {self.bound:g}"
 
+    @property
+    def method(self) -> str:
+        return BASELINE if self.name == CHECK else self.name
+
 
 def parse_requirements(lines: Iterable[str], names: Sequence[str]) -> list[Requirement]:
-    """Requirements on methods of these names."""
-    return [_parsed(line, names) for line in lines]
+    """Read requirements on methods of these names."""
+    return [_parse(line, names) for line in lines]
 
 
-def _parsed(line: str, names: Sequence[str]) -> Requirement:
-    found = re.fullmatch(r"(.+):(\w+)\s*(>=|<=|>|<)\s*(\S+)", line.strip())
-    bound = _number(found[4]) if found else math.nan
-    if not found or not math.isfinite(bound):
+def _parse(line: str, names: Sequence[str]) -> Requirement:
+    match = re.fullmatch(r"(.+):([\w.]+)\s*(>=|<=|>|<)\s*(\S+)", line.strip())
+    bound = _number(match[4]) if match else math.nan
+    if not match or not math.isfinite(bound):
         raise InputError(f"requirement {line!r} cannot be read; expected such as 'loo-sign:racu>=40'")
-    name, quantity, comparison, _ = found.groups()
+    name, quantity, comparison, _ = match.groups()
     if quantity not in QUANTITIES:
         raise unknown("quantity", quantity, QUANTITIES)
     if name not in names:
@@ -59,26 +70,34 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def quantities(
-    acu: float, racu: float, p: Mapping[str, float], floors: Mapping[str, float]
-) -> dict[str, float]:
-    """What can be required of a method: areas in percent, as in the table, and the cross-fitted p-value.
+def hold(
+    requirements: Sequence[Requirement],
+    quantities: Mapping[str, Mapping[str, float]],
+    verdict: Verdict,
+    *,
+    even_if_untrusted: bool = False,
+) -> None:
+    """Exit with 1 unless all requirements are met.
 
-    That of a test that could not have rejected is undefined.
+    An undefined number meets no requirement. Nor does an area that must not be trusted, unless that is asked
+    for: the exit code must not contradict the verdict.
+
+    Args:
+        requirements: What is required.
+        quantities: By method and quantity; areas in percent.
+        verdict: What may be trusted.
+        even_if_untrusted: Let requirements hold for areas that must not be trusted.
     """
-    able = floors.get("crossfit", 1.0) < SIGNIFICANCE_LEVEL
-    return {"acu": 100 * acu, "racu": 100 * racu, "p": p["crossfit"] if able else math.nan}
-
-
-def hold(requirements: Sequence[Requirement], found: Mapping[str, Mapping[str, float]]) -> None:
-    """Exit with 1 unless all requirements are met; an undefined number meets none."""
     failed = False
     for required in requirements:
-        value = found[required.name][required.quantity]
-        met = COMPARISONS[required.comparison](value, required.bound)
+        value = quantities[required.method][required.quantity]
+        is_area = required.quantity.partition(".")[0] in AREAS
+        reason = verdict.reason(required.method) if is_area and not even_if_untrusted else ""
+        met = COMPARISONS[required.comparison](value, required.bound) and not reason
         failed |= not met
         mark, style = ("met", "green") if met else ("not met", "bold red")
-        shown = "undefined" if math.isnan(value) else f"{value:.4g}"
-        console.print(marked(mark, style, f": {required}, is {shown}"))
+        number = "undefined" if math.isnan(value) else f"{value:.4g}"
+        because = f", but {reason}" if reason else ""
+        console.print(marked(mark, style, f": {required}, is {number}{because}"), soft_wrap=True)
     if failed:
         raise typer.Exit(1)

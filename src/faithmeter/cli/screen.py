@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 Store = Annotated[Path, typer.Option("--output", "-o", help="folder for the runs")]
 Json = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
 
+MARKS = {
+    "good": ("✓ ", "green"),
+    "caution": ("! ", "yellow"),
+    "bad": ("✕ ", "red"),
+    "note": ("· ", "dim"),
+}
+"""Mark and style of each mood and severity."""
+
 
 class SafeConsole(Console):
     """A console that escapes control characters, so that no text can command the terminal."""

@@ -13,7 +13,7 @@ import typer
 from ..config import MeasureConfig
 from ..errors import InputError
 from .explain import Checkpoint
-from .measure import DataDir, TaskName
+from .measure import DataDir, TaskName, TrainedWithOption, training_option
 from .screen import bars, console, quiet
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def serve(
     checkpoint: Checkpoint,
     task: TaskName = "",
     data_dir: DataDir = None,
+    trained_with: TrainedWithOption = "",
     host: Annotated[
         str, typer.Option(help="address to listen on; any but this machine's own requires a token")
     ] = "127.0.0.1",
@@ -55,7 +56,7 @@ def serve(
     with listen(host, port) as listening:
         local = is_loopback(listening)
         token = None if local else secrets.token_urlsafe(32)
-        model = _load_model(checkpoint, MeasureConfig(task=task), data_dir)
+        model = _load_model(checkpoint, MeasureConfig(task=task, **training_option(trained_with)), data_dir)
         limits = Limits(max_words=max_words, max_evaluations=max_evaluations)
         app = create_app(model, limits=limits, hosts=hosts, token=token)
         name = "localhost" if local or host in ANY_ADDRESS else _format_host(host)

@@ -1,4 +1,4 @@
-"""A pipeline as in transformers: text → label and score, its explanation, and whether that can be trusted."""
+"""Pipeline as in transformers: text → label and score, an explanation, and whether to trust it."""
 
 from __future__ import annotations
 
@@ -11,37 +11,54 @@ from typing import Any
 from ..config import BASELINE, MeasureConfig
 from ..errors import InputError, unknown
 from ..faithfulness.masf import MaSF
-from ..faithfulness.single_text import FEWEST, doubts, judge, measure_text
+from ..faithfulness.single_text import measure_text
 from ..faithfulness.trajectory import Tests
+from ..faithfulness.trust import MIN_ORDERS, choose_test
 from ..methods.registry import Method, parse
 from ..models.evaluator import Evaluator, Model
 from ..models.loading import load
 from ..runs.run import fitted_tests, measured_task, trained_as
 from .explanation import explain_text
 
-LEAST = {"orders": FEWEST, "seed": 0, "top_k": 0}
-"""Of each option that is a number."""
-OPTIONS = ("method", "tests", *LEAST)
+SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0}
+"""Smallest value of each option that is a number."""
+OPTIONS = ("method", "tests", *SMALLEST)
 KEYS = ("text", "text_pair")
-"""Of an input that is a dict, as in transformers; the pair is the context, which is not explained."""
+"""Keys of an input that is a dict, as in transformers; the pair is the context, which is not explained."""
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Called with a text, or with a dict of `text` and `text_pair`, it returns a dict:
+    """Classifier that explains each prediction and says whether the explanation can be trusted.
 
-    - `label` and `score`: the predicted class and its probability, as transformers gives them;
-    - `explanation`: the words with `start`, `end` and `score`; where the method is signed, positive ones
-      speak for the label and negative ones against it;
-    - `acu`: how far erasing by these scores drives the probability below random orders (`orders` of them);
-    - `p_value`: of the text at the steps of erasure together: small when these are out of distribution to
-      the model, so that `acu` says nothing; None where no test is at hand;
-    - `trusted`: there are no `doubts`, which are sentences of `onetext.doubts`;
-    - `truncated`: the text was longer than the model can read.
+    Call it with a text, or with a dict of `text` and `text_pair`. It returns a dict:
 
-    A list gives a list, anything else that can be iterated an iterator, which works on one text at a time.
-    With `top_k` a text gives the list of its k likeliest classes, with None that of all, each explained.
-    All options can be changed for a call: `pipe(text, method="beam")`.
+    - `label` and `score`: the predicted class and its probability, as in transformers;
+    - `explanation`: the words with `start`, `end` and `score`; if the method is signed, positive scores speak
+      for the label and negative ones against it;
+    - `acu`: the area by which erasing these words drives the probability below random orders, as a fraction;
+    - `p_value`: p-value of the erased text at all steps together, small if it is out of distribution for the
+      model, so that `acu` proves nothing; None without a test;
+    - `trusted`: whether the explanation is faithful for this text, and nothing forbids to trust its area;
+    - `doubts`: reasons not to trust it, as sentences;
+    - `truncated`: whether the text was longer than the model can read.
+
+    A list gives a list; any other iterable gives an iterator, which works on one text at a time. With `top_k`
+    a text gives the list of its k likeliest classes (None: of all), each explained. Options can be changed
+    for one call: `pipe(text, method="beam")`.
+
+    Attributes:
+        clf: The classifier.
+        tests: In-distribution tests, from `fit_tests`.
+        method: Name of the method that explains.
+        orders: Number of random orders to compare with.
+        seed: Seed of the random orders.
+        top_k: Number of classes; 0 gives the predicted one alone.
+
+    Example:
+        >>> pipe = fm.pipeline(clf, orders=19)
+        >>> pipe(text)["trusted"]  # nothing is trusted without a check
+        False
     """
 
     # not a transformers.Pipeline: that calls the model without gradients, which half of the methods need
@@ -53,15 +70,15 @@ class Pipeline:
     top_k: int | None = 0
 
     def __post_init__(self) -> None:
-        explaining(self.method)
+        require_explaining(self.method)
         tests = self.tests or {}
         if not isinstance(tests, Mapping) or not all(isinstance(test, MaSF) for test in tests.values()):
             raise InputError(f"tests is {tests!r:.80}; expected 'auto', None, or what fm.fit_tests returns")
-        for name, least in LEAST.items():
+        for name, smallest in SMALLEST.items():
             value = getattr(self, name)
             every_class = name == "top_k" and value is None
-            if not every_class and not (isinstance(value, Integral) and int(value) >= least):
-                raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
+            if not every_class and not (isinstance(value, Integral) and int(value) >= smallest):
+                raise InputError(f"{name} is {value!r}; expected a whole number of at least {smallest}")
 
     def __call__(self, inputs: Any, **options: Any) -> Any:
         for name in options:
@@ -69,25 +86,27 @@ class Pipeline:
                 raise unknown("option of a pipeline", name, OPTIONS)
         pipe = replace(self, **options)
         if isinstance(inputs, list):
-            rows = [_row(item) for item in inputs]  # a mistake in the last one shows before the work begins
+            rows = [
+                _row(item) for item in inputs
+            ]  # a mistake in the last one is found before the work begins
             if rows:
-                self.clf.encode([text for text, _ in rows])  # as does one without a word
-            return [pipe._found(*row) for row in rows]
+                self.clf.encode([text for text, _ in rows])  # so is a text without a word
+            return [pipe._explain(*row) for row in rows]
         if isinstance(inputs, str | bytes | Mapping | tuple) or not _can_be_iterated(inputs):
-            return pipe._found(*_row(inputs))
-        return (pipe._found(*_row(item)) for item in inputs)
+            return pipe._explain(*_row(inputs))
+        return (pipe._explain(*_row(item)) for item in inputs)
 
-    def _found(self, text: str, pair: str | None) -> dict[str, Any] | list[dict[str, Any]]:
+    def _explain(self, text: str, pair: str | None) -> dict[str, Any] | list[dict[str, Any]]:
         if self.top_k == 0:
-            return self._judged(text, pair, None)
-        chances = explain_text(self.clf, text, pair=pair, methods=[]).probabilities
-        likeliest = sorted(chances, key=chances.__getitem__, reverse=True)[: self.top_k]
-        return [self._judged(text, pair, label) for label in likeliest]
+            return self._measure(text, pair, None)
+        probabilities = explain_text(self.clf, text, pair=pair, methods=[]).probabilities
+        likeliest = sorted(probabilities, key=probabilities.__getitem__, reverse=True)[: self.top_k]
+        return [self._measure(text, pair, label) for label in likeliest]
 
-    def _judged(self, text: str, pair: str | None, label: str | None) -> dict[str, Any]:
-        """One class of one text; None is the predicted one."""
+    def _measure(self, text: str, pair: str | None, label: str | None) -> dict[str, Any]:
+        """Explain and measure one class of one text; None is the predicted one."""
         explanation = explain_text(self.clf, text, pair=pair, methods=[self.method], label=label)
-        measured = measure_text(
+        measurement = measure_text(
             self.clf,
             text,
             pair=pair,
@@ -97,8 +116,8 @@ class Pipeline:
             seed=self.seed,
             tests=self.tests,
         )
-        [(name, erasure)] = measured.methods.items()
-        found = [doubt.text for doubt in doubts(measured)]
+        [(name, erasure)] = measurement.methods.items()
+        verdict = measurement.verdict
         return {
             "label": explanation.label,
             "score": explanation.probabilities[explanation.label],
@@ -107,9 +126,9 @@ class Pipeline:
                 for word in explanation.words
             ],
             "acu": erasure.acu,
-            "p_value": erasure.p[judge(erasure.p)] if erasure.p else None,
-            "trusted": not found,
-            "doubts": found,
+            "p_value": erasure.p[choose_test(erasure.p)] if erasure.p else None,
+            "trusted": name in verdict.faithful,
+            "doubts": [doubt.text for doubt in verdict.doubts],
             "truncated": explanation.truncated,
         }
 
@@ -123,20 +142,37 @@ def pipeline(
     seed: int = 0,
     top_k: int | None = 0,
 ) -> Pipeline:
-    """A Pipeline for a checkpoint, a hub name, or a Classifier.
+    """Create a pipeline that explains each prediction and measures the explanation.
 
-    "auto" takes the in-distribution tests beside a checkpoint of ours, or fits them now; other models have
-    none, unless `fit_tests` made them.
+    Args:
+        model: A checkpoint's folder, a hub name, or a classifier.
+        method: Name of the method that explains.
+        tests: In-distribution tests, from `fit_tests`; None for none. "auto" takes those beside a checkpoint
+            of ours, or fits them now; other models have none.
+        orders: Number of random orders to compare with, at least 19.
+        seed: Seed of the random orders.
+        top_k: Number of classes to explain; 0 explains the predicted one, None all.
+
+    Returns:
+        The pipeline.
+
+    Raises:
+        InputError: The model cannot be loaded, or an option is not valid.
+
+    Example:
+        >>> pipe = fm.pipeline(clf, orders=19)
+        >>> sorted(pipe(text))[:2]
+        ['acu', 'doubts']
     """
     clf: Any = load(model) if isinstance(model, str | Path) else model
-    known: Any = tests
+    fitted: Any = tests
     if tests == "auto":
-        known = _own_tests(clf, model, seed) if isinstance(model, str | Path) else None
-    return Pipeline(Evaluator.of(clf), known, method, orders, seed, top_k)
+        fitted = _own_tests(clf, model, seed) if isinstance(model, str | Path) else None
+    return Pipeline(Evaluator.of(clf), fitted, method, orders, seed, top_k)
 
 
-def explaining(name: str | Method) -> Method:
-    """The method of this name. The baseline is none: it explains nothing."""
+def require_explaining(name: str | Method) -> Method:
+    """Return the method of this name; the baseline is refused, as it explains nothing."""
     if not isinstance(name, str | Method):
         raise InputError(f"method is {name!r}; expected a name, such as 'loo-sign'")
     method = parse(name)
@@ -153,7 +189,7 @@ def _own_tests(clf: Any, checkpoint: str | Path, seed: int) -> Tests | None:
 
 
 def _row(item: Any) -> tuple[str, str | None]:
-    """Text and pair of one input."""
+    """Return the text and the pair of one input."""
     row = {"text": item} if isinstance(item, str) else item
     if not isinstance(row, Mapping):
         raise InputError(
@@ -170,7 +206,7 @@ def _row(item: Any) -> tuple[str, str | None]:
 
 
 def _can_be_iterated(inputs: Any) -> bool:
-    """True of map-style datasets as well, which have no `__iter__`."""
+    """Return whether `iter` accepts the inputs, as it does map-style datasets without `__iter__`."""
     try:
         iter(inputs)
     except TypeError:

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from ..config import SIGNIFICANCE_LEVEL
+from ..config import TrainedWith
 from ..errors import InputError
-from ..faithfulness.pvalues import format_pvalue
-from ..faithfulness.single_text import Doubt, judge, unchecked
-from ..faithfulness.trajectory import Tests, floors_of, states
+from ..faithfulness import trust
+from ..faithfulness.trajectory import Tests, floors_of, states, trained_with_of
+from ..faithfulness.trust import Doubt, ProbeEvidence
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from .render import Piece, token_pieces, word_pieces
@@ -32,24 +32,30 @@ class Probe:
     floors: Mapping[str, float]  # smallest p-value that each test can give
     words: tuple[Piece, ...]
     tokens: tuple[Piece, ...]
+    trained_with: TrainedWith = "unknown"
 
     @property
     def doubts(self) -> list[Doubt]:
-        """Why not to trust what the model says of it: by the cross-fitted test, or no test could tell."""
-        if why := unchecked(self.floors):
-            return [
-                Doubt(
-                    "unchecked", None, f"nothing tells whether a masked text is normal to this model: {why}"
-                )
-            ]
-        p = self.pvalues[judge(self.pvalues)]
-        what = "this text, masked as it is," if self.masked else "this text"
-        text = f"{what} is out of distribution ({format_pvalue(p)}): do not trust what the model says of it"
-        return [Doubt("outside", None, text)] if p < SIGNIFICANCE_LEVEL else []
+        """Reasons to doubt what the model makes of the text, the most severe first."""
+        return trust.doubts(self.evidence)
+
+    @property
+    def evidence(self) -> ProbeEvidence:
+        """The facts that doubts and verdict are derived from."""
+        return ProbeEvidence(
+            p=self.pvalues,
+            masked=bool(self.masked),
+            floors=self.floors,
+            trained_with=self.trained_with,
+            truncated=float(self.truncated),
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to JSON-ready values."""
-        return {**asdict(self), "doubts": [asdict(doubt) for doubt in self.doubts]}
+        """Convert to JSON-ready values, doubts and verdict included."""
+        verdict = trust.verdict(self.evidence)
+        [answer] = verdict.answers
+        doubts = [asdict(doubt) for doubt in verdict.doubts]
+        return {**asdict(self), "doubts": doubts, "verdict": {"mood": answer.mood, "text": answer.text}}
 
 
 def probe_text(
@@ -100,6 +106,7 @@ def probe_text(
         floors=floors_of(tests),
         words=tuple(word_pieces(layout.text, layout.spans, layout.words)),
         tokens=tuple(token_pieces(layout.text, layout.spans)),
+        trained_with=trained_with_of(tests),
     )
 
 

@@ -1,12 +1,12 @@
-"""A task's texts, a fixed number at a time: as batches, as people read them, and erased by all methods."""
+"""Chunks: a fixed number of a task's texts, erased together by all methods and kept in a file."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -16,20 +16,30 @@ from ..files import read_parquet, write_parquet
 from ..methods.registry import Method
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
-from .trajectory import Tests, erased
+from .trajectory import Tests, trace_erasure
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from pandas import DataFrame
 
 CHUNK = 64
-"""Texts that are worked on together: the unit of progress and resume. Batches do not reach across chunks."""
-
+"""Texts in a chunk, the unit of progress and resume; batches do not reach across chunks."""
 PHASES = ("explain", "evaluate", "check")
+"""Phases of a measurement that are timed."""
 
 
-def chunks(clf: Any, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor]]:
-    """The first texts of a split with their labels, a chunk at a time."""
+@dataclass(frozen=True)
+class ChunkWork:
+    """Settings that all chunks of a measurement share."""
+
+    evaluator: Evaluator
+    methods: Mapping[str, Method]
+    percents: Sequence[int]
+    tests: Tests
+
+
+def read_chunks(clf: Evaluator, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor]]:
+    """Yield the first `count` texts of a split with their labels, a chunk at a time."""
     for start in range(0, count, CHUNK):
         index = range(start, min(start + CHUNK, count))
         part = split.select(index)[:]
@@ -37,7 +47,7 @@ def chunks(clf: Any, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor
         yield replace(batch, index=torch.tensor(index)), torch.tensor(part["label"])
 
 
-def readable(batch: Batch, labels: Tensor) -> DataFrame:
+def locate_tokens(batch: Batch, labels: Tensor) -> DataFrame:
     """Return the texts of a batch and the places of their explained tokens, for reports to color.
 
     Columns: row, text, context, label, and of the tokens starts, ends, words (the number of the word).
@@ -51,54 +61,46 @@ def readable(batch: Batch, labels: Tensor) -> DataFrame:
     return pd.DataFrame(rows, columns=["row", "text", "context", "label", "starts", "ends", "words"])
 
 
-def erased_chunk(
-    evaluator: Evaluator,
+def erase_chunk(
+    work: ChunkWork,
     batch: Batch,
     labels: Tensor,
-    methods: Mapping[str, Method],
-    percents: Sequence[int],
-    tests: Tests,
     *,
-    keep: Path | None,
+    folder: Path | None,
     done: Callable[[str], object],
 ) -> DataFrame:
-    """All methods on the texts of a chunk: from its file in the folder `keep`, or made now and put there.
+    """Return the results of all methods on a chunk: read from its file in `folder`, or computed and written.
 
-    `done` hears of each method. What each cost is in the frame's `attrs`, which parquet keeps.
+    `done` is called with each finished method. The costs of the methods are in the frame's `attrs`, which
+    parquet keeps.
     """
-    if keep is None:
-        return _made(evaluator, batch, labels, methods, percents, tests, done)
-    file = keep / f"{int(batch.index[0])}-{int(batch.index[-1])}.parquet"
-    stamp = _stamp(evaluator, batch, labels, methods, percents, tests)
-    found = read_texts(file)
-    if found is None:
-        made = _made(evaluator, batch, labels, methods, percents, tests, done)
-        made.attrs["stamp"] = stamp
-        write_parquet(file, made)
-        return made
-    if found.attrs.get("stamp") != stamp:
+    if folder is None:
+        return _compute(work, batch, labels, done)
+    file = folder / f"{int(batch.index[0])}-{int(batch.index[-1])}.parquet"
+    stamp = _stamp(work, batch, labels)
+    frame = read_texts(file)
+    if frame is None:
+        frame = _compute(work, batch, labels, done)
+        frame.attrs["stamp"] = stamp
+        write_parquet(file, frame)
+        return frame
+    if frame.attrs.get("stamp") != stamp:
         raise InputError(f"{file} is of another measurement; keep each in a folder of its own")
-    for name in methods:
+    for name in work.methods:
         done(name)
-    return found
+    return frame
 
 
-def _made(
-    evaluator: Evaluator,
-    batch: Batch,
-    labels: Tensor,
-    methods: Mapping[str, Method],
-    percents: Sequence[int],
-    tests: Tests,
-    done: Callable[[str], object],
-) -> DataFrame:
+def _compute(work: ChunkWork, batch: Batch, labels: Tensor, done: Callable[[str], object]) -> DataFrame:
     import pandas as pd
 
+    evaluator = work.evaluator
     evaluator.forget()  # methods share its memory; chunks do not, so that each stands alone
     frames, costs = [], {}
-    for name, method in methods.items():
+    for name, method in work.methods.items():
         before, seconds = evaluator.evaluations, dict.fromkeys(PHASES, 0.0)
-        frames.append(erased(evaluator, batch, labels, method, percents, tests, seconds).assign(method=name))
+        rows = trace_erasure(evaluator, batch, labels, method, work.percents, work.tests, seconds)
+        frames.append(rows.assign(method=name))
         costs[name] = {"evaluations": evaluator.evaluations - before, "seconds": seconds}
         done(name)
     frame = pd.concat(frames, ignore_index=True)
@@ -107,26 +109,20 @@ def _made(
     return frame
 
 
-def _stamp(
-    evaluator: Evaluator,
-    batch: Batch,
-    labels: Tensor,
-    methods: Mapping[str, Method],
-    percents: Sequence[int],
-    tests: Tests,
-) -> str:
-    """Digest of what decides a chunk's numbers."""
-    model = getattr(evaluator, "fingerprint", "")
-    named = [f"{method} {method.code}" for method in methods.values()]
-    settings = [model, *named, *map(str, percents), *tests]
-    said = hashlib.sha256(" ".join(settings).encode())
-    for values in (batch.input_ids.numpy(), labels.numpy(), *(test.statistics_ for test in tests.values())):
-        said.update(values.tobytes())
-    return said.hexdigest()[:16]
+def _stamp(work: ChunkWork, batch: Batch, labels: Tensor) -> str:
+    """Return a digest of everything that a chunk's numbers depend on."""
+    model = getattr(work.evaluator, "fingerprint", "")
+    methods = [f"{method} {method.code}" for method in work.methods.values()]
+    settings = [model, *methods, *map(str, work.percents), *work.tests]
+    digest = hashlib.sha256(" ".join(settings).encode())
+    statistics = (test.statistics_ for test in work.tests.values())
+    for values in (batch.input_ids.numpy(), labels.numpy(), *statistics):
+        digest.update(values.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def read_texts(file: Path) -> DataFrame | None:
-    """As it was written: parquet gives arrays for lists. None if it was not, or not to its end."""
+    """Read a frame with the lists it was written with; None if it is missing or damaged."""
     import pandas as pd
 
     frame = read_parquet(file)

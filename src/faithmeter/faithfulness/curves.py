@@ -1,4 +1,4 @@
-"""Performance as texts are erased (Curve), and how far it falls below random erasure (ACU, RACU)."""
+"""Performance as texts are erased (Curve), and the area below random erasure (ACU, RACU)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,27 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
-FLAT = 1e-12  # a smaller area under the random curve is rounding: nothing was lost by erasing
+MIN_AREA = 1e-12
+"""A smaller area under the random curve is rounding error: nothing was lost by erasing."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A metric over `n` texts at rising percents of erased tokens, from 0 to 100."""
+    """Performance at rising percents of erased tokens.
+
+    Attributes:
+        percents: Whole numbers, rising from 0 to 100.
+        values: Performance at each percent, as a fraction.
+        metric: Name of the metric.
+        n: Number of texts.
+
+    Raises:
+        InputError: Percents and values do not match, or a value is not finite.
+
+    Example:
+        >>> fm.Curve((0, 50, 100), (0.9, 0.6, 0.5), metric="accuracy", n=200).values[-1]
+        0.5
+    """
 
     percents: tuple[int, ...]
     values: tuple[float, ...]
@@ -35,7 +50,7 @@ class Curve:
 
 
 def whole_percents(percents: Sequence[float]) -> tuple[int, ...]:
-    """Percents that a curve can be over, as whole numbers."""
+    """Return percents as whole numbers; they must rise from 0 to 100."""
     steps = tuple(percents)
     rising = all(a < b for a, b in pairwise(steps))
     if len(steps) < 2 or steps[0] != 0 or steps[-1] != 100 or not rising or any(step % 1 for step in steps):
@@ -44,21 +59,46 @@ def whole_percents(percents: Sequence[float]) -> tuple[int, ...]:
 
 
 def acu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> float:
-    """Area from the random baseline down to the curve, as a fraction: at most 1 for a metric in [0, 1].
+    """Return the area between the curve and the random baseline above it (ACU).
 
-    Plain values are taken as evenly spaced from 0 to 100 % erased.
+    Args:
+        curve: A `Curve`, or plain values that are evenly spaced from 0 to 100 % erased.
+        baseline: The same for erasure in random order.
+
+    Returns:
+        A fraction: at most 1 for a metric from 0 to 1, negative if the curve is above the baseline.
+
+    Raises:
+        InputError: The curves are of different metrics, texts or percents.
+
+    Example:
+        >>> fm.acu([1.0, 0.0, 0.0], [1.0, 0.5, 0.0])
+        0.25
     """
-    ratios, values, random = _together(curve, baseline)
+    ratios, values, random = _align(curve, baseline)
     return float(absolute_area(values, random, ratios))
 
 
 def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> float:
-    """ACU divided by the area from the baseline down to its own fully erased level.
+    """Return the ACU relative to the area from the baseline down to its own fully erased level (RACU).
 
-    1 is reached by falling to that level at once; signed scores may fall below it and exceed 1. Where the
-    baseline on the whole loses nothing there is nothing to divide by, and the result is nan.
+    1 is reached by falling to that level at once; signed scores may fall below it and exceed 1.
+
+    Args:
+        curve: A `Curve`, or plain values that are evenly spaced from 0 to 100 % erased.
+        baseline: The same for erasure in random order.
+
+    Returns:
+        A fraction; NaN where the baseline loses nothing, so that there is nothing to divide by.
+
+    Raises:
+        InputError: The curves are of different metrics, texts or percents.
+
+    Example:
+        >>> fm.racu([1.0, 0.0, 0.0], [1.0, 0.5, 0.0])
+        0.5
     """
-    ratios, values, random = _together(curve, baseline)
+    ratios, values, random = _align(curve, baseline)
     return float(relative_area(values, random, ratios))
 
 
@@ -75,19 +115,19 @@ def relative_area(
     """Return the RACU of many curves [..., S] at once; nan where it is undefined."""
     possible = absolute_area(random[..., -1:], random, ratios)
     area = absolute_area(values, random, ratios)
-    return np.divide(area, possible, out=np.full_like(area, np.nan), where=possible >= FLAT)
+    return np.divide(area, possible, out=np.full_like(area, np.nan), where=possible >= MIN_AREA)
 
 
-def _together(
+def _align(
     curve: Curve | Sequence[float], baseline: Curve | Sequence[float]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """The common axis in [0, 1] and the values of both."""
+    """Return the common axis in [0, 1] and the values of both curves."""
     if isinstance(curve, Curve) and isinstance(baseline, Curve):
-        for what in ("metric", "n"):
-            mine, other = getattr(curve, what), getattr(baseline, what)
-            if mine != other:
+        for name in ("metric", "n"):
+            own, other = getattr(curve, name), getattr(baseline, name)
+            if own != other:
                 raise InputError(
-                    f"curve of {what}={mine!r}, baseline of {what}={other!r}; measure both on the same texts"
+                    f"curve of {name}={own!r}, baseline of {name}={other!r}; measure both on the same texts"
                 )
     (ratios, values), (others, random) = _points(curve), _points(baseline)
     if ratios.shape != others.shape or not np.allclose(ratios, others):

@@ -1,4 +1,4 @@
-"""The one loop of the measurement: texts with more and more of what a method calls important masked."""
+"""Erasure: texts with more and more of their most important tokens masked."""
 
 from __future__ import annotations
 
@@ -23,16 +23,45 @@ def erase(
     percents: Sequence[int] = PERCENTS,
     scores: Tensor | None = None,
 ) -> Iterator[tuple[int, Batch]]:
-    """(percent, batch) at each of `percents`, `n * percent // 100` of a text's n explained tokens masked.
+    """Mask the most important tokens of texts, step by step.
 
-    At every step the method explains the text as it is masked by then (beam and random: once), and masks only
-    grow. Only texts that lose a token at a step are explained; at 100 % none is. `scores` [B, T] are the
-    method's for the texts as they are, if they are known already.
+    At every step the method explains the text as it is masked by then (beam and random: only once), and masks
+    only grow. Only texts that lose a token at a step are explained; at 100 % none is.
+
+    Args:
+        clf: A classifier, or an `Evaluator` that shares its evaluations.
+        batch: Texts, B of them with T tokens.
+        labels: The class to explain of each text, [B].
+        method: Name of a method, or a method.
+        percents: Percents to erase, rising from 0 to 100.
+        scores: Tensor [B, T] of the method's scores for the whole texts, if they are known already.
+
+    Returns:
+        An iterator over (percent, batch), with `n * percent // 100` of a text's n explained tokens masked.
+
+    Raises:
+        InputError: Percents, labels, method or scores are not valid.
+
+    Example:
+        >>> steps = dict(fm.erase(clf, batch, labels, "loo-sign", percents=(0, 50, 100)))
+        >>> list(steps)
+        [0, 50, 100]
     """
     if list(percents) != sorted(set(percents)) or not all(0 <= percent <= 100 for percent in percents):
         raise InputError(f"percents are {tuple(percents)}; expected rising numbers from 0 to 100")
     batch = batch.to(torch.device("cpu"))
-    return _steps(Evaluator.of(clf), batch, as_labels(labels, batch), parse(method), percents, scores)
+    known = None if scores is None else _as_scores(scores, batch)
+    return _steps(Evaluator.of(clf), batch, as_labels(labels, batch), parse(method), percents, known)
+
+
+def _as_scores(scores: Tensor, batch: Batch) -> Tensor:
+    """Return scores in float64 on the CPU; there must be a finite one for each token."""
+    shape = tuple(batch.input_ids.shape)
+    if tuple(scores.shape) != shape or not scores.isfinite().all():
+        raise InputError(
+            f"scores of shape {tuple(scores.shape)}; expected a finite score for each token, shape {shape}"
+        )
+    return scores.detach().cpu().double()
 
 
 def _steps(

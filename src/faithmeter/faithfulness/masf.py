@@ -1,6 +1,7 @@
 """In-distribution p-values of texts from a model's hidden states (MaSF: max, Simes, Fisher).
 
-As published, or cross-fitted so that fresh rows get uniform p-values; docs/masf.md derives both.
+There are two calibrations: as published, and cross-fitted, which gives fresh rows uniform p-values;
+docs/masf.md derives both.
 """
 
 from __future__ import annotations
@@ -15,37 +16,65 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from ..config import TrainedWith
 from ..errors import InputError, unknown
 from ..files import atomic
 from .pvalues import fisher, ranks, simes_counts
 
 Array = NDArray[np.float64]
 MIN_ROWS = 20
+"""Rows that a fit needs."""
 MIN_LEARNED = 10
-BLOCK = 4096  # rows ranked at a time, which bounds the memory
-FORMAT = "faithmeter-masf-3"
+"""Rows that the cross-fitted test learns from, at least; the others are ranked among."""
+BLOCK = 4096
+"""Rows ranked at a time, which bounds the memory."""
+FORMAT = "faithmeter-masf-4"
 
 
 class MaSF:
-    """Tests whether hidden states, maximized over tokens, come from where the fitted ones came from.
+    """Test whether texts are in distribution for a model, by its hidden states.
 
-    `published` scores the fitted rows against themselves: its p-values are not uniform, can be 0, and with
-    few rows none is small (`smallest_p` tells). `crossfit` learns from one part of the fitted rows what rows
-    look like and ranks a new row among the other part: uniform on rows from the same distribution.
+    `published` ranks the fitted rows among themselves: its p-values are not uniform, can be 0, and with few
+    rows none is small (see `smallest_p`). `crossfit` learns from one part of the fitted rows and ranks a new
+    row among the other part: its p-values are uniform on rows from the same distribution.
 
-    After `fit`: `columns_` [L, H, n] sorted hidden states and `layers_` [n, K, L] summaries of the n rows
-    learned from, `statistics_` sorted statistics of the rows that new ones are ranked among.
+    Args:
+        calibration: `published` or `crossfit`.
+        trained_with: Masking strategy of the training that the fitted rows imitate: half, all, none, or
+            unknown. The last two mean whole texts.
+
+    Attributes:
+        columns_: Sorted hidden states of the n rows learned from, [L, H, n].
+        layers_: Summaries of these rows, [n, K, L].
+        statistics_: Sorted statistics of the rows that new ones are ranked among.
+
+    Example:
+        >>> features = torch.rand(40, 3, 8)  # of 40 texts
+        >>> test = fm.MaSF(calibration="crossfit").fit(features)
+        >>> bool((test.pvalues(features) <= 1).all())
+        True
     """
 
     columns_: NDArray[Any]
     layers_: Array
     statistics_: Array
 
-    def __init__(self, *, calibration: str = "published") -> None:
+    def __init__(self, *, calibration: str = "published", trained_with: TrainedWith = "unknown") -> None:
         self.calibration = calibration
+        self.trained_with: TrainedWith = trained_with
 
     def fit(self, features: ArrayLike) -> Self:
-        """Learn from features [N, L, H] of validation texts masked as in training; at least 20 of them."""
+        """Fit the test.
+
+        Args:
+            features: Array [N, L, H] of validation texts masked as in training, at least 20 of them.
+
+        Returns:
+            The test itself.
+
+        Raises:
+            InputError: There are too few rows, or they are not finite numbers of this shape.
+        """
         if self.calibration not in CALIBRATIONS:
             raise unknown("calibration", self.calibration, tuple(CALIBRATIONS))
         rows = _features(features)
@@ -61,7 +90,7 @@ class MaSF:
         return self
 
     def pvalues(self, features: ArrayLike) -> Array:
-        """The p-value [M] of each row of features [M, L, H] under "it is in distribution"."""
+        """Return the p-value [M] of each row of features [M, L, H]; small means out of distribution."""
         self._require_fitted()
         rows = _features(features)
         if rows.shape[1:] != self.columns_.shape[:2]:
@@ -73,9 +102,9 @@ class MaSF:
         return self._ranked(self._layers(rows, new=self._rule.plus))
 
     def smallest_p(self) -> float:
-        """The p-value of a hopeless outlier, beyond every fitted row in every dimension.
+        """Return the p-value of an outlier that is beyond every fitted row in every dimension.
 
-        A level below it cannot be rejected at, whatever the data.
+        At a significance level below it the test never rejects.
         """
         self._require_fitted()
         layers, dimensions, n = self.columns_.shape
@@ -84,18 +113,23 @@ class MaSF:
         return float(self._ranked(np.repeat(beyond[:, :, None], layers, axis=2))[0])
 
     def save(self, path: str | Path, *, fingerprint: str) -> None:
-        """Write the fitted test; `fingerprint` names the checkpoint it belongs to."""
+        """Write the fitted test; `fingerprint` is that of the checkpoint it belongs to."""
         self._require_fitted()
         path = Path(path)
         arrays = {"columns": self.columns_, "layers": self.layers_, "statistics": self.statistics_}
-        metadata = {"format": FORMAT, "calibration": self.calibration, "fingerprint": fingerprint}
-        metadata["checksum"] = _checksum(arrays)
+        metadata = {
+            "format": FORMAT,
+            "calibration": self.calibration,
+            "trained_with": self.trained_with,
+            "fingerprint": fingerprint,
+            "checksum": _checksum(arrays),
+        }
         with atomic(path) as temporary:
             save_file(arrays, temporary, metadata=metadata)
 
     @classmethod
     def load(cls, path: str | Path, *, fingerprint: str) -> Self:
-        """Read a saved test; an error unless it was fitted on the checkpoint of this `fingerprint`."""
+        """Read a saved test; it must have been fitted on the checkpoint of this `fingerprint`."""
         again = "delete it, and the test is fitted again"
         try:
             with safe_open(path, framework="numpy") as file:
@@ -105,21 +139,22 @@ class MaSF:
                         f"{path} has format {metadata.get('format')}; expected {FORMAT}: {again}"
                     )
                 if metadata["fingerprint"] != fingerprint:
-                    found = metadata["fingerprint"]
-                    raise InputError(f"{path} was fitted on checkpoint {found}, not {fingerprint}: {again}")
+                    other = metadata["fingerprint"]
+                    raise InputError(f"{path} was fitted on checkpoint {other}, not {fingerprint}: {again}")
                 arrays = {name: file.get_tensor(name) for name in ("columns", "layers", "statistics")}
         except (SafetensorError, OSError) as error:
-            raise InputError(f"{path} is no saved MaSF test ({error}): {again}") from error
+            raise InputError(f"{path} is not a saved MaSF test ({error}): {again}") from error
         if metadata["checksum"] != _checksum(arrays):
             raise InputError(f"{path} is not as it was written: {again}")
-        test = cls(calibration=metadata["calibration"])
+        trained_with: Any = metadata["trained_with"]
+        test = cls(calibration=metadata["calibration"], trained_with=trained_with)
         test.columns_, test.layers_, test.statistics_ = arrays.values()
         return test
 
     def _layers(self, rows: NDArray[Any], *, new: int) -> Array:
-        """What is kept of each layer of each row, [M, K, L]: K summaries of its ranks among the columns.
+        """Return K summaries of the ranks of each layer of each row among the columns, [M, K, L].
 
-        Rows that are not in the columns are counted in, with `new` = 1.
+        Rows that are not part of the columns are counted in with `new` = 1.
         """
         n, rule = self.columns_.shape[2], self._rule
         blocks = []
@@ -150,7 +185,7 @@ class MaSF:
 
 
 class _Rule(NamedTuple):
-    """What tells one calibration from the other."""
+    """The parts in which the calibrations differ."""
 
     plus: int  # 1: a new row is counted among those it is ranked in, so that no p is 0
     split: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]  # rows to learn from, to rank among
@@ -159,23 +194,24 @@ class _Rule(NamedTuple):
 
 
 def _halves(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """At least half of the rows to rank among, by a fixed lot: rows in order may alternate in their masking.
+    """Split rows into those to learn from and, at least half, those to rank among.
 
-    Of 20 k rows to rank among, k / (20 k + 1) of the p-values are below 0.05: nearest to it from below.
+    The permutation is fixed; rows in their order may alternate in their masking. With 20 k rows to rank
+    among, k / (20 k + 1) of the p-values are below 0.05, the nearest to it from below.
     """
     n = len(rows)
     held_out = min(20 * -(-n // 40), n - MIN_LEARNED)
-    lot = np.random.default_rng(0).permutation(n)
-    return rows[np.sort(lot[held_out:])], rows[np.sort(lot[:held_out])]
+    order = np.random.default_rng(0).permutation(n)
+    return rows[np.sort(order[held_out:])], rows[np.sort(order[:held_out])]
 
 
 def _simes_and_mean(counts: NDArray[np.int32], n: int) -> Array:
-    """Log Simes, which a few far dimensions make small, and the mean log, which it takes many to change."""
+    """Return log Simes, small if a few dimensions are far, and the mean log, changed only by many."""
     return np.stack([np.log(simes_counts(counts) / n), np.log(counts / n).mean(axis=1)], axis=1)
 
 
 def _fisher(learned: Array, rows: Array) -> Array:
-    """Fisher over the layers' two-sided ranks among those learned."""
+    """Return Fisher's statistic of the layers' two-sided ranks among those learned."""
     n = len(learned)
     smaller, _ = ranks(np.sort(learned[:, 0].T), np.ascontiguousarray(rows[:, 0].T))
     statistics: Array = fisher(np.minimum(smaller, n - smaller) / n, axis=0)
@@ -183,13 +219,16 @@ def _fisher(learned: Array, rows: Array) -> Array:
 
 
 def _farthest(learned: Array, rows: Array) -> Array:
-    """Soft maximum of three standardized scores: far out, far out for its mean, and unusual altogether."""
+    """Return the soft maximum of three standardized scores.
+
+    They are large for a row that is far out, far out given its mean, or unusual in all layers together.
+    """
     n, _, layers = learned.shape
     center, scale = learned.mean(axis=0), _spread(learned)
     known, new = (learned - center) / scale, (rows - center) / scale
     flat = known.reshape(n, -1)
     correlation = flat.T @ flat / n
-    ridge = 2 * layers / n  # the fewer rows, the less is made of the correlations
+    ridge = 2 * layers / n  # with fewer rows the correlations count less
     precision = np.linalg.inv(correlation + ridge * np.eye(2 * layers))
     shared = (known[:, 0] * known[:, 1]).mean(axis=0)  # [L]: correlation of Simes and mean
     own = np.sqrt(np.maximum(1 - shared**2, 0.01))
@@ -197,7 +236,7 @@ def _farthest(learned: Array, rows: Array) -> Array:
     def scores(z: Array, *, inside: bool) -> Array:
         flat = z.reshape(len(z), 2 * layers)
         square = (flat @ precision * flat).sum(axis=1)
-        if inside:  # the distance if this row had been left out of the correlations
+        if inside:  # distance with this row left out of the correlations
             square = square / (1 - square / n)
         given_mean = (z[:, 0] - shared * z[:, 1]) / own
         return np.stack([-z[:, 0].sum(axis=1), -given_mean.sum(axis=1), np.sqrt(square)])
@@ -209,7 +248,7 @@ def _farthest(learned: Array, rows: Array) -> Array:
 
 
 def _spread(rows: Array) -> Array:
-    """Standard deviations over rows; 1 for what does not vary but for rounding."""
+    """Return standard deviations over rows; 1 for columns that vary only by rounding."""
     spread = rows.std(axis=0)
     return np.where(spread > 1e-9, spread, 1.0)
 
@@ -223,19 +262,19 @@ CALIBRATIONS = {
 
 
 def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
-    said = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in arrays.values():
-        said.update(np.ascontiguousarray(array).data)
-    return said.hexdigest()
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _features(features: ArrayLike) -> NDArray[Any]:
-    """Features [N, L, H] as finite float32 or float64."""
+    """Return features [N, L, H] as finite float32 or float64."""
     try:
         rows = np.asarray(features)
     except (TypeError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"features are no array ({error}); for a tensor give .detach().float().cpu()"
+            f"features are not an array ({error}); for a tensor give .detach().float().cpu()"
         ) from error
     if rows.ndim != 3 or 0 in rows.shape[1:]:
         raise InputError(f"features of shape {rows.shape}; expected [rows, layers, dimensions]")
@@ -251,7 +290,7 @@ def _features(features: ArrayLike) -> NDArray[Any]:
 
 
 def _sorted(rows: NDArray[Any]) -> NDArray[Any]:
-    """Rows [N, …] as sorted columns […, N], one piece of memory each."""
+    """Return rows [N, …] as sorted columns […, N], each contiguous in memory."""
     columns = np.array(np.moveaxis(rows, 0, -1), order="C")  # a copy even where the layout is right
     columns.sort(axis=-1)
     return columns

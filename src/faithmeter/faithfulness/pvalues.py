@@ -1,4 +1,4 @@
-"""Ranks against sorted samples, and many p-values made into one (Simes, Fisher)."""
+"""Ranks in sorted samples, and the combination of many p-values (Simes, Fisher)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from .formats import format_pvalue as format_pvalue
 
 LEVELS = (0.001, 0.005, 0.01, 0.05, 0.1)
+"""Levels at which the share of significant rows is recorded."""
 EPSILON = 1e-8  # keeps the logarithm of a p-value of zero finite, as in the released code
 
 
 class DatasetPValue(NamedTuple):
-    """Simes over the rows, and the share of rows below each of LEVELS."""
+    """P-value of a dataset (Simes over its rows), and the share of rows below each of LEVELS."""
 
     p: float
     below: dict[float, float]
 
 
 def ranks(columns: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """How many of each sorted column are smaller, and how many smaller or equal.
+    """Return how many entries of each sorted column are smaller, and how many smaller or equal.
 
-    Columns [H, N] sorted along N, values [H, M] in any order; both results are [H, M].
+    Columns [H, N] are sorted along N, values [H, M] have any order; both results are [H, M].
     """
     smaller = np.empty(values.shape, np.int32)
     upto = np.empty(values.shape, np.int32)
@@ -36,13 +38,29 @@ def ranks(columns: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.int32
     return smaller, upto
 
 
-def simes(p: ArrayLike, axis: int = -1) -> Any:
-    """min_i p_(i) N / i along an axis: a float for one row of p-values, else an array."""
-    return simes_counts(_probabilities(p), axis)[()]
+def simes(p: ArrayLike, axis: int = -1) -> float | NDArray[np.float64]:
+    """Combine p-values by Simes: the smallest of `p_(i) N / i` over the sorted values.
+
+    Args:
+        p: P-values from 0 to 1, any shape.
+        axis: Axis to combine along.
+
+    Returns:
+        A float for one row of p-values, else an array without the axis.
+
+    Raises:
+        InputError: A value is not from 0 to 1, or there is none.
+
+    Example:
+        >>> fm.simes([0.01, 0.5])
+        0.02
+    """
+    combined = simes_counts(_probabilities(p), axis)
+    return combined if combined.ndim else float(combined)
 
 
 def simes_counts(p: NDArray[Any], axis: int = -1) -> NDArray[np.float64]:
-    """Simes of p-values given as counts, in units of one count.
+    """Combine p-values given as counts by Simes, in units of one count.
 
     Multiplying before dividing rounds once, so equal fractions give equal numbers and ties stay ties.
     """
@@ -53,7 +71,7 @@ def simes_counts(p: NDArray[Any], axis: int = -1) -> NDArray[np.float64]:
 
 
 def fisher(p: ArrayLike, axis: int = -1) -> Any:
-    """Fisher's statistic -2 Σ log(p + 1e-8) along an axis.
+    """Return Fisher's statistic -2 Σ log(p + 1e-8) along an axis.
 
     The terms are rounded to 2^-40, which makes their float sum exact: rows holding the same p-values in
     another order tie, as they should.
@@ -63,22 +81,17 @@ def fisher(p: ArrayLike, axis: int = -1) -> Any:
 
 
 def dataset_pvalue(p: ArrayLike) -> DatasetPValue:
-    """One p-value for a whole dataset, from those of its rows; nothing rejects when it is large."""
+    """Combine the p-values of a dataset's rows; a large result rejects nothing."""
     p = _probabilities(p)
-    return DatasetPValue(float(simes(p)), {level: float((p < level).mean()) for level in LEVELS})
+    return DatasetPValue(float(simes_counts(p)), {level: float((p < level).mean()) for level in LEVELS})
 
 
 def of_steps(p: Mapping[int, float]) -> float:
-    """One p-value of an erasure, from those at its percents: Simes over the steps below 100 %.
+    """Combine the p-values at the percents of an erasure: Simes over the steps below 100 %.
 
-    At 100 % all methods have the same text, on which no area depends, and which fine-tuning hardly ever saw.
+    At 100 % the text is the same for all methods, no area depends on it, and fine-tuning hardly ever saw it.
     """
     return float(simes([value for percent, value in p.items() if percent < 100]))
-
-
-def format_pvalue(p: float) -> str:
-    """Format a p-value the way all outputs show it, e.g. `p = 0.030`."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2f}" if p >= 0.1 else f"p = {p:.3f}"
 
 
 def _probabilities(p: ArrayLike) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Texts erased step by step → rows: what the model makes of each text at each step."""
+"""Texts erased step by step → rows with the model's results for each text at each step."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..config import TrainedWith
 from ..files import timed
-from ..methods.registry import Method, explain
+from ..methods.registry import Method, explain, parse
 from ..models.evaluator import Evaluator, pick, require_finite
 from ..models.tokens import Batch
 from .erasure import erase
@@ -25,11 +26,21 @@ Tests = Mapping[str, MaSF]
 
 
 def floors_of(tests: Tests | None) -> dict[str, float]:
-    """The smallest p-value that each test can give."""
+    """Return the smallest p-value that each test can give."""
     return {name: test.smallest_p() for name, test in (tests or {}).items()}
 
 
-def erased(
+def trained_with_of(tests: Tests | None) -> TrainedWith:
+    """Return the masking strategy of the training that the tests assume."""
+    return next((test.trained_with for test in (tests or {}).values()), "unknown")
+
+
+def parse_methods(methods: str | Method | Sequence[str | Method]) -> list[Method]:
+    """Return methods by their names; a single name stands for a list of one."""
+    return [parse(name) for name in ([methods] if isinstance(methods, str | Method) else methods)]
+
+
+def trace_erasure(
     evaluator: Evaluator,
     batch: Batch,
     labels: Tensor,
@@ -38,11 +49,11 @@ def erased(
     tests: Tests,
     seconds: dict[str, float] | None = None,
 ) -> DataFrame:
-    """A row for each text and step. A step that masks nothing new in a text is not evaluated again.
+    """Return a row for each text and step; a step that masks nothing new in a text is not evaluated again.
 
-    Columns: row, label, percent, masked (which of the explained tokens), scores (of the explained tokens of
-    the text as it is, at the first step only), prediction, probability (of the label), and p_… of each test.
-    `seconds` is added to, by phase: explain, evaluate, check.
+    Columns: row, label, percent, masked (numbers of the explained tokens), scores (of the explained tokens of
+    the whole text, at the first step only), prediction, probability (of the label), and p_… of each test.
+    The time is added to `seconds`, by phase: explain, evaluate, check.
     """
     import pandas as pd
 
@@ -53,31 +64,31 @@ def erased(
         ids = torch.stack([step.input_ids for _, step in steps])  # [S, B, T]
     fresh = torch.ones(ids.shape[:2], dtype=torch.bool)  # [S, B]
     fresh[1:] = (ids[1:] != ids[:-1]).any(dim=2)
-    rows = fresh.nonzero()[:, 1]  # [K]: the texts of the different inputs, step by step
+    rows = fresh.nonzero()[:, 1]  # [K]: text of each distinct input, step by step
     places = torch.zeros(ids.shape[:2], dtype=torch.long)
     places[fresh] = torch.arange(len(rows))
-    places = places.cummax(dim=0).values.flatten()  # of an unchanged text: where it was evaluated last
-    judged = _judged(evaluator, replace(batch[rows], input_ids=ids[fresh]), labels[rows], tests, seconds)
-    own = [row.nonzero()[:, 0] for row in batch.explained]  # where each text's tokens are
-    gone = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(own)]
-    masked = [tokens.nonzero()[:, 0].tolist() for tokens in gone]
-    firsts = [row[at].tolist() for row, at in zip(scores, own, strict=True)]
+    places = places.cummax(dim=0).values.flatten()  # an unchanged text has the results of its last evaluation
+    results = _evaluate(evaluator, replace(batch[rows], input_ids=ids[fresh]), labels[rows], tests, seconds)
+    positions = [row.nonzero()[:, 0] for row in batch.explained]
+    is_masked = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(positions)]
+    masked = [tokens.nonzero()[:, 0].tolist() for tokens in is_masked]
+    first_scores = [row[at].tolist() for row, at in zip(scores, positions, strict=True)]
     return pd.DataFrame(
         {
             "row": np.tile(batch.index, len(percents)),
             "label": np.tile(labels, len(percents)),
             "percent": np.repeat(percents, len(batch)),
             "masked": masked,
-            "scores": [*firsts, *[None] * (len(masked) - len(firsts))],
-            **{name: values[places] for name, values in judged.items()},
+            "scores": [*first_scores, *[None] * (len(masked) - len(first_scores))],
+            **{name: values[places] for name, values in results.items()},
         }
     )
 
 
-def _judged(
+def _evaluate(
     evaluator: Evaluator, batch: Batch, labels: Tensor, tests: Tests, seconds: dict[str, float]
 ) -> dict[str, np.ndarray]:
-    """What the model makes of each text as it is: predicted class, the label's probability, p-values."""
+    """Return each text's predicted class, its label's probability, and its p-values."""
     with timed(seconds, "evaluate"):
         logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
     with timed(seconds, "check"):
@@ -90,7 +101,7 @@ def _judged(
 
 
 def states(evaluator: Evaluator, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Logits [B, C] in float64 and features [B, L, H] of any number of texts."""
+    """Return logits [B, C] in float64 and features [B, L, H] of any number of texts."""
 
     def work(micro: Batch, items: Tensor) -> tuple[Tensor, Tensor]:
         with torch.inference_mode():

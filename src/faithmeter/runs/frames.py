@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..errors import unknown
+from ..faithfulness.trust import choose_test
 from .record import MeasureRecord, MethodResult, Record, RoarRecord, TrainRecord
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ COLUMNS = {
     ),
     "areas": (
         *(*SEEDED, "method", "texts", "metric", "acu", "racu"),
-        *("p_published", "p_crossfit", "floor_crossfit", "evaluations", "whole", "majority", "converged"),
+        *("p_published", "p_crossfit", "floor_published", "floor_crossfit", "p_wholly_masked"),
+        *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number"),
     ),
     "seconds": (*SEEDED, "kind", "method", "phase", "seconds"),
     "roar": (*SEEDED, "method", "step", "percent", "metric", "value"),
@@ -97,6 +99,8 @@ def _identity(folder: Path, record: Record) -> Row:
     others = {name: value for name, value in values.items() if name not in NOT_SETTINGS}
     settings = hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:8]
     named = {name: values[name] for name in TRAINING}
+    if isinstance(record, MeasureRecord):
+        named["strategy"] = record.trained_with
     return {"digest": record.digest, "folder": str(folder), **named, SETTINGS: settings}
 
 
@@ -147,8 +151,12 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
     for method, common in _methods(record, run):
         areas = {"acu": method.acu, "racu": method.racu, "evaluations": method.evaluations}
         pvalues = {f"p_{test}": p for test, p in method.p.items()}
-        limits = {"floor_crossfit": record.floors.get("crossfit"), "majority": record.majority}
-        yield {**common, **areas, **pvalues, **limits, "whole": method.curve.values[0]}
+        pvalues |= {f"floor_{test}": floor for test, floor in record.floors.items()}
+        if method.pvalues:
+            pvalues["p_wholly_masked"] = method.pvalues[choose_test(method.pvalues)][100].p
+        limits = {"truncated": record.truncated, "classes_by_number": record.classes_by_number}
+        performance = {"whole": method.curve.values[0], "majority": record.majority}
+        yield {**common, **areas, **pvalues, **limits, **performance}
 
 
 def _seconds(record: Record, run: Row) -> Iterator[Row]:

@@ -27,7 +27,7 @@ from ..files import plain, read_sealed_json
 from ..tasks.task import Source
 
 if TYPE_CHECKING:
-    from ..faithfulness.dataset import Measurement
+    from ..faithfulness.measurement import Measurement
 
 RECORD = "record.json"
 """Name of the record in the folder of its run."""
@@ -218,6 +218,10 @@ class MeasureRecord(_Record):
     trained_with: Literal["half", "all", "none", "unknown"] = Field(
         default="unknown", description="masking strategy of the training"
     )
+    truncated: float = Field(default=0.0, description="share of the texts whose end was not read")
+    classes_by_number: bool = Field(
+        default=False, description="whether classes of model and task were matched by number, not by name"
+    )
     device: str = "cpu"
     precision: str = "fp32"
 
@@ -263,7 +267,7 @@ def read_record(path: Path) -> Record:
 def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
     """Return the measurement of a record and of the file with every text's results beside it."""
     from ..faithfulness.chunks import read_texts
-    from ..faithfulness.dataset import Measurement
+    from ..faithfulness.measurement import Measurement
 
     frame = read_texts(folder / TEXTS)
     if frame is None:
@@ -277,4 +281,8 @@ def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
         {name: method.evaluations for name, method in methods.items()},
         {name: method.seconds for name, method in methods.items()},
         record.floors,
+        trained_with=record.trained_with,
+        threshold=record.threshold,
+        truncated=record.truncated,
+        classes_by_number=record.classes_by_number,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..faithfulness.chunks import chunks
+from ..faithfulness.chunks import read_chunks
 from ..faithfulness.dataset import seeded
 from ..faithfulness.erasure import erase
 from ..files import read_parquet, timed, write_json, write_parquet
@@ -47,7 +47,7 @@ def erase_splits(
     erased: Positions = {}
     for name, split in splits.items():
         erased[name] = []
-        for batch, labels in chunks(clf, split, len(split)):
+        for batch, labels in read_chunks(Evaluator.of(clf), split, len(split)):
             evaluator.forget()
             gone = torch.zeros_like(batch.explained)
             for row, number in enumerate(batch.index.tolist() if before else ()):

@@ -19,8 +19,8 @@ from .store import RunStore, Unready, require_files
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-    from ..faithfulness.dataset import Measurement
     from ..faithfulness.masf import MaSF
+    from ..faithfulness.measurement import Measurement
     from ..models.classifier import Classifier
 
 
@@ -183,6 +183,8 @@ def measured_task(
     from ..training.finetuning import measured_data
 
     trained = training_of(checkpoint, config, data_dir)
+    if not config.strategy and trained_as(checkpoint) is None:
+        config = config.replace(strategy="unknown")
     measured = task_of(trained)
     if len(measured.labels) != len(clf.labels):
         raise InputError(
@@ -256,16 +258,14 @@ def measure(
         write_parquet(folder / TEXTS, result.frame)
         if result.inputs is not None:
             write_parquet(folder / INPUTS, result.inputs)
-        known = trained_as(checkpoint)
         values = {
             "trained": trained.to_dict(),
             "train_digest": trained.digest,
-            "trained_with": known.strategy if known else "unknown",
             "labels": list(clf.labels),
             "threshold": measured.threshold,
             "seconds": seconds,
         }
-        store.put(config, {**values, **result.to_dict()})
+        store.put(config, {**values, **result.to_record()})
         return result
 
 
@@ -301,7 +301,7 @@ def fitted_tests(
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, MaSF]:
     """Return the in-distribution tests of a checkpoint: from the files beside it, or fitted and put there."""
-    from ..faithfulness.dataset import fit_tests
+    from ..faithfulness.check import fit_tests
     from ..faithfulness.masf import CALIBRATIONS, FORMAT, MaSF
 
     # all that the fit does not depend on is left out
@@ -310,7 +310,7 @@ def fitted_tests(
     files = {n: Path(checkpoint) / f"masf-{n}-{settings}-{version}.safetensors" for n in CALIBRATIONS}
     if all(file.exists() for file in files.values()):
         return {name: MaSF.load(file, fingerprint=clf.fingerprint) for name, file in files.items()}
-    masking: dict[str, Any] = {"strategy": config.strategy, "scope": config.scope, "seed": config.seed}
+    masking: dict[str, Any] = {"trained_with": config.strategy, "scope": config.scope, "seed": config.seed}
     masking["rates"] = config.rates or "uniform"
     tests = fit_tests(clf, measured, **masking, progress=progress)
     if Path(checkpoint).is_dir():  # a hub model has no place of its own

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import InputError
-from ..explanations.pipeline import explaining
+from ..explanations.pipeline import require_explaining
 from ..faithfulness.trajectory import Tests
 from ..methods.registry import Method
 from ..models.classifier import Classifier, class_number
@@ -78,7 +78,7 @@ class Admission:
         """Return the requested methods, after checking the label as well."""
         if body.label is not None:
             class_number(self.model.clf.labels, body.label)
-        return [explaining(name) for name in body.methods]
+        return [require_explaining(name) for name in body.methods]
 
     def choose_worker(self, evaluations: int) -> Worker:
         """Return the worker for a job of at most so many evaluations.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..faithfulness.single_text import FEWEST
+from ..faithfulness.trust import MIN_ORDERS
 
 MAX_METHODS = 20
 MAX_METHOD_CHARACTERS = 100
@@ -88,7 +88,9 @@ class MeasureRequest(ExplainRequest):
         json_schema_extra={"examples": [{"text": TEXT, "pair": PAIR, "methods": ["loo-sign"], "orders": 50}]}
     )
 
-    orders: int = Field(100, ge=FEWEST, le=MAX_ORDERS, description="number of random orders to compare with")
+    orders: int = Field(
+        100, ge=MIN_ORDERS, le=MAX_ORDERS, description="number of random orders to compare with"
+    )
     step: int = Field(10, ge=1, le=100, description="percent of the text erased in one step")
     seed: int = Field(0, ge=0, le=MAX_SEED, description="seed of the random orders")
 
@@ -105,8 +107,14 @@ class Piece(ApiResponse):
 
 
 class Doubt(ApiResponse):
-    kind: str = Field(description="unfaithful, outside (of the distribution) or unchecked")
-    method: str | None
+    kind: str = Field(description="name of the rule: outside, unchecked, unfaithful, training, …")
+    severity: str = Field(description="bad: do not trust the areas; caution: they have a limit; note")
+    methods: list[str] = Field(description="the methods concerned; empty means all")
+    text: str
+
+
+class Sentence(ApiResponse):
+    mood: str = Field(description="good, caution or bad")
     text: str
 
 
@@ -123,7 +131,9 @@ class ProbeResponse(ApiResponse):
     floors: dict[str, Fraction] = Field(description="by test: smallest p-value that it can give")
     words: list[Piece]
     tokens: list[Piece]
+    trained_with: str = Field(description="masking strategy of the training that the tests assume")
     doubts: list[Doubt] = Field(description="reasons not to trust the prediction, as sentences")
+    verdict: Sentence = Field(description="is the masked text in distribution?")
 
 
 class Unit(ApiResponse):
@@ -171,7 +181,11 @@ class MeasureResponse(ApiResponse):
     upper: list[Fraction] = Field(description="95th percentile of the random orders")
     floors: dict[str, Fraction] = Field(description="by test: smallest p-value that it can give")
     methods: dict[str, Erasure]
+    trained_with: str = Field(description="masking strategy of the training that the tests assume")
+    truncated: bool
     doubts: list[Doubt] = Field(description="reasons not to trust the measurement, as sentences")
+    verdicts: dict[str, Sentence] = Field(description="by method: is it faithful for this text?")
+    summary: Sentence = Field(description="all doubts in one sentence")
 
 
 class Example(ApiResponse):

@@ -10,7 +10,7 @@ from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ..aggregate import Frames, over_seeds
 from .charts import PERCENT, Draw, curves, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
-from .styles import GROUPS, MASKED, PLAIN, assign_styles, group, label_with_texts
+from .styles import GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts
 
 WAYS = ("Recursive ROAR", "Ours")
 
@@ -19,7 +19,7 @@ def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
     """Draw in-distribution p-values of the test split as texts are erased, Plain and Masked."""
     value = f"p_{calibration}"
     rows = name_strategies(label_rows(frames["measure"])).dropna(subset=[value]).assign(unit="p-value")
-    rows = rows[rows["tuning"].isin([PLAIN, MASKED])]
+    rows = rows[rows["tuning"].isin([PLAIN, MASKED, UNKNOWN])]
     if rows.empty:
         return None
     rows = _label(rows, "tuning")
@@ -29,7 +29,7 @@ def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
         join_parts(mean=means, level=level),
         _curves(rows, level=True),
         column="tuning",
-        order=(PLAIN, MASKED),
+        order=(PLAIN, MASKED, UNKNOWN),
         top=1.0,
         model_rows=True,
     )
@@ -65,7 +65,7 @@ def _curves(rows: DataFrame, *, level: bool = False) -> Draw:
 def _masked(measured: DataFrame) -> DataFrame:
     """Return the converged runs of Masked fine-tuning."""
     rows = name_strategies(label_rows(measured))
-    return rows[(rows["tuning"] == MASKED) & rows["converged"].astype(bool)]
+    return rows[rows["tuning"].isin([MASKED, UNKNOWN]) & rows["converged"].astype(bool)]
 
 
 def _with_random(rows: DataFrame, column: str) -> DataFrame:

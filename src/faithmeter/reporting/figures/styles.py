@@ -45,15 +45,17 @@ TRAINING = {
     "none": Style(VERMILION, DASHED, SHAPES["square"]),
     "all": Style(SKY, (2, 2), SHAPES["triangle-up"]),
     "half": Style(BLUE, SOLID, SHAPES["circle"]),
+    "unknown": Style(PURPLE, SOLID, SHAPES["diamond"]),
 }
 VALIDATION = ("unmasked", "masked", "both")
 STRATEGIES = {  # names of pairs of training and validation
     ("none", "unmasked"): "Plain",
     ("all", "masked"): "Only masking",
     ("half", "both"): "Masked",
+    ("unknown", "both"): "Training unknown",
 }
 STRATEGY_STYLES = {name: TRAINING[training] for (training, _), name in STRATEGIES.items()}
-PLAIN, _, MASKED = STRATEGIES.values()
+PLAIN, _, MASKED, UNKNOWN = STRATEGIES.values()
 
 GROUPS = ("Absolute", "Signed")
 METHOD_STYLES = {

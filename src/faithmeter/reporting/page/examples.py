@@ -80,9 +80,9 @@ def levels(values: Iterable[float]) -> list[int]:
 
 
 def _order(runs: Sequence[tuple[Path, MeasureRecord]]) -> tuple[Any, ...]:
-    trained = runs[0][1].trained
+    trained, strategy = runs[0][1].trained, runs[0][1].trained_with
     methods = {name for _, record in runs for name in record.methods} - {BASELINE}
-    return not methods, *rank(trained.strategy, trained.validation, trained.scope), trained.seed
+    return not methods, *rank(strategy, trained.validation, trained.scope), trained.seed
 
 
 def _group(source: Source, limit: int, room: int) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _group(source: Source, limit: int, room: int) -> dict[str, Any]:
         "task": Path(source.task).name,
         "model": Path(source.model).name,
         "seed": trained.seed,
-        "strategy": trained.strategy,
+        "strategy": record.trained_with,
         "labels": record.labels,
         "methods": methods,
         "signed": [_signed(name) for name in methods],

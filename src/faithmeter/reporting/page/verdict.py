@@ -1,118 +1,119 @@
-"""Frames of a store → three sentences: is the model measurable, what is most faithful, what not to trust?"""
+"""Verdict of a report: for each model of a store, and for all of them together."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...faithfulness import trust
+from ...faithfulness.formats import join_names
+from ...faithfulness.trust import BAD, CAUTION, GOOD, QUESTIONS, Answer
+from ..evidence import check_pvalue, gather_evidence, select_learned
 from .answers import (
-    BAD,
-    CAUTION,
-    GOOD,
-    Answer,
-    best,
-    distrust,
-    judged,
-    listed,
-    measurable,
-    on_other_texts,
-    out_of_distribution,
-    ranking,
-    untested,
+    areas_on_shared_texts,
+    choose_tuning,
+    compare_on_shared_texts,
+    describe_performance,
+    masking_cost,
 )
 
 if TYPE_CHECKING:
     from .answers import Frames, Published
 
-QUESTIONS = ("Is the model measurable?", "Which method is most faithful?", "What must not be trusted?")
-SOME = 3
-"""So many models are named in one sentence."""
-
-
-@dataclass(frozen=True)
-class Sentence:
-    question: str
-    mood: str
-    text: str
+MAX_NAMES = 3
+"""Models named in one sentence."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was judged, the three sentences, and the methods that share the lead (none if nothing leads)."""
+    """Verdict on one model.
+
+    Attributes:
+        task: Name of the task.
+        model: Name of the model.
+        sentences: Answers to the three questions.
+        leaders: Methods that share the lead; empty if none leads.
+        doubts: All reasons to doubt the measurement, in plain words.
+    """
 
     task: str
     model: str
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[Answer, ...]
     leaders: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        sentences = [vars(sentence) for sentence in self.sentences]
-        return {**vars(self), "leaders": list(self.leaders), "sentences": sentences}
+        """Convert to JSON-ready values."""
+        return asdict(self)
 
 
 def verdicts(frames: Frames, published: Published | None = None) -> list[Verdict]:
-    """One for each task and model that was measured or, before any measurement, trained.
+    """Return the verdict of each task and model that was measured or, before any measurement, trained.
 
-    `published` has the paper's ACU, in percent, by task, model and method.
+    Args:
+        frames: Frames of a store, and `shared` (`shared_texts.shared`).
+        published: The paper's ACU, in percent, by task, model and method.
     """
-    judgeable = frames["areas"] if len(frames["areas"]) else frames["train"]
-    pairs = judgeable[["task", "model"]].drop_duplicates().itertuples(index=False)
+    frame = frames["areas"] if len(frames["areas"]) else frames["train"]
+    pairs = frame[["task", "model"]].drop_duplicates().itertuples(index=False)
     return [_verdict(frames, task, model, published or {}) for task, model in pairs]
 
 
-def together(found: Sequence[Verdict]) -> Verdict:
-    """Several verdicts in three sentences; a single one stays as it is."""
-    if len(found) == 1:
-        return found[0]
-    count = len(found)
-    bad = [_subject(one) for one in found if one.sentences[0].mood == BAD]
-    doubtful = [_subject(one) for one in found if one.sentences[2].mood != GOOD]
-    wins = Counter(method for one in found for method in one.leaders)
-    named = [f"{method} ({won} of {count})" for method, won in wins.most_common(3)]
+def together(verdicts: Sequence[Verdict]) -> Verdict:
+    """Summarize several verdicts in three sentences; a single one is returned unchanged."""
+    if len(verdicts) == 1:
+        return verdicts[0]
+    count = len(verdicts)
+    bad = [_subject(verdict) for verdict in verdicts if verdict.sentences[0].mood == BAD]
+    doubtful = [_subject(verdict) for verdict in verdicts if verdict.sentences[2].mood != GOOD]
+    wins = Counter(method for verdict in verdicts for method in verdict.leaders)
+    leaders = [f"{method} ({won} of {count})" for method, won in wins.most_common(3)]
     measurable = f"{count - len(bad)} of {count} models are measurable"
-    return Verdict(
-        "",
-        "",
-        _sentences(
-            (BAD if bad else GOOD, f"{measurable}; not so: {_some(bad)}." if bad else f"{measurable}."),
-            (GOOD, f"In the lead most often, alone or tied: {listed(named)}.")
-            if named
-            else (CAUTION, "No method leads anywhere."),
-            (CAUTION, f"There are reservations about {_some(doubtful)}: see below.")
-            if doubtful
-            else (GOOD, "Nothing measured here speaks against the numbers."),
-        ),
+    sentences = (
+        (BAD if bad else GOOD, f"{measurable}; not so: {_some(bad)}." if bad else f"{measurable}."),
+        (GOOD, f"In the lead most often, alone or tied: {join_names(leaders)}.")
+        if leaders
+        else (CAUTION, "No method leads anywhere."),
+        (CAUTION, f"There are reservations about {_some(doubtful)}: see below.")
+        if doubtful
+        else (GOOD, "Nothing measured here speaks against the numbers."),
     )
+    answers = (Answer(question, *sentence) for question, sentence in zip(QUESTIONS, sentences, strict=True))
+    return Verdict("", "", tuple(answers))
 
 
 def _verdict(frames: Frames, task: str, model: str, published: Published) -> Verdict:
     own = {kind: frame[(frame["task"] == task) & (frame["model"] == model)] for kind, frame in frames.items()}
     names = Path(task).name, Path(model).name
     if not len(own["areas"]):
-        return Verdict(*names, _sentences(*untested(own["train"])))
-    rows = judged(own["areas"])
-    learned = rows[rows["converged"].astype(bool) & (rows["whole"] > rows["majority"])]
-    areas = ranking(learned)
-    others = on_other_texts(learned, areas, own["shared"])
-    first = measurable(own, rows, learned)
-    values = {method: published.get((*names, method)) for method in areas}
-    strange = out_of_distribution(learned, areas)
-    second, leaders = best(areas, others, strange, values, trusted=first[0] != BAD)
-    third = distrust(own["areas"], rows, learned, areas)
-    return Verdict(*names, _sentences(first, second, third), leaders)
-
-
-def _sentences(*answers: Answer) -> tuple[Sentence, ...]:
-    return tuple(Sentence(question, *answer) for question, answer in zip(QUESTIONS, answers, strict=True))
+        return Verdict(*names, trust.describe_unmeasured(describe_performance(own["train"])))
+    rows = choose_tuning(own["areas"])
+    plain = own["areas"][own["areas"]["strategy"] == "none"]
+    is_plain = rows["strategy"].iloc[0] == "none"
+    evidence = gather_evidence(
+        rows,
+        cost=masking_cost(own["train"], rows),
+        **({} if is_plain else {"p_plain": check_pvalue(plain)}),
+    )
+    verdict = trust.verdict(evidence)
+    first, second, third = verdict.answers
+    if verdict.leaders:
+        best, learned = verdict.leaders[0], select_learned(rows)
+        paper = published.get((*names, best))
+        text = second.text if paper is None else f"{second.text} The paper reports {paper:.1f}%."
+        others = areas_on_shared_texts(learned, evidence.rivals, own["shared"])
+        comparison, ahead = compare_on_shared_texts(best, others)
+        second = replace(second, text=text + comparison, mood=CAUTION if ahead else second.mood)
+    doubts = tuple(doubt.text for doubt in verdict.doubts)
+    return Verdict(*names, (first, second, third), verdict.leaders, doubts)
 
 
 def _some(subjects: Sequence[str]) -> str:
-    more = len(subjects) - SOME
-    return listed([*subjects[:SOME], f"{more} more"] if more > 0 else subjects)
+    more = len(subjects) - MAX_NAMES
+    return join_names([*subjects[:MAX_NAMES], f"{more} more"] if more > 0 else subjects)
 
 
 def _subject(verdict: Verdict) -> str:

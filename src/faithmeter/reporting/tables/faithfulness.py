@@ -55,7 +55,7 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
             kind: frame[frame["task"].map(comparison.strip_options) == task] for kind, frame in frames.items()
         }
     areas, roar = frames["areas"], recursive_roar(frames)
-    masked = (areas["strategy"] == "half") & (areas["validation"] == "both")
+    masked = areas["strategy"].isin(("half", "unknown")) & (areas["validation"] == "both")
     areas, left_out = keep_usual_texts(areas[masked & (areas["method"] != BASELINE)], BY)
     scores = {"acu": areas, "racu": areas, "rroar_racu": roar}
     groups = task_groups(areas, roar) if task is None else []

@@ -49,7 +49,7 @@ function operation(path, verb, { summary, requestBody, responses }) {
   );
 }
 
-const SHAPES = ["Piece", "Unit", "Erasure", "Doubt", "Example", "MethodInfo", "Problem"];
+const SHAPES = ["Piece", "Unit", "Erasure", "Doubt", "Sentence", "Example", "MethodInfo", "Problem"];
 const shapes = SHAPES.map((name) => [name, description.components.schemas[name]]);
 
 byId("docs").append(

@@ -8,10 +8,10 @@ export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} 
 
 export const pvalue = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(p < 0.1 ? 3 : 2));
 
-// as `pvalues.format_pvalue` writes it
+// as `formats.format_pvalue` writes it
 export const equalsP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${pvalue(p)}`);
 
-// The p-value to go by, of those by test: as `onetext.judge` chooses.
+// The p-value to go by, of those by test: as `trust.choose_test` chooses.
 export const judged = (byTest) => byTest.crossfit ?? Object.values(byTest)[0];
 
 export function make(tag, attributes = {}, ...children) {

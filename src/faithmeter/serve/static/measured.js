@@ -27,10 +27,9 @@ export function measurement(result, shown, width, choose) {
 }
 
 function doubts(result) {
-  if (!result.doubts.length)
-    return make("p", { class: "callout good" }, "Nothing speaks against these explanations: each method beats chance, and the erased text stays in distribution.");
   const items = result.doubts.map((doubt) => make("li", {}, doubt.text));
-  return make("div", { class: "callout" }, make("strong", {}, "Do not trust everything here"), make("ul", {}, ...items));
+  const { mood, text } = result.summary;
+  return make("div", { class: mood === "good" ? "callout good" : "callout" }, make("strong", {}, `${text}.`), ...(items.length ? [make("ul", {}, ...items)] : []));
 }
 
 function chart(result, shown, width) {
@@ -71,16 +70,13 @@ function table(result, shown, choose) {
     .sort(([, a], [, b]) => b.acu - a.acu)
     .map(([name, erasure]) => {
       const pick = make("button", { type: "button", class: "pick", "aria-pressed": String(name === shown), onclick: () => choose(name) }, name);
-      const against = new Set(result.doubts.filter((doubt) => doubt.method === name).map((doubt) => doubt.kind));
       const p = judged(erasure.p);
-      const unfaithful = erasure.acu > 0 ? "could be chance" : "not faithful";
-      const faithful = result.doubts.some((doubt) => doubt.kind === "unchecked") ? "beats chance" : "faithful";
-      const verdict = against.has("outside") ? "out of distribution" : against.has("unfaithful") ? unfaithful : faithful;
+      const verdict = result.verdicts[name];
       return make(
         "tr",
         { class: name === shown ? "chosen" : "" },
         make("th", { scope: "row" }, pick),
-        make("td", { class: against.size ? "bad" : "good" }, verdict),
+        make("td", { class: verdict.mood }, verdict.text),
         make("td", { class: "number" }, percent(erasure.acu, 1)),
         make("td", { class: "number" }, erasure.racu === null ? "–" : percent(erasure.racu)),
         make("td", { class: "number" }, percent(erasure.chance)),

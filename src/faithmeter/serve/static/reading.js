@@ -107,15 +107,15 @@ function classes(probe, whole) {
 function showNormal(probe) {
   const element = byId("normal");
   const p = judged(probe.pvalues);
-  const doubt = probe.doubts[0];
-  element.className = doubt ? (doubt.kind === "outside" ? "callout" : "soft") : "";
+  const { mood, text } = probe.verdict;
+  element.className = { good: "", caution: "soft", bad: "callout" }[mood];
   show(byId("normal-aside"), p !== undefined);
-  if (p === undefined) return element.replaceChildren(doubt.text);
+  if (p === undefined) return element.replaceChildren(text);
   const others = Object.entries(probe.pvalues).filter(([name]) => name !== "crossfit");
   const rest = others.map(([name, value]) => `test as ${name}: ${equalsP(value)}`).join(", ");
   element.replaceChildren(
     make("span", { class: "p", id: "p" }, equalsP(p)),
-    doubt ? `No: ${doubt.text}.` : "Yes, as far as the test can tell.",
+    text,
     ...(rest ? [make("span", { class: "rest" }, rest)] : []),
   );
 }

@@ -1,0 +1,76 @@
+"""Check: in-distribution tests fitted on texts masked as a model's training masked them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+import torch
+from torch import Tensor
+
+from ..config import Rates, Scope, TrainedWith
+from ..errors import unknown
+from ..models.evaluator import Evaluator, Model
+from ..models.masks import row_generators, uniform_mask
+from ..models.tokens import Batch
+from ..tasks import Task
+from ..training.collator import STRATEGIES, require_masking
+from .chunks import read_chunks
+from .masf import CALIBRATIONS, MaSF
+from .trajectory import states
+
+
+def fit_tests(
+    clf: Model,
+    task: Task,
+    *,
+    trained_with: TrainedWith = "unknown",
+    scope: Scope = "explained",
+    rates: Rates = "uniform",
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, MaSF]:
+    """Fit the in-distribution tests of a model on the validation texts of a task.
+
+    Args:
+        clf: The classifier.
+        task: The task whose validation split is used, at least 20 texts.
+        trained_with: Masking strategy of the model's training: half, all, none, or unknown. The tests are
+            fitted on texts masked in the same way; for none and unknown, on whole texts.
+        scope: Columns that the training masked: explained, or all.
+        rates: Distribution of its masking rates: uniform, or ends.
+        seed: Seed of the masks.
+        progress: Called with the number of texts just finished, and of all texts.
+
+    Returns:
+        A fitted `MaSF` by calibration: `published` and `crossfit`.
+
+    Raises:
+        InputError: An option is not known, or there are too few validation texts.
+
+    Example:
+        >>> tests = fm.fit_tests(clf, task, trained_with="half")
+        >>> list(tests)
+        ['published', 'crossfit']
+    """
+    if trained_with not in get_args(TrainedWith):
+        raise unknown("trained_with", trained_with, get_args(TrainedWith))
+    strategy = "none" if trained_with == "unknown" else trained_with
+    require_masking(strategy, scope, rates)
+    evaluator, features = Evaluator.of(clf), []
+    split = task.load()["validation"]
+    for batch, _ in read_chunks(evaluator, split, len(split)):
+        where = training_mask(batch, strategy=strategy, scope=scope, rates=rates, seed=seed)
+        features.append(states(evaluator, batch.masked(where, evaluator.mask_id))[1])
+        if progress is not None:
+            progress(len(batch), len(split))
+    rows = torch.cat(features).numpy()
+    return {name: MaSF(calibration=name, trained_with=trained_with).fit(rows) for name in CALIBRATIONS}
+
+
+def training_mask(batch: Batch, *, strategy: str, scope: Scope, rates: Rates, seed: int) -> Tensor:
+    """Return a mask [B, T] as a fine-tuning of this strategy and scope would draw it."""
+    chosen = torch.zeros(len(batch), dtype=torch.bool)
+    chosen[STRATEGIES[strategy]] = True
+    allowed = batch.maskable(scope)
+    return uniform_mask(allowed & chosen[:, None], row_generators(seed, "masf", batch.index), rates=rates)

@@ -1,0 +1,196 @@
+"""Measurement: methods measured on the texts of a task, with curves, areas, p-values, doubts and verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..config import BASELINE, TrainedWith
+from ..errors import unknown
+from ..metrics import majority, score
+from . import trust
+from .curves import Curve, acu, racu
+from .pvalues import DatasetPValue, dataset_pvalue, of_steps
+from .trust import Area, Doubt, MethodEvidence, TaskEvidence, Verdict
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Methods measured on the texts of a task.
+
+    Attributes:
+        frame: A row for each method, text and step: `method` and the columns of `trajectory.trace_erasure`.
+        classes: Number of classes.
+        metric: Name of the task's first metric.
+        others: Names of its other metrics.
+        evaluations: By method, the number of model evaluations.
+        seconds: By method and phase: explain, evaluate, check.
+        floors: By test, the smallest p-value that it can give.
+        inputs: The texts with the places of their tokens (`chunks.locate_tokens`); None if read from a store.
+        trained_with: Masking strategy of the training that the tests assume.
+        threshold: Performance above which the model counts as having learned the task.
+        truncated: Share of the texts whose end the model could not read.
+        classes_by_number: Whether the classes of model and task were matched by number, not by name.
+
+    Example:
+        >>> result = fm.measure(clf, task, ["loo-sign"], limit=20)
+        >>> result.methods
+        ['random', 'loo-sign']
+    """
+
+    frame: DataFrame
+    classes: int
+    metric: str
+    others: tuple[str, ...]
+    evaluations: Mapping[str, int]
+    seconds: Mapping[str, Mapping[str, float]]
+    floors: Mapping[str, float]
+    inputs: DataFrame | None = None
+    trained_with: TrainedWith = "unknown"
+    threshold: float = -math.inf
+    truncated: float = 0.0
+    classes_by_number: bool = False
+    _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the measured methods, the baseline first."""
+        return list(dict.fromkeys(self.frame["method"]))
+
+    @property
+    def texts(self) -> int:
+        """Number of texts."""
+        return int(self.frame["row"].nunique())
+
+    @property
+    def majority(self) -> float:
+        """The metric of always predicting the most frequent class of these texts."""
+        labels = self.frame.drop_duplicates("row")["label"]
+        return majority([self.metric], labels, labels, self.classes)[self.metric]
+
+    @property
+    def tests(self) -> list[str]:
+        """Names of the in-distribution tests."""
+        return [column.removeprefix("p_") for column in self.frame.columns if column.startswith("p_")]
+
+    def among(self, rows: Iterable[int]) -> Measurement:
+        """Restrict the measurement to these rows."""
+        return replace(self, frame=self.frame[self.frame["row"].isin(set(rows))])
+
+    def curve(self, method: str, metric: str | None = None) -> Curve:
+        """Return the performance at each percent erased; it is computed once."""
+        metric = metric or self.metric
+        if (method, metric) not in self._curves:
+            values = {
+                percent: score([metric], step["label"], step["prediction"], self.classes)[metric]
+                for percent, step in self._steps(method)
+            }
+            self._curves[method, metric] = Curve(tuple(values), tuple(values.values()), metric, self.texts)
+        return self._curves[method, metric]
+
+    def acu(self, method: str, metric: str | None = None) -> float:
+        """Return the area between a method's curve and that of random erasure, as a fraction."""
+        return acu(self.curve(method, metric), self.curve(BASELINE, metric))
+
+    def racu(self, method: str, metric: str | None = None) -> float:
+        """Return the ACU relative to the most that was possible, as a fraction; NaN where undefined."""
+        return racu(self.curve(method, metric), self.curve(BASELINE, metric))
+
+    @property
+    def areas(self) -> dict[str, tuple[float, float]]:
+        """ACU and RACU by method."""
+        return {method: (self.acu(method), self.racu(method)) for method in self.methods}
+
+    def pvalues(self, method: str, test: str) -> dict[int, DatasetPValue]:
+        """Return, by percent, the p-value of all texts erased by a method; small: out of distribution."""
+        if test not in self.tests:
+            raise unknown("test", test, self.tests or ["what measure(tests=fit_tests(…)) was given"])
+        return {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
+
+    def p(self, method: str, test: str) -> float:
+        """Return one p-value for all texts and the steps below 100 %."""
+        return of_steps({percent: step.p for percent, step in self.pvalues(method, test).items()})
+
+    @property
+    def evidence(self) -> TaskEvidence:
+        """The facts that doubts and verdict are derived from."""
+        tests, whole = self.tests, self.curve(BASELINE).values[0]
+        masked = self.pvalues(BASELINE, trust.choose_test(tests))[100].p if tests else math.nan
+        return TaskEvidence(
+            methods={
+                name: MethodEvidence(
+                    Area.point(self.acu(name)), {test: self.p(name, test) for test in tests}, self.texts
+                )
+                for name in self.methods
+            },
+            metric=self.metric,
+            whole=whole,
+            majority=self.majority,
+            converged=whole > self.threshold,
+            floors=self.floors,
+            trained_with=self.trained_with,
+            truncated=self.truncated,
+            p_wholly_masked=masked,
+            classes_by_number=self.classes_by_number,
+        )
+
+    @property
+    def doubts(self) -> list[Doubt]:
+        """Reasons to doubt the measurement, the most severe first."""
+        return trust.doubts(self.evidence)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Methods to trust, methods in the lead, and sentences, after all doubts."""
+        return trust.verdict(self.evidence)
+
+    def to_record(self) -> dict[str, Any]:
+        """Convert to the values that a record stores."""
+        return {
+            "metric": self.metric,
+            "texts": self.texts,
+            "majority": self.majority,
+            "floors": dict(self.floors),
+            "trained_with": self.trained_with,
+            "truncated": self.truncated,
+            "classes_by_number": self.classes_by_number,
+            "methods": {method: self._describe(method) for method in self.methods},
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to JSON-ready values, doubts and verdict included; NaN becomes null when it is written."""
+        verdict = self.verdict.to_dict()
+        return {**self.to_record(), "doubts": verdict.pop("doubts"), "verdict": verdict}
+
+    def _describe(self, method: str) -> dict[str, Any]:
+        """Return the results of one method as plain values."""
+        others = {metric: self._describe_areas(method, metric) for metric in self.others}
+        pvalues = {test: self.pvalues(method, test) for test in self.tests}
+        return {
+            **self._describe_areas(method, self.metric),
+            "others": others,
+            "p": {test: self.p(method, test) for test in self.tests},
+            "pvalues": {
+                test: {percent: step._asdict() for percent, step in steps.items()}
+                for test, steps in pvalues.items()
+            },
+            "evaluations": self.evaluations[method],
+            "seconds": dict(self.seconds[method]),
+        }
+
+    def _describe_areas(self, method: str, metric: str) -> dict[str, Any]:
+        curve = asdict(self.curve(method, metric))
+        return {"curve": curve, "acu": self.acu(method, metric), "racu": self.racu(method, metric)}
+
+    def _steps(self, method: str) -> Iterator[tuple[int, DataFrame]]:
+        """Yield each percent with the rows of a method at it."""
+        if method not in self.methods:
+            raise unknown("measured method", method, self.methods)
+        rows = self.frame[self.frame["method"] == method]
+        for percent in sorted(rows["percent"].unique()):
+            yield int(percent), rows[rows["percent"] == percent]

@@ -1,0 +1,190 @@
+"""Evidence: the facts of a measurement that its doubts and its verdict are derived from."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ...config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
+
+if TYPE_CHECKING:
+    from pandas import Series
+
+MIN_TEXTS = 100
+"""Texts below which small differences between methods mean little."""
+MIN_ORDERS = round(1 / SIGNIFICANCE_LEVEL) - 1
+"""Random orders from which on a method that beats them all is beyond chance."""
+ROUNDING = 1e-6
+"""Areas nearer than this are equal: the same order, evaluated in another micro-batch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Facts that measurements of all kinds have.
+
+    Attributes:
+        floors: By test, the smallest p-value that it can give; empty without tests.
+        trained_with: Masking strategy of the model's training.
+        truncated: Share of the texts whose end the model could not read.
+    """
+
+    floors: Mapping[str, float] = field(default_factory=dict)
+    trained_with: TrainedWith = "unknown"
+    truncated: float = 0.0
+
+    @property
+    def test(self) -> str | None:
+        """The test to go by."""
+        return choose_test(self.floors) if self.floors else None
+
+    @property
+    def checked(self) -> bool:
+        """Whether there is a test that can reject."""
+        return self.test is not None and rejects(self.floors[self.test])
+
+
+@dataclass(frozen=True)
+class Area:
+    """An area as a fraction, with its confidence interval; the bounds are equal where there is none."""
+
+    mean: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def point(cls, value: float) -> Area:
+        """Return an area without an interval."""
+        return cls(value, value, value)
+
+    @property
+    def has_interval(self) -> bool:
+        return self.lower < self.upper
+
+
+@dataclass(frozen=True)
+class MethodEvidence:
+    """One method on the texts of a task: its area, its p-value by test, and the number of texts."""
+
+    acu: Area
+    p: Mapping[str, float]
+    texts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskEvidence(Evidence):
+    """Facts of a measurement on the texts of a task, over one or several seeds.
+
+    Attributes:
+        methods: By name, the baseline included.
+        metric: Name of the metric.
+        whole: Performance on whole texts, as a fraction.
+        majority: Performance of always guessing the most frequent class.
+        converged: Whether the performance passes the task's threshold.
+        p_wholly_masked: P-value of wholly masked texts, by the test to go by.
+        seeds: Number of trainings that the numbers are from.
+        unlearned_seeds: Number of trainings left out, as they did not learn the task.
+        classes_by_number: Whether the classes of model and task were matched by number, not by name.
+        cost: Loss of performance on whole texts against a plainly fine-tuned model, as a fraction.
+        p_plain: P-value of the check of that model.
+        group: Methods that cannot be told apart from the best, best first; empty if not computed.
+        texts_needed: About how many texts would tell the group's first two apart.
+    """
+
+    methods: Mapping[str, MethodEvidence]
+    metric: str = "accuracy"
+    whole: float
+    majority: float
+    converged: bool = True
+    p_wholly_masked: float = math.nan
+    seeds: int = 1
+    unlearned_seeds: int = 0
+    classes_by_number: bool = False
+    cost: float = math.nan
+    p_plain: float = math.nan
+    group: tuple[str, ...] = ()
+    texts_needed: int | None = None
+
+    @property
+    def learned(self) -> bool:
+        """Whether the model is better than guessing."""
+        return self.converged and self.whole > self.majority
+
+    def p(self, method: str) -> float:
+        """P-value of a method by the test to go by; NaN where no test can reject."""
+        return self.methods[method].p.get(str(self.test), math.nan) if self.checked else math.nan
+
+    def is_outside(self, method: str) -> bool:
+        """Whether the texts that a method erases are out of distribution."""
+        return rejects(self.p(method))
+
+    @property
+    def explained(self) -> dict[str, MethodEvidence]:
+        """The methods without the baseline, the largest area first."""
+        others = {name: method for name, method in self.methods.items() if name != BASELINE}
+        return dict(sorted(others.items(), key=lambda item: -item[1].acu.mean))
+
+    @property
+    def rivals(self) -> list[str]:
+        """The explained methods that can be ranked: those measured on as many texts as most of them."""
+        counts = Counter(method.texts for method in self.explained.values())
+        usual = max(counts, key=lambda texts: (counts[texts], texts), default=0)
+        return [name for name, method in self.explained.items() if method.texts == usual]
+
+
+@dataclass(frozen=True)
+class TextMethodEvidence:
+    """One method on one text.
+
+    Attributes:
+        acu: Area against the mean of the random orders.
+        chance: Share of random orders that do as well.
+        p: By test, p-value of the steps together.
+        steps: By test, p-value at each percent.
+    """
+
+    acu: float
+    chance: float
+    p: Mapping[str, float]
+    steps: Mapping[str, Mapping[int, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextEvidence(Evidence):
+    """Facts of a measurement of one text, by method."""
+
+    methods: Mapping[str, TextMethodEvidence]
+
+    def p(self, method: str) -> float:
+        """P-value of a method by the test to go by; NaN where no test can reject."""
+        return self.methods[method].p.get(str(self.test), math.nan) if self.checked else math.nan
+
+    def is_outside(self, method: str) -> bool:
+        """Whether the text, erased by a method, is out of distribution."""
+        return rejects(self.p(method))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeEvidence(Evidence):
+    """Facts of one text with chosen tokens masked: its p-value by test, and whether anything is masked."""
+
+    p: Mapping[str, float]
+    masked: bool
+
+
+def choose_test(tests: Iterable[str]) -> str:
+    """Return the test to go by: the cross-fitted one if it is there, as its p-values hold for one text."""
+    names = list(tests)
+    return "crossfit" if "crossfit" in names else names[0]
+
+
+def rejects(p: float) -> bool:
+    """Whether a p-value is significant; NaN is not."""
+    return p < SIGNIFICANCE_LEVEL
+
+
+def can_reject(floors: Series[float]) -> Series[bool]:
+    """Return, for each smallest p-value of a test, whether the test can reject."""
+    return floors < SIGNIFICANCE_LEVEL

@@ -1,0 +1,245 @@
+"""Rules: reasons to doubt a measurement, each a small function of the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...config import BASELINE, SIGNIFICANCE_LEVEL
+from ..formats import format_percent, format_pvalue, join_names
+from .evidence import (
+    MIN_TEXTS,
+    ROUNDING,
+    Evidence,
+    ProbeEvidence,
+    TaskEvidence,
+    TextEvidence,
+    rejects,
+)
+
+BAD, CAUTION, NOTE = "bad", "caution", "note"
+"""Severities. Bad: areas must not be trusted. Caution: they have a limit. Note: good to know."""
+SEVERITIES = (BAD, CAUTION, NOTE)
+UNFAITHFUL = "unfaithful"
+"""Kind of a doubt about explanations: the area may be trusted, and says that they are not faithful."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A reason to doubt a measurement, in one line.
+
+    Attributes:
+        kind: Name of the rule, such as `outside`.
+        severity: `bad`, `caution` or `note`.
+        methods: The methods concerned; empty means all.
+        text: The reason in plain words.
+    """
+
+    kind: str
+    severity: str
+    methods: tuple[str, ...]
+    text: str
+
+    def concerns(self, method: str) -> bool:
+        return not self.methods or method in self.methods
+
+
+def doubts(evidence: Evidence) -> list[Doubt]:
+    """Return all reasons to doubt a measurement, the most severe first."""
+    reasons = [doubt for rule in RULES[type(evidence)] for doubt in rule(evidence)]
+    return sorted(reasons, key=lambda doubt: SEVERITIES.index(doubt.severity))
+
+
+def unlearned(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if not evidence.learned:
+        text = f"the model did not learn the task ({describe_performance(evidence)})"
+        yield Doubt("unlearned", BAD, (), f"{text}, so there is nothing to explain")
+
+
+def describe_performance(evidence: TaskEvidence) -> str:
+    """Describe the performance on whole texts beside guessing, e.g. `90.0% accuracy, guessing 50.0%`."""
+    metric = evidence.metric.replace("_f1", " F1")
+    return (
+        f"{format_percent(evidence.whole)}% {metric} on whole texts, "
+        f"{format_percent(evidence.majority)}% by guessing"
+    )
+
+
+def unchecked(evidence: Evidence) -> Iterator[Doubt]:
+    if not evidence.checked:
+        text = "nothing tells whether masked texts are normal to this model, so no area proves anything"
+        yield Doubt("unchecked", BAD, (), f"{text}: {explain_unchecked(evidence)}")
+
+
+def explain_unchecked(evidence: Evidence) -> str:
+    """Say why there is no check that can reject."""
+    if evidence.test is None:
+        return "no check was made; name the task of the model, or give tests=fm.fit_tests(…)"
+    floor = evidence.floors[evidence.test]
+    return f"there are too few validation texts for a p-value below {floor:.2g}"
+
+
+def outside(evidence: TaskEvidence) -> Iterator[Doubt]:
+    for method in evidence.methods:
+        if evidence.is_outside(method):
+            p = format_pvalue(evidence.p(method))
+            if method == BASELINE:
+                text = f"texts masked at random are out of distribution ({p}), so do not trust any area"
+                yield Doubt("outside", BAD, (), text)
+            else:
+                text = f"texts erased by {method} are out of distribution ({p}), so do not trust its areas"
+                yield Doubt("outside", BAD, (method,), text)
+
+
+def untold_training(evidence: Evidence) -> Iterator[Doubt]:
+    texts = {
+        "none": "the model was fine-tuned without masks, so a check that does not reject proves little",
+        "unknown": "how the model was trained is not known, so the check compares masked texts with whole "
+        "ones; if it was fine-tuned with masks, say so with trained_with",
+    }
+    if evidence.floors and evidence.trained_with in texts:
+        yield Doubt("training", CAUTION, (), texts[evidence.trained_with])
+
+
+def wholly_masked(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if evidence.checked and rejects(evidence.p_wholly_masked):
+        text = f"wholly masked texts are out of distribution ({format_pvalue(evidence.p_wholly_masked)})"
+        reason = "RACU, which is scaled by them, is less certain than ACU"
+        yield Doubt("wholly-masked", CAUTION, (), f"{text}: {reason}")
+
+
+def disagreement(evidence: TaskEvidence | TextEvidence) -> Iterator[Doubt]:
+    if not evidence.checked or not rejects(evidence.floors.get("published", 1.0)) or len(evidence.floors) < 2:
+        return
+    pvalues = {name: method.p for name, method in evidence.methods.items()}
+    split = [name for name, p in pvalues.items() if p and rejects(p["published"]) != rejects(p["crossfit"])]
+    if split:
+        text = f"the published and the cross-fitted test disagree about {join_names(split)}"
+        reason = "go by the cross-fitted one, whose p-values are valid"
+        yield Doubt("disagreement", NOTE, tuple(split), f"{text}: {reason}")
+
+
+def powerless_published(evidence: Evidence) -> Iterator[Doubt]:
+    floor = evidence.floors.get("published", 0.0)
+    if evidence.checked and not rejects(floor):
+        text = f"the published test could not have rejected (its smallest p-value is {floor:.2g})"
+        yield Doubt("powerless", NOTE, (), f"{text}: go by the cross-fitted one")
+
+
+def unfaithful(evidence: TaskEvidence) -> Iterator[Doubt]:
+    weak = [
+        name
+        for name, method in evidence.explained.items()
+        if method.acu.lower <= 0 and not evidence.is_outside(name)
+    ]
+    if weak:
+        text = f"{join_names(weak)}: not surely better than a random order"
+        yield Doubt(UNFAITHFUL, CAUTION, tuple(weak), text)
+
+
+def few_texts(evidence: TaskEvidence) -> Iterator[Doubt]:
+    few = {name: method.texts for name, method in evidence.explained.items() if method.texts < MIN_TEXTS}
+    if few:
+        text = f"{join_names(list(few))}: measured on {min(few.values())} texts only"
+        yield Doubt("few-texts", CAUTION, tuple(few), f"{text}, so small differences mean little")
+
+
+def matched_by_number(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if evidence.classes_by_number:
+        text = "classes of model and task were matched by number, as their names do not tell"
+        yield Doubt("classes", CAUTION, (), f"{text}: make sure that they mean the same")
+
+
+def truncated(evidence: Evidence) -> Iterator[Doubt]:
+    if evidence.truncated:
+        one = not isinstance(evidence, TaskEvidence)
+        whose = "this text" if one else f"{format_percent(evidence.truncated)}% of the texts"
+        yield Doubt(
+            "truncated", CAUTION, (), f"the model could not read the end of {whose}, which is too long"
+        )
+
+
+def unlearned_seeds(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if evidence.unlearned_seeds:
+        total = evidence.seeds + evidence.unlearned_seeds
+        text = f"{evidence.unlearned_seeds} of {total} seeds did not learn the task and are left out"
+        yield Doubt("unlearned-seeds", CAUTION, (), text)
+
+
+def plain_model(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if rejects(evidence.p_plain):
+        text = "for the plainly fine-tuned model masked texts are out of distribution"
+        text = f"{text} ({format_pvalue(evidence.p_plain)}), so do not trust any erasure on it"
+        yield Doubt("plain-model", NOTE, (), text)
+
+
+def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
+    """A text that is out of distribution as it is makes every curve doubtful: say so once."""
+    names = [name for name in evidence.methods if evidence.is_outside(name)]
+    test = str(evidence.test)
+    if len(names) == len(evidence.methods) > 1:
+        p = next(iter(evidence.methods[names[0]].steps[test].values()))
+        if rejects(p):
+            text = f"this text is out of distribution before anything is erased ({format_pvalue(p)})"
+            yield Doubt("outside", BAD, (), f"{text}, so do not trust any curve")
+            return
+    for name in names:
+        method = evidence.methods[name]
+        where = _describe_steps(method.steps[test])
+        text = f"erased by {name}, this text is out of distribution {where} ({format_pvalue(method.p[test])})"
+        yield Doubt("outside", BAD, (name,), f"{text}, so do not trust its curve")
+
+
+def _describe_steps(steps: Mapping[int, float]) -> str:
+    """Say at which percents the text is out of distribution; 100 % is no part of a method's p-value."""
+    below = [percent for percent in steps if percent < 100]
+    low = [percent for percent in below if rejects(steps[percent])]
+    to_the_end = low == [percent for percent in below if percent >= low[0]]
+    return f"from {low[0]} % on" if to_the_end else f"at {', '.join(map(str, low))} %"
+
+
+def text_unfaithful(evidence: TextEvidence) -> Iterator[Doubt]:
+    for name, method in evidence.methods.items():
+        if not rejects_chance(method.chance):
+            if method.acu <= ROUNDING:
+                text = "is not faithful for this text: erasing what it calls important hurts no more than"
+                text = f"{text} erasing at random"
+            else:
+                share = format_percent(method.chance, 0)
+                text = f"cannot be told from chance on this text: {share}% of random orders hurt as much"
+            yield Doubt(UNFAITHFUL, CAUTION, (name,), f"{name} {text}")
+
+
+def rejects_chance(share: float) -> bool:
+    """Whether so few random orders do as well that a method beats chance; the share counts the method."""
+    return share <= SIGNIFICANCE_LEVEL
+
+
+def probe_outside(evidence: ProbeEvidence) -> Iterator[Doubt]:
+    if evidence.checked and rejects(p := evidence.p[str(evidence.test)]):
+        text = "this text, masked as it is," if evidence.masked else "this text"
+        text = f"{text} is out of distribution ({format_pvalue(p)})"
+        yield Doubt("outside", BAD, (), f"{text}, so do not trust what the model makes of it")
+
+
+Rule = Callable[[Any], Iterator[Doubt]]
+COMMON: Sequence[Rule] = (untold_training, powerless_published, truncated)
+RULES: dict[type[Evidence], tuple[Rule, ...]] = {
+    TaskEvidence: (
+        unlearned,
+        unchecked,
+        outside,
+        wholly_masked,
+        unfaithful,
+        few_texts,
+        unlearned_seeds,
+        matched_by_number,
+        disagreement,
+        plain_model,
+        *COMMON,
+    ),
+    TextEvidence: (unchecked, text_outside, text_unfaithful, disagreement, *COMMON),
+    ProbeEvidence: (unchecked, probe_outside, *COMMON),
+}
+"""Rules for each kind of evidence."""
