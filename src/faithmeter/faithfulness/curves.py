@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -99,7 +100,8 @@ def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> f
         0.5
     """
     ratios, values, random = _align(curve, baseline)
-    return float(relative_area(values, random, ratios))
+    area = float(relative_area(values, random, ratios))
+    return math.nan if math.isnan(area) else area  # one NaN: containers compare by identity first
 
 
 def absolute_area(
