@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +14,7 @@ import pytest
 
 import faithmeter as fm
 from faithmeter import files
+from faithmeter.errors import DamageWarning
 from faithmeter.runs import run as runs
 from faithmeter.runs import store
 from faithmeter.training.inputs import read_inputs
@@ -55,7 +59,8 @@ def test_a_broken_record_is_named(tmp_path) -> None:
     with pytest.warns(UserWarning, match=r"record\.json is not readable.*put aside"):
         assert runs_folder.get(config) is None
     assert not runs_folder.folder(config).exists()
-    assert [path.name for path in (tmp_path / "quarantine").iterdir()] == [runs_folder.folder(config).name]
+    [aside] = (tmp_path / "quarantine").iterdir()
+    assert aside.name.startswith(f"{runs_folder.folder(config).name}-")
 
 
 def test_a_finished_run_is_not_run_again(tmp_path) -> None:
@@ -171,3 +176,70 @@ def test_the_folder_of_a_long_name_can_be_created(tmp_path, letter) -> None:
     folder = fm.RunStore(tmp_path).folder(fm.TrainConfig(data=250 * letter + ".csv"))
     folder.mkdir(parents=True)
     assert folder.name.startswith(f"train-{letter}{letter}")
+
+
+def test_of_a_copied_folder_the_one_with_its_own_name_counts(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    runs_folder.put(config, train_result())
+    folder = runs_folder.folder(config)
+    for name in ("a copy", "z copy"):
+        shutil.copytree(folder, tmp_path / name)
+    with pytest.warns(DamageWarning, match=f"a copy is a copy of {folder}; it is left out"):
+        assert [place for place, _ in runs_folder.records()] == [folder]
+    with pytest.warns(DamageWarning, match="z copy is a copy of"):
+        assert set(runs_folder.frame("train")["folder"]) == {str(folder)}
+
+
+def test_one_bad_folder_blocks_nothing(tmp_path) -> None:
+    """Damaged, of another program, half deleted, or a record that is a folder."""
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    runs_folder.put(config, train_result())
+    for name, content in (("another program", "{}"), ("no json", "\xff\x00"), ("list", "[1]")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "record.json").write_text(content)
+    (tmp_path / "folder" / "record.json").mkdir(parents=True)
+    (tmp_path / "half" / "trainer").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.warns(DamageWarning, match="another program/record.json .* it is left out"):
+        assert [place for place, _ in runs_folder.records()] == [runs_folder.folder(config)]
+    assert (tmp_path / "another program").exists(), "what is not named as a run is not moved"
+
+
+def test_the_same_damage_twice_is_put_aside_once(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    for content in ("{", "{", "["):
+        runs_folder.put(config, train_result())
+        (runs_folder.folder(config) / "record.json").write_text(content)
+        with pytest.warns(DamageWarning, match="put aside as"):
+            assert runs_folder.get(config) is None
+    assert len(list((tmp_path / "quarantine").iterdir())) == 2
+
+
+def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be created, moved or deleted; permissions would not stop an administrator."""
+
+    def refuse(path: object, *_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    for name in ("mkdir", "rename", "replace", "unlink", "rmdir"):
+        monkeypatch.setattr(os, name, refuse)
+    opened = os.open
+    monkeypatch.setattr(
+        os,
+        "open",
+        lambda path, flags, *more: refuse(path) if flags & os.O_CREAT else opened(path, flags, *more),
+    )
+
+
+def test_a_store_that_can_only_be_read_gives_its_results(tmp_path, monkeypatch) -> None:
+    runs_folder, config, broken = fm.RunStore(tmp_path), fm.TrainConfig(limit=8), fm.TrainConfig(seed=1)
+    inputs = read_inputs(config, runs.task_of(config))
+    record = runs_folder.put(config, train_result(splits=inputs["splits"], encoder=inputs["encoder"]))
+    runs_folder.put(broken, train_result())
+    (runs_folder.folder(broken) / "record.json").write_text("{")
+    read_only(monkeypatch)
+    assert fm.train(config, runs_folder) == record
+    with pytest.warns(DamageWarning, match="it is left out, as it could not be put aside: Read-only"):
+        assert len(list(runs_folder.records())) == 1
+    with pytest.raises(fm.InputError, match=r"cannot write to .*Read-only file system; "):
+        fm.train(fm.TrainConfig(seed=2), runs_folder)

@@ -8,9 +8,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from ..files import write_json
+from ..runs.run import current_inputs, describe_change
 from ..runs.store import Busy, RunStore, Unready, environment
 from .planned import Run
 
@@ -32,16 +34,21 @@ def execute(
     A run that another process works on is waited for; one that failed in a process of the same `call` is
     skipped.
     """
-    pending, failed = list(runs), dict[Run, str]()
+    pending, failed, read = list(runs), dict[Run, str](), cache(current_inputs)
     while pending:
         waiting: list[Run] = []
         for run in pending:
-            if run.done(store):
-                failure_file(run, store).unlink(missing_ok=True)
-                report(run, "done")
-            elif run.after in failed:
+            if run.after in failed:
                 failed[run] = f"needs {run.after.name}"
                 report(run, "blocked")
+            elif run.done(store):
+                if changes := run.changed_inputs(store, read):
+                    failed[run] = describe_change(store.folder(run.config), changes)
+                    report(run, "failed")
+                    continue
+                with suppress(OSError):  # a store that can only be read
+                    failure_file(run, store).unlink(missing_ok=True)
+                report(run, "done")
             elif run.after is not None and not run.after.done(store):
                 # not finished yet, or put aside since
                 waiting += [run] if run.after in waiting else [run.after, run]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..config import Config, MeasureConfig, RoarConfig, TrainConfig
-from ..runs.run import filled_config
+from ..runs.record import ForeignRecord
+from ..runs.run import changed_inputs, filled_config
 from ..runs.store import RunStore
+
+if TYPE_CHECKING:
+    from ..training.inputs import Inputs
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,16 @@ class Run:
             return None
         return filled_config(self.config, self.trained, record.fingerprint, record.data)
 
+    def changed_inputs(self, store: RunStore, read: Callable[[TrainConfig], Inputs]) -> str:
+        """Return in words which inputs of a finished training have changed since; empty if none has."""
+        if not isinstance(self.config, TrainConfig) or (record := store.peek(self.config)) is None:
+            return ""
+        return changed_inputs(self.config, record, store, read)
+
     def done(self, store: RunStore) -> bool:
-        """Return whether the run has a record; runs that build on its files verify them."""
-        config = self.located(store)
-        return config is not None and store.peek(config) is not None
+        """Return whether the run has a record of this format; runs that build on its files verify them."""
+        try:
+            config = self.located(store)
+            return config is not None and store.peek(config) is not None
+        except ForeignRecord:
+            return False

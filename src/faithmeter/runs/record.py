@@ -264,6 +264,11 @@ def read_record(path: Path) -> Record:
         ) from error
 
 
+def checkpoint_of(record: Record) -> str:
+    """Return the fingerprint of the model that a run has trained or measured."""
+    return record.config.checkpoint if isinstance(record, MeasureRecord) else record.fingerprint
+
+
 def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
     """Return the measurement of a record and of the file with every text's results beside it."""
     from ..faithfulness.chunks import read_texts

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from ..faithfulness.masf import MaSF
     from ..faithfulness.measurement import Measurement
     from ..models.classifier import Classifier
+    from ..training.inputs import Inputs
+
+
+INPUT_FIELDS = (*("task", "model", "limit", "data", "text", "label", "pair", "valid", "test", "data_dir"),)
+"""Fields of a config that name the rows and the encoder of a training."""
 
 
 def task_of(config: TrainConfig) -> Task:
@@ -70,11 +75,14 @@ def train(
         (8, 1)
     """
     folder, task = store.folder(config), task_of(config)
+    if not restart and (finished := store.find(config)):
+        _require_same_inputs(config, finished, store)
+        return finished
     with store.claim(config):
         if restart:
             shutil.rmtree(folder, ignore_errors=True)
         if record := store.get(config):
-            require_same_inputs(config, record, folder)
+            _require_same_inputs(config, record, store)
             return record
         if (folder / UNFINISHED).exists() and not resume:
             raise InputError(
@@ -103,6 +111,9 @@ def roar(
     from . import roar as erasing
 
     folder, before, task = store.folder(config), store.folder(config.before), task_of(config)
+    if finished := store.find(config):
+        _require_same_inputs(config, finished, store)
+        return finished
     with store.claim(config):
         if record := store.get(config):
             return record
@@ -138,24 +149,48 @@ def _keep_logs(folder: Path) -> None:
         shutil.move(logs, folder / "logs")
 
 
-def require_same_inputs(config: TrainConfig, record: TrainRecord, folder: Path) -> None:
-    """Refuse a record whose rows or encoder have changed since: old numbers would pass for new ones.
+def changed_inputs(
+    config: TrainConfig, record: TrainRecord, store: RunStore, read: Callable[[TrainConfig], Inputs]
+) -> str:
+    """Return in words which inputs of a finished training have changed since; empty if none has.
 
-    Inputs that are not here any more cannot have been replaced.
+    Inputs that are not here any more cannot have been replaced. `read` is called with `input_config(config)`.
     """
-    from ..training.inputs import describe_changes, read_inputs
+    from ..training.inputs import describe_changes
 
     try:
-        now = read_inputs(config, task_of(config))
+        now = read(input_config(config))
     except InputError:
-        return
-    splits, encoder = record.splits, record.encoder
-    before = {"source": record.source.kind, "splits": splits, "encoder": encoder, "previous": ""}
-    if changes := describe_changes(before, now):
-        raise InputError(
-            f"{folder} was trained with other inputs: changed are {changes}; add --restart (or delete that "
-            "folder) to train again, or choose another --output to keep both"
-        )
+        return ""
+    earlier = store.peek(config.before) if isinstance(config, RoarConfig) else None
+    now = {**now, "previous": earlier.fingerprint if earlier else record.previous}
+    before = {"source": record.source.kind, "splits": record.splits, "encoder": record.encoder}
+    return describe_changes({**before, "previous": record.previous}, now)
+
+
+def input_config(config: TrainConfig) -> TrainConfig:
+    """Return a config with the fields that name the inputs of a training, and defaults for all others."""
+    return TrainConfig(**{name: getattr(config, name) for name in INPUT_FIELDS})
+
+
+def current_inputs(config: TrainConfig) -> Inputs:
+    """Return the digests of the inputs that a config names."""
+    from ..training.inputs import read_inputs
+
+    return read_inputs(config, task_of(config))
+
+
+def describe_change(folder: Path, changes: str) -> str:
+    return (
+        f"{folder} was trained with other inputs: changed are {changes}; add --restart or "
+        "delete that folder to train again, or choose another --output to keep both"
+    )
+
+
+def _require_same_inputs(config: TrainConfig, record: TrainRecord, store: RunStore) -> None:
+    """Refuse a record whose inputs have changed since: old numbers would pass for new ones."""
+    if changes := changed_inputs(config, record, store, current_inputs):
+        raise InputError(describe_change(store.folder(config), changes))
 
 
 def trained_as(checkpoint: str | Path) -> TrainConfig | None:

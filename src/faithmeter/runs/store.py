@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+import re
+import shutil
 import subprocess
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,17 +20,19 @@ from filelock import FileLock, Timeout
 
 from ..config import Config, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import DamageWarning, InputError
-from ..files import file_checksum, write_sealed_json
+from ..files import file_checksum, write_sealed_json, writing
 from . import frames
 from .record import (
     RECORD,
     RECORD_FORMAT,
+    RECORDS,
     ForeignRecord,
     MeasureRecord,
     Record,
     RoarRecord,
     TrainRecord,
     build_record,
+    checkpoint_of,
     read_record,
 )
 
@@ -36,6 +41,10 @@ if TYPE_CHECKING:
 
 MAX_LABEL_BYTES = 120
 """Length of the human-readable part of a folder name; a file system allows 255 bytes in all."""
+QUARANTINE = "quarantine"
+"""Folder of a store that damaged runs are moved to."""
+RUN_NAME = re.compile(rf"({'|'.join(RECORDS)})-.*-[0-9a-f]{{16}}")
+"""Names of the folders of runs."""
 PACKAGES = (
     "faithmeter",
     "torch",
@@ -102,6 +111,30 @@ class RunStore:
         return record if record is not None and sound(folder, record) else None
 
     @overload
+    def find(self, config: RoarConfig) -> RoarRecord | None: ...
+    @overload
+    def find(self, config: TrainConfig) -> TrainRecord | None: ...
+    @overload
+    def find(self, config: MeasureConfig) -> MeasureRecord | None: ...
+
+    def find(self, config: Config) -> Record | None:
+        """Return the record as `get` does, without a lock and without putting a damaged run aside.
+
+        So finished runs can be read from a store in which nothing can be written.
+        """
+        folder = self.folder(config)
+        if not (folder / RECORD).exists():
+            return None
+        try:
+            record = read_record(folder / RECORD)
+            require_files(folder, record)
+        except ForeignRecord:
+            raise
+        except InputError:
+            return None
+        return record
+
+    @overload
     def peek(self, config: TrainConfig) -> TrainRecord | None: ...
     @overload
     def peek(self, config: Config) -> Record | None: ...
@@ -136,15 +169,26 @@ class RunStore:
         return read_record(folder / RECORD)
 
     def records(self) -> Iterator[tuple[Path, Record]]:
-        """Yield the folders and records of all finished runs; warn of records of another format."""
+        """Yield the folders and records of all finished runs, each run once.
+
+        Copies of a run's folder and folders that cannot be read are left out, with a warning.
+        """
+        runs: dict[tuple[str, str], tuple[Path, Record]] = {}
         for path in sorted(self.root.glob(f"*/{RECORD}")):
             try:
                 record = _verified(path)
-            except ForeignRecord as error:
+            except (ForeignRecord, OSError) as error:
                 warnings.warn(f"{error}; it is left out", DamageWarning, stacklevel=2)
                 continue
-            if record is not None:
-                yield path.parent, record
+            if record is None:
+                continue
+            folder, key = path.parent, (record.digest, checkpoint_of(record))
+            if key in runs:
+                copy = runs[key][0] if folder.name == self.folder(record.config).name else folder
+                folder = folder if copy != folder else runs[key][0]
+                warnings.warn(f"{copy} is a copy of {folder}; it is left out", DamageWarning, stacklevel=2)
+            runs[key] = folder, record
+        yield from sorted(runs.values(), key=lambda run: run[0])
 
     def frame(self, kind: str, **where: Any) -> DataFrame:
         """Return tidy rows of all runs: `train`, `measure`, `areas`, `seconds` or `roar` (frames.COLUMNS)."""
@@ -165,12 +209,14 @@ class RunStore:
     def lock(self, name: str) -> Iterator[None]:
         """Hold a lock of this name among all processes that share the store; raise Busy if it is taken."""
         lock = self.root / "locks" / f"{name}.lock"  # not in the run's folder, which may be deleted
-        lock.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(lock, timeout=0):
-                yield
+            with writing(self.root):
+                lock.parent.mkdir(parents=True, exist_ok=True)
+                held = FileLock(lock, timeout=0).acquire()
         except Timeout as error:
             raise Busy(f"another process is working on {self.root / name}; wait for it to end") from error
+        with held:
+            yield
 
 
 def _verified(path: Path) -> Record | None:
@@ -197,16 +243,32 @@ def sound(folder: Path, record: Record) -> bool:
 
 
 def _put_aside(folder: Path, why: str) -> None:
-    aside = folder.parent / "quarantine"
+    """Move a damaged run to the quarantine, under a name that tells its content; warn in any case.
+
+    Folders that are not named as runs are, and those that cannot be moved, stay: they are only left out.
+    """
     try:
-        aside.mkdir(exist_ok=True)
-        number = sum(1 for _ in aside.glob(f"{folder.name}*"))
-        target = aside / (f"{folder.name}-{number}" if number else folder.name)
-        with suppress(FileNotFoundError):  # another process was faster
-            os.rename(folder, target)
+        outcome = _quarantine(folder) if RUN_NAME.fullmatch(folder.name) else "it is left out"
     except OSError as error:
-        raise InputError(f"{why}, and {folder} could not be put aside: {error}") from error
-    warnings.warn(f"{why}; put aside as {target}, the run counts as not done", DamageWarning, stacklevel=4)
+        outcome = f"it is left out, as it could not be put aside: {error.strerror}"
+    warnings.warn(f"{why}; {outcome}", DamageWarning, stacklevel=4)
+
+
+def _quarantine(folder: Path) -> str:
+    content = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        content.update(f"{path.name} {file_checksum(path)}\n".encode())
+    target = folder.parent / QUARANTINE / f"{folder.name}-{content.hexdigest()[:8]}"
+    target.parent.mkdir(exist_ok=True)
+    try:
+        os.rename(folder, target)
+    except FileNotFoundError:  # another process was faster
+        pass
+    except OSError:
+        if not target.exists():
+            raise
+        shutil.rmtree(folder)  # the same damage is there already
+    return f"put aside as {target}, the run counts as not done"
 
 
 def _files(folder: Path) -> list[Path]:
