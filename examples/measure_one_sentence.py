@@ -1,4 +1,4 @@
-"""Is the explanation of one sentence true?
+"""Measure whether the explanation of one sentence is faithful.
 
 python examples/measure_one_sentence.py CHECKPOINT "a text" ["its context"]
 """

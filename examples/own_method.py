@@ -1,4 +1,4 @@
-"""A method of one's own, measured beside ours: how long a word is.
+"""Your own method, measured beside the built-in ones: the length of a word.
 
 python examples/own_method.py CHECKPOINT
 """
@@ -12,7 +12,7 @@ import faithmeter as fm
 
 @fm.method("word-length", recursive=False)
 def word_length(clf, batch, labels, *, power: int = 1):
-    """The number of characters of each token, whatever the model makes of it."""
+    """Number of characters of each token, independent of the model."""
     tokens = [clf.tokenizer.convert_ids_to_tokens(row) for row in batch.input_ids.tolist()]
     return torch.tensor([[len(token) ** power for token in row] for row in tokens], dtype=torch.float64)
 

@@ -1,4 +1,4 @@
-"""Masked fine-tuning on one's own data, here forty made-up reviews, with the embedded model.
+"""Masked fine-tuning of the embedded model on your own data, here forty made-up reviews.
 
 python examples/own_task.py FOLDER
 """

@@ -1,0 +1,57 @@
+"""The documents name things that exist, and nothing outside the repository."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import faithmeter
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+PUBLISHED = [
+    *DOCUMENTS,
+    *(path for folder in ("src", "examples", "grids", "scripts") for path in (ROOT / folder).rglob("*.*")),
+]
+SOURCES = (".md", ".py", ".toml", ".js", ".css", ".html", ".jinja", ".json")
+
+
+def test_the_list_of_packages_is_that_of_the_code() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", TEXTS[ROOT / "CONTRIBUTING.md"], re.MULTILINE)
+    assert rows == list(faithmeter.LAYERS.items())
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_names_in_documents_exist(path: Path) -> None:
+    for name in re.findall(r"`((?:\w+\.)+\w+)`", TEXTS[path]):
+        package, *rest = name.removeprefix("faithmeter.").split(".")
+        if package in faithmeter.LAYERS and rest[-1:] != ["py"]:
+            assert _resolve(package, rest) is not None, name
+
+
+def _resolve(package: str, rest: list[str]) -> object:
+    """Return what a dotted name stands for; its modules are imported on the way."""
+    value: object = import_module(f"faithmeter.{package}")
+    path = f"faithmeter.{package}"
+    for part in rest:
+        path = f"{path}.{part}"
+        value = getattr(value, part, None) or import_module(path)
+    return value
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_and_files_in_documents_exist(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", TEXTS[path]):
+        assert (path.parent / target).exists(), target
+    for name in re.findall(r"`((?:src|tests|docs|examples|grids|scripts)/[\w/.-]+)`", TEXTS[path]):
+        assert (ROOT / name).exists(), name
+
+
+def test_nothing_refers_to_folders_outside_the_repository() -> None:
+    outside = re.compile(r"\.\./shared|/work/|/home/")
+    files = [path for path in PUBLISHED if path.suffix in SOURCES]
+    assert [path.name for path in files if outside.search(path.read_text(encoding="utf-8"))] == []
