@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import TrainerState
 
 import faithmeter as fm
 from faithmeter.errors import DamageWarning
@@ -45,19 +46,31 @@ def made_up(folder: Path, *steps: int, best: int) -> None:
         seal(checkpoint)
 
 
-def interrupted(config: fm.TrainConfig, folder: Path, step: int) -> None:
+class AfterSave(Interrupt):
+    """Interrupts after the checkpoint of a step was saved."""
+
+    def on_step_end(self, *_: object, **__: object) -> None:
+        pass
+
+    def on_save(self, args: object, state: TrainerState, control: object, **_: object) -> None:
+        if state.global_step == self.step:
+            raise KeyboardInterrupt
+
+
+def interrupted(config: fm.TrainConfig, folder: Path, moment: Interrupt) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(config, folder, callbacks=[Interrupt(step)])
+        run(config, folder, callbacks=[moment])
 
 
 @pytest.mark.parametrize("way", ["moved", "from another working directory"])
+@pytest.mark.parametrize("moment", [Interrupt(5), AfterSave(6)], ids=["in the last epoch", "after its save"])
 def test_the_best_epoch_is_saved_though_the_store_was_moved(
-    best_first: fm.TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+    best_first: fm.TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, moment: Interrupt
 ) -> None:
     whole = run(best_first, tmp_path / "whole")
     assert whole["best_epoch"] == 1
     monkeypatch.chdir(tmp_path)
-    interrupted(best_first, Path("killed"), 5)  # in the third epoch
+    interrupted(best_first, Path("killed"), moment)
     if way == "moved":
         shutil.move("killed", "elsewhere")
         folder = Path("elsewhere")
@@ -108,7 +121,7 @@ def test_a_flipped_bit_in_a_checkpoint_changes_no_digit(
 ) -> None:
     short = changed(config, epochs=2, limit=16)
     whole = run(short, tmp_path / "whole")
-    interrupted(short, tmp_path / "killed", 3)
+    interrupted(short, tmp_path / "killed", Interrupt(3))
     flip(tmp_path / "killed" / UNFINISHED / "checkpoint-2" / name, 40)
     with pytest.warns(DamageWarning, match=f"{name}.*put aside as damaged-checkpoint-2"):
         resumed = run(short, tmp_path / "killed", resume=True)
@@ -122,7 +135,7 @@ def test_a_run_does_not_go_on_with_other_inputs(config: fm.TrainConfig, tmp_path
     shutil.copy(config.data, data)
     shutil.copytree(config.model, model)
     own = changed(config, data=str(data), model=str(model), limit=16)
-    interrupted(own, tmp_path / "run", 3)
+    interrupted(own, tmp_path / "run", Interrupt(3))
     if what == "encoder":
         tensors = load_file(model / "model.safetensors")
         tensors["roberta.embeddings.word_embeddings.weight"] += 0.5
@@ -139,7 +152,7 @@ def test_a_run_does_not_go_on_with_other_inputs(config: fm.TrainConfig, tmp_path
 def test_a_run_whose_start_is_damaged_begins_anew(config: fm.TrainConfig, tmp_path: Path) -> None:
     short = changed(config, epochs=2, limit=16)
     whole = run(short, tmp_path / "whole")
-    interrupted(short, tmp_path / "killed", 3)
+    interrupted(short, tmp_path / "killed", Interrupt(3))
     flip(tmp_path / "killed" / UNFINISHED / "start.json", 30)
     with pytest.warns(DamageWarning, match="the training begins anew"):
         assert run(short, tmp_path / "killed", resume=True)["fingerprint"] == whole["fingerprint"]

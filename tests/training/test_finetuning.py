@@ -38,6 +38,7 @@ def test_the_record_tells_the_story_of_a_run(config: fm.TrainConfig, tmp_path) -
     assert set(result["splits"]) == {"train", "validation", "test"}
     assert result["rows"] == {"train": 48, "validation": 6, "test": 6}
     assert set(result["seconds"]) == {"load", "tokenize", "train", "test", "save"}
+    assert result["columns"] == ["text"]
     assert result["truncated"] == {"train": 0.0, "validation": 0.0, "test": 0.0}
 
 
@@ -140,7 +141,7 @@ def test_a_finished_run_is_not_taken_for_one_on_changed_data(config: fm.TrainCon
     data.write_text(data.read_text() + "\nthe plot was good,neg")
     with pytest.raises(fm.InputError, match=r"changed are rows \(.*train.*\); add --restart"):
         fm.train(own, store)
-    assert fm.train(own, store, restart=True)["rows"]["train"] == 49
+    assert fm.train(own, store, restart=True).rows["train"] == 49
 
 
 def test_an_unknown_place_to_report_to_is_refused(config: fm.TrainConfig, tmp_path) -> None:

@@ -177,6 +177,7 @@ class TrainRecord(_Record):
     previous: str = Field(description="fingerprint of the model that erased the texts, in Recursive ROAR")
     data: str = Field(description="digest of the splits that a measurement reads")
     labels: list[str]
+    columns: list[str] = Field(default=[], description="columns of the rows: text, context if pairs")
     fingerprint: str = Field(description="of the trained model and its tokenizer")
     rows: dict[str, int]
     truncated: dict[str, float] = Field(description="share of each split's texts that were cut")

@@ -1,4 +1,4 @@
-"""Checkpoints of an unfinished training: sealed when written, verified before training goes on from them."""
+"""Checkpoints of an unfinished training: sealed when written, verified before training continues."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ..files import intact, read_sealed_json, seal, write_sealed_json
 from .inputs import Inputs, describe_changes
 
 START = "start.json"
-"""File beside the checkpoints with the inputs that the training began with."""
+"""File beside the checkpoints with the digests of the training's inputs."""
 
 
 def resume_point(folder: Path, inputs: Inputs, *, resume: bool) -> Path | None:
-    """Return the checkpoint to go on from; None begins a new training, for which the inputs are written.
+    """Return the checkpoint to continue from, or None for a new training, whose inputs are written.
 
-    A training that began with other inputs is an error: its end would be of both.
+    Raises:
+        InputError: The unfinished training began with other inputs; its result would mix both.
     """
     checkpoint = last_checkpoint(folder) if resume else None
     if checkpoint is not None:
@@ -45,24 +46,24 @@ def resume_point(folder: Path, inputs: Inputs, *, resume: bool) -> Path | None:
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest checkpoint that is intact, as must be the best one, which is restored at the end.
+    """Return the newest intact checkpoint whose best epoch, which is restored at the end, is intact, too.
 
-    Damaged ones are put aside with a warning; those that a kill left unfinished are passed over.
+    Damaged checkpoints are put aside with a warning; those that a kill left unfinished are ignored.
     """
-    whole: dict[str, Path] = {}
+    sound: dict[str, Path] = {}
     for checkpoint in _checkpoints(folder):
         aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
         with warnings.catch_warnings(record=True) as damage:
             warnings.simplefilter("always")
             if intact(checkpoint, f"put aside as {aside.name}"):
-                whole[checkpoint.name] = checkpoint
+                sound[checkpoint.name] = checkpoint
         for warning in damage:
             shutil.rmtree(aside, ignore_errors=True)
             checkpoint.rename(aside)
             warnings.warn(str(warning.message), DamageWarning, stacklevel=2)
-    for checkpoint in whole.values():
+    for checkpoint in sound.values():
         state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-        if _name(state["best_global_step"]) in whole:
+        if _name(state["best_global_step"]) in sound:
             return checkpoint
     return None
 
@@ -79,10 +80,10 @@ def _name(step: int) -> str:
 
 
 class SealedCheckpoints(TrainerCallback):  # type: ignore[misc]
-    """Seals every checkpoint, then deletes all but that and the best one; finds the best in a moved store."""
+    """Seals every checkpoint, deletes all but the last and the best, and finds the best in a moved store."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if state.best_global_step:  # the path that was saved is that of an earlier place
+        if state.best_global_step:  # the saved path is wrong if the store was moved
             state.best_model_checkpoint = str(Path(args.output_dir) / _name(state.best_global_step))
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -90,9 +91,9 @@ class SealedCheckpoints(TrainerCallback):  # type: ignore[misc]
             return
         folder = Path(args.output_dir)
         seal(folder / _name(state.global_step))
-        kept = {_name(state.global_step), _name(state.best_global_step)}
+        needed = {_name(state.global_step), _name(state.best_global_step)}
         for checkpoint in _checkpoints(folder):
-            if checkpoint.name not in kept:
+            if checkpoint.name not in needed:
                 shutil.rmtree(checkpoint, ignore_errors=True)
 
 
@@ -102,7 +103,7 @@ def require_best(state: Any) -> None:
     if best is None or not intact(Path(best), "the best epoch cannot be restored"):
         raise InputError(
             f"the best epoch (step {state.best_global_step}) is missing or damaged at {best}; "
-            "train again: the epochs that are whole are kept"
+            "train again: it continues from the intact epochs"
         )
 
 

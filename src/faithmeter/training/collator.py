@@ -1,9 +1,9 @@
-"""MaskingCollator: rows → padded mini-batches, some rows masked: what makes fine-tuning masked."""
+"""MaskingCollator: tokenized rows → padded mini-batches with masked rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import torch
@@ -13,10 +13,13 @@ from ..config import Rates, Scope, Strategy
 from ..errors import unknown
 from ..models.classifier import find_mask_id
 from ..models.masks import RATES, generator, uniform_mask
-from ..models.tokens import Batch, kinds_from_ids
+from ..models.tokens import Batch, Row, kinds_from_ids
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 STRATEGIES = {"half": slice(1, None, 2), "all": slice(None), "none": slice(0)}
-"""Which rows of a mini-batch are masked: every other one from the second on, all, none."""
+"""Rows of a mini-batch that are masked: every other one from the second on, all, none."""
 
 
 def require_masking(strategy: str, scope: str, rates: str) -> None:
@@ -28,18 +31,32 @@ def require_masking(strategy: str, scope: str, rates: str) -> None:
 
 
 class MaskingCollator:
-    """Drop-in `data_collator` of a Hugging Face `Trainer` that fine-tunes with masking.
+    """Drop-in `data_collator` of a Hugging Face `Trainer` for masked fine-tuning.
 
-    Takes what a tokenizer returns, plus labels. A masked row draws r ~ U(0, 1), then each token that may be
-    masked is, with probability r. The numbers come from (seed, epoch, row number) where rows have an `index`,
-    whatever batch they are in; otherwise from the seed and the number of batches made so far.
+    It takes rows as a tokenizer returns them, plus labels. A masked row draws a rate r ~ U(0, 1), and each of
+    its maskable tokens is masked with probability r. Random numbers depend on seed, epoch and row number if
+    rows have an `index`; otherwise on the seed and the number of batches so far. A Trainer uses its collator
+    in evaluation, too: use `strategy="none"` in a Trainer that evaluates unmasked texts.
 
-    A Trainer uses its collator in evaluation, too: give `strategy="none"` to the one that evaluates unmasked.
+    Args:
+        tokenizer: A tokenizer with a mask token.
+        strategy: Rows that are masked: `half` (every other one), `all` or `none`.
+        scope: Columns that are masked: the `explained` one, or `all`.
+        rates: Distribution of the rates: `uniform`, or `ends`, which masks a tenth of the rows wholly.
+        seed: Seed of the masks.
+
+    Raises:
+        InputError: The tokenizer has no mask token, or an option is unknown.
+
+    Example:
+        >>> collator = fm.MaskingCollator(clf.tokenizer, strategy="all", seed=1)
+        >>> sorted(collator([{**clf.tokenizer(text), "labels": 0}]))
+        ['attention_mask', 'input_ids', 'labels']
     """
 
     def __init__(
         self,
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         *,
         strategy: Strategy = "half",
         scope: Scope = "explained",
@@ -49,13 +66,14 @@ class MaskingCollator:
         require_masking(strategy, scope, rates)
         self.mask_id = find_mask_id(tokenizer)
         self.pad_id: int = tokenizer.pad_token_id
-        # the mask and unknown tokens stand for words, so they are content
+        # mask and unknown tokens replace words, so they are content
         self.special = set(tokenizer.all_special_ids) - {self.mask_id, tokenizer.unk_token_id}
         self.strategy, self.scope, self.rates, self.seed = strategy, scope, rates, seed
         self.epoch = 0
         self._batches = 0
 
-    def __call__(self, features: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+    def __call__(self, features: Sequence[Row]) -> dict[str, Tensor]:
+        """Return the padded and masked inputs of a model, with `labels`."""
         rows = [
             row if "kinds" in row else {**row, "kinds": kinds_from_ids(row["input_ids"], self.special)}
             for row in features
@@ -72,7 +90,7 @@ class MaskingCollator:
         self._batches += 1
         return inputs
 
-    def _generators(self, features: Sequence[Mapping[str, Any]]) -> list[np.random.Generator]:
+    def _generators(self, features: Sequence[Row]) -> list[np.random.Generator]:
         if "index" in features[0]:
             return [generator(self.seed, "train", self.epoch, row["index"]) for row in features]
         info = torch.utils.data.get_worker_info()

@@ -1,4 +1,4 @@
-"""Inputs of a training: the rows and the encoder, loaded, and as digests to compare later calls with."""
+"""Inputs of a training: its rows and encoder, and their digests, which tell later whether they changed."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def load_encoder(config: TrainConfig, task: Task) -> tuple[PreTrainedModel, set[
 def fingerprint_encoder(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, new_weights: set[str]
 ) -> str:
-    """Return the fingerprint of what was loaded: without new weights, which the seed decides."""
+    """Return the fingerprint of the loaded encoder, without new weights, which the seed decides."""
     return fingerprint_model(model, tokenizer, without=new_weights, settings_without=HEAD_SETTINGS)
 
 
 def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previous: str = "") -> Inputs:
-    """Return the digests of what a training begins with."""
+    """Return the digests of a training's inputs."""
     return {
         "source": task.source.kind,
         "splits": {name: digest(rows) for name, rows in splits.items()},
@@ -74,14 +74,14 @@ def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previo
 
 
 def read_inputs(config: TrainConfig, task: Task) -> Inputs:
-    """Return the digests of what a training would begin with now."""
+    """Return the digests of the inputs that a training of this config would have now."""
     model, new = load_encoder(config, task)
     encoder = fingerprint_encoder(model, load_tokenizer(config.model), new)
     return summarize_inputs(task, load_splits(config, task), encoder)
 
 
 def describe_changes(before: Mapping[str, Any], now: Inputs) -> str:
-    """Return in words what differs between two inputs, such as 'rows (train)'; empty if nothing does."""
+    """Return the differences between two inputs as words, such as 'rows (train)'; empty if there are none."""
     changes = []
     if before["source"] != now["source"]:
         changes.append(f"source of the data (was {before['source']}, is {now['source']})")

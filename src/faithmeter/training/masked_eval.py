@@ -1,4 +1,4 @@
-"""A split at 0, 10, …, 100 % random masking and masked as in training: what a fine-tuning is judged by."""
+"""Performance on a split at 0, 10, …, 100 % random masking, and masked as in training."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from ..models.masks import PERCENTS, generator, random_scores, top_mask, uniform
 from ..models.tokens import SPECIAL, Batch
 
 UNIFORM = "uniform"
-"""The masked copy of a split: every row masked as in training, drawn once per run."""
+"""Condition in which every row is masked as in training, drawn once per run."""
 Condition = int | str
+"""Percent of the tokens that are masked, or `UNIFORM`."""
 CONDITIONS: tuple[Condition, ...] = (*PERCENTS, UNIFORM)
 
 
 class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
-    """Every row under every condition, longest first, each different input once.
+    """Dataset of every row under every condition, longest first, each different input once.
 
-    A row's masks at 10, 20, … % are the start of one random order, so they only grow.
+    A row's masks at 10, 20, … % are prefixes of one random order, so they only grow.
     """
 
     def __init__(
@@ -50,14 +51,14 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
                 key = masked.tobytes() + bytes(row.get("token_type_ids", ()))
                 if key not in numbers:
                     numbers[key] = len(inputs)
-                    # a collator must mask no more of it: nothing in it is content
+                    # without content, so that a collator masks no more of it
                     inputs.append({**row, "input_ids": masked, "kinds": [SPECIAL] * len(masked)})
                 self.place[condition][index] = numbers[key]
         order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i]["input_ids"]))
         self.inputs = [inputs[i] for i in order]
-        moved = np.empty(len(order), dtype=np.int64)
-        moved[order] = np.arange(len(order))
-        self.place = {condition: moved[place] for condition, place in self.place.items()}
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        self.place = {condition: rank[place] for condition, place in self.place.items()}
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -68,7 +69,7 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
     def scores(
         self, logits: np.ndarray, conditions: Sequence[Condition], metrics: Sequence[str]
     ) -> dict[str, float]:
-        """Metrics and mean loss over the rows of all these conditions, from logits [len(self), C]."""
+        """Return metrics and mean loss over the rows of all these conditions, from logits [len(self), C]."""
         places = np.concatenate([self.place[condition] for condition in conditions])
         chosen = logits[places].astype(np.float64)
         labels = np.tile(self.labels, len(conditions))
@@ -77,7 +78,7 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         return {**result, "loss": float(np.mean(log_total - chosen[np.arange(len(labels)), labels]))}
 
     def table(self, logits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, Any]]:
-        """One tidy row for each condition."""
+        """Return one row for each condition."""
         return [{"masking": c, **self.scores(logits, [c], metrics)} for c in self.place]
 
 
