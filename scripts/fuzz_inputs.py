@@ -1,0 +1,440 @@
+"""Fuzz task files, grid files, data files, configs, checkpoints and command lines with broken inputs.
+
+python scripts/fuzz_inputs.py 10000 --seed 0
+
+Every input must be accepted or refused by an InputError. The script prints how many were, and exits with 1 at
+the first other exception, hang, or accepted input that had to be refused, with the numbers to reproduce it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+import faithmeter as fm
+from faithmeter import cli
+from faithmeter.config import Config, MeasureConfig, RoarConfig, TrainConfig
+from faithmeter.grid import read as read_grid
+from faithmeter.tasks import task_file
+
+EMBEDDED = Path(fm.__file__).parent / "models" / "embedded"
+SHARES = {"task file": 25, "grid file": 15, "data": 30, "config": 10, "checkpoint": 5, "arguments": 15}
+"""Percent of the inputs that are of each kind."""
+DEEP = "[" * 50_000
+JUNK: list[Any] = [None, True, -1, 0, 3.5, float("nan"), float("inf"), 2**32, 2**70, "", "x" * 300, "\ud800"]
+JUNK += ["\0", "../..", "é全", [], [[]], {}, {"a": 1}, -0.0, "half", "1e999"]
+TOML_JUNK = ["-1", "0", "3.5", "nan", "inf", "true", '""', '"x"', "[]", "[[]]", "{}", "1979-05-27", "9" * 40]
+BYTES = [
+    b"",
+    b"\t",
+    b"\n",
+    b'"',
+    b",",
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"{",
+    b"}",
+    b"\\ud800",
+    b"NaN",
+    b"9" * 5000,
+]
+WORDS = ["", "a film", "\x1b[31m", "全", "0", "-1", "nan", "1e999", "4294967296", "loo-sign", "beam(width=0)"]
+WORDS += [
+    "bAbI-1",
+    "Foo",
+    "x" * 300,
+    "[bold]",
+    "%s{}",
+    "check:p>=0.05",
+    "task=RTE",
+    "..",
+    "task.toml",
+    "data.csv",
+]
+
+GRID = """tasks = ["bAbI-1"]
+models = ["embedded"]
+seeds = [0, 1]
+strategies = ["half/both", "none/unmasked"]
+[train]
+epochs = 1
+[measure]
+strategies = ["half/both"]
+methods = ["grad-l2", "loo-sign"]
+limit = 8
+"""
+TASK = {"data": '"reviews.csv"', "text": '"text"', "label": '"label"', "metric": '"macro_f1"', "epochs": "3"}
+
+
+class Case(NamedTuple):
+    """An input: what to do with it, and whether it has to be refused."""
+
+    run: Callable[[], object]
+    broken: bool
+
+
+class Reached(BaseException):
+    """The command line accepted its arguments and would now work for long."""
+
+
+class Hang(BaseException):
+    """An input took too long."""
+
+
+def damage(data: bytes, rng: Random) -> bytes:
+    """Replace bytes at one to three places by others; sometimes cut the rest off."""
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        start = rng.randrange(len(data) + 1)
+        piece = rng.choice([*BYTES, rng.randbytes(rng.randint(1, 4))])
+        data = data[:start] + piece + (b"" if rng.random() < 0.1 else data[start + rng.randint(0, 8) :])
+    return data
+
+
+def load_all(task: fm.Task) -> None:
+    splits = task.load()
+    assert len(task.labels) > 1, "a task has classes"
+    assert all(len(split) for split in splits.values()), "a task has rows"
+
+
+def make_task_file(rng: Random, folder: Path) -> Case:
+    entries, path = dict(TASK), folder / "task.toml"
+    how = rng.choice(["bytes", "type", "missing", "unknown", "range", "deep", "encoding"])
+    match how:
+        case "type":
+            entries[rng.choice(["data", "text", "label", "metric"])] = rng.choice(
+                ["3", "true", "[]", "{}", "nan"]
+            )
+        case "missing":
+            del entries[rng.choice(["data", "text", "label"])]
+        case "unknown":
+            entries[rng.choice(["txt", "Data", "epoch", "name2", '""'])] = rng.choice(TOML_JUNK)
+        case "range":
+            entries["epochs"] = rng.choice(["-1", "0", "2147483648", "1.5", "true", "9" * 30])
+        case "deep":
+            entries["name"] = rng.choice([DEEP, "{a=" * 5000])
+    data = "".join(f"{key} = {value}\n" for key, value in entries.items()).encode()
+    if how == "bytes":
+        data = damage(data, rng)
+    path.write_bytes(data + b"# \xff\n" if how == "encoding" else data)
+    return Case(lambda: load_all(task_file(path)), how != "bytes")
+
+
+def make_grid_file(rng: Random, folder: Path) -> Case:
+    path, lines = folder / "grid.toml", GRID.splitlines()
+    number = rng.choice([n for n, line in enumerate(lines) if "=" in line])
+    broken = rng.random() < 0.5
+    key = lines[number].partition(" = ")[0]
+    if broken:
+        lines[number] = f"{key} = {rng.choice(['nan', '{}', DEEP, '[[]]', '1979-05-27', '[-1.5]'])}"
+    elif rng.random() < 0.3:
+        lines[number] = rng.choice([f"{key} = {rng.choice(TOML_JUNK)}", ""])
+    data = "\n".join(lines).encode()
+    path.write_bytes(data if broken or rng.random() < 0.3 else damage(data, rng))
+    return Case(lambda: read_grid(path), broken)
+
+
+def make_data(rng: Random, folder: Path) -> Case:
+    rows = [{"text": f"text {n}, of rows", "label": "good" if n % 2 else "bad"} for n in range(24)]
+    kind = rng.choice(["csv", "tsv", "jsonl", "parquet"])
+    path, how = (
+        folder / f"data.{kind}",
+        rng.choice(["bytes", "column", "class", "label", "fraction", "text", "cut"]),
+    )
+    row: dict[str, Any] = rows[rng.randrange(20)]
+    match how:
+        case "class":
+            for each in rows:
+                each["label"] = "good"
+        case "label":
+            row["label"] = ""
+        case "fraction":
+            row["label"] = "0.5"
+        case "text":
+            row["text"] = ""
+    if how == "column":
+        rows = [{"txt": each["text"], "label": each["label"]} for each in rows]
+    data = encode_rows(rows, kind)
+    if how == "cut":
+        data = data[: rng.randrange(len(data) // 20)]
+    path.write_bytes(damage(data, rng) if how == "bytes" else data)
+    return Case(lambda: load_all(fm.own_task(path, text="text", label="label")), how != "bytes")
+
+
+def encode_rows(rows: list[dict[str, str]], kind: str) -> bytes:
+    if kind == "jsonl":
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if kind == "parquet":
+        import pandas as pd
+
+        file = io.BytesIO()
+        pd.DataFrame(rows).to_parquet(file)
+        return file.getvalue()
+    sign, quote = ("\t", "") if kind == "tsv" else (",", '"')
+    lines = [list(rows[0]), *(list(row.values()) for row in rows)]
+    return "".join(sign.join(f"{quote}{cell}{quote}" for cell in line) + "\n" for line in lines).encode()
+
+
+def make_config(rng: Random, folder: Path) -> Case:
+    kinds: list[type[Config]] = [TrainConfig, RoarConfig, MeasureConfig]
+    kind = rng.choice(kinds)
+    name, value = rng.choice([*kind.model_fields, "epoch", "x"]), rng.choice(JUNK)
+    default = kind.model_fields[name].default if name in kind.model_fields else None
+    number = isinstance(default, int | float) and not isinstance(default, bool)
+    fits = type(value) is type(default) or (type(default) is float and type(value) is int)
+    outside = number and fits and not 0 <= value < 2**32  # NaN is outside, too
+    listed = isinstance(default, tuple) and isinstance(value, list)
+
+    def check() -> None:
+        config = kind(**{name: value})
+        again = kind.from_dict(json.loads(json.dumps(config.to_dict())))
+        assert again == config, "a config survives JSON"
+        assert len(config.digest) == 16, "a config has an identity"
+
+    return Case(check, not (fits or listed) or outside or value == "\ud800")
+
+
+def make_checkpoint(rng: Random, folder: Path) -> Case:
+    copy = folder / "broken"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder / "checkpoint", copy)
+    how = rng.choice(["delete", "cut", "empty", "deep", "key", "tensor", "rename", "shape", "flip", "nan"])
+    name = rng.choice(["config.json", "model.safetensors", "tokenizer.json"])
+    if how in ("tensor", "rename", "shape", "nan"):
+        break_tensor(copy / "model.safetensors", how, rng)
+    elif how == "key":
+        name = rng.choice(["config.json", "tokenizer.json", "tokenizer_config.json"])
+        break_json(copy / name, rng)
+    else:
+        data = (copy / name).read_bytes()
+        position = rng.randrange(len(data) // 2)
+        flipped = bytes([data[position] ^ 1 << rng.randrange(8)])
+        changes = {
+            "cut": data[:position],
+            "empty": b"",
+            "deep": DEEP.encode(),
+            "flip": data[:position] + flipped + data[position + 1 :],
+        }
+        (copy / name).unlink()
+        if how != "delete":
+            (copy / name).write_bytes(changes[how])
+    return Case(lambda: explain_one(copy), how not in ("key", "flip"))
+
+
+def break_tensor(path: Path, how: str, rng: Random) -> None:
+    tensors = load_file(path)
+    name = rng.choice(sorted(tensors))
+    tensor = tensors.pop(name)
+    if how == "rename":
+        tensors[f"{name}x"] = tensor
+    elif how == "shape":
+        tensors[name] = torch.cat([tensor, tensor])
+    elif how == "nan":
+        tensors[name] = torch.full_like(tensor, float("nan"))
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def break_json(path: Path, rng: Random) -> None:
+    """Replace one value, at any depth, by junk that takes no memory."""
+    value = json.loads(path.read_text())
+    place = value
+    while True:
+        key = rng.choice(sorted(place)) if isinstance(place, dict) else rng.randrange(len(place))
+        inside = place[key]
+        if not (isinstance(inside, dict | list) and inside) or rng.random() < 0.3:
+            break
+        place = inside
+    place[key] = rng.choice([None, True, -1, 0, 3.5, "", "x", [], {}, [1], {"a": 1}])
+    path.write_text(json.dumps(value))
+
+
+def explain_one(folder: Path) -> None:
+    clf = fm.load(folder)
+    batch = clf.encode(["mary went to the kitchen."])
+    scores = fm.explain(clf, batch, [0], "grad-l2")
+    assert bool(torch.isfinite(scores).all()), "scores are finite"
+
+
+def make_arguments(rng: Random, folder: Path) -> Case:
+    verb = rng.choice(list(cli.VERBS))
+    options = [
+        "--json",
+        "--output",
+        "-o",
+        "--task",
+        "--methods",
+        "-m",
+        "--seed",
+        "--limit",
+        "--text",
+        "--data",
+    ]
+    options += [
+        "--strategy",
+        "--epochs",
+        "--learning-rate",
+        "--require",
+        "--pair",
+        "--label",
+        "--data-dir",
+        "--model",
+    ]
+    options += [
+        "--import",
+        "--where",
+        "--dry-run",
+        "--html",
+        "--model-card",
+        "--preview",
+        "--help",
+        "--resume",
+    ]
+    arguments = [
+        verb,
+        rng.choice(["checkpoint", "broken", "embedded", "grid.toml", "none", "tasks", "runs", ""]),
+    ]
+    for _ in range(rng.randint(0, 3)):
+        arguments += rng.choice(
+            [[rng.choice(options), rng.choice(WORDS)], [rng.choice(options)], [rng.choice(WORDS)]]
+        )
+    broken = rng.random() < 0.3 and "--help" not in arguments
+    if broken:
+        arguments.insert(1, "--no-such-option")  # at the end it would be the value of another option
+    return Case(lambda: call(arguments), broken)
+
+
+def call(arguments: list[str]) -> None:
+    """Run a command line up to where it would work for long; exit codes other than 0 and 1 are refusals."""
+    stop = patch.multiple("faithmeter.runs.run", train=reach, measure=reach, roar=reach)
+    serve = patch.multiple("faithmeter.serve.server", run_server=reach, listen=reach)
+    with stop, serve, patch("subprocess.Popen", reach), patch.object(sys, "argv", ["faithmeter", *arguments]):
+        try:
+            cli.main()
+        except Reached:
+            return
+        except SystemExit as end:
+            if end.code not in (None, 0, 1):
+                raise fm.InputError(f"exit code {end.code}") from None
+
+
+def reach(*_: object, **__: object) -> object:
+    raise Reached
+
+
+MAKERS: dict[str, Callable[[Random, Path], Case]] = {
+    "task file": make_task_file,
+    "grid file": make_grid_file,
+    "data": make_data,
+    "config": make_config,
+    "checkpoint": make_checkpoint,
+    "arguments": make_arguments,
+}
+
+
+@contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def prepare(folder: Path) -> None:
+    """Write the valid files that the inputs are made from."""
+    rows = [{"text": f"text {n}", "label": "good" if n % 2 else "bad"} for n in range(24)]
+    (folder / "reviews.csv").write_bytes(encode_rows(rows, "csv"))
+    names = {0: "bad", 1: "good"}
+    model = AutoModelForSequenceClassification.from_pretrained(EMBEDDED, id2label=names)
+    model.save_pretrained(folder / "checkpoint")
+    AutoTokenizer.from_pretrained(EMBEDDED).save_pretrained(folder / "checkpoint")
+    explain_one(folder / "checkpoint")
+
+
+def fuzz(count: int, seed: int = 0, *, first: int = 0, seconds: int = 120) -> Counter[tuple[str, str]]:
+    """Try inputs; return how many of each kind were refused and accepted, or raise AssertionError."""
+    counts: Counter[tuple[str, str]] = Counter()
+    kinds = [kind for kind, share in SHARES.items() for _ in range(share)]
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(name)
+        try:
+            prepare(Path(name))
+            for number in range(first, first + count):
+                rng = Random(f"{seed} {number}")
+                kind = rng.choice(kinds)
+                counts[
+                    kind, try_case(MAKERS[kind](rng, Path(name)), f"{kind}, number {number}", seconds)
+                ] += 1
+        finally:
+            os.chdir(before)
+    return counts
+
+
+def try_case(case: Case, name: str, seconds: int) -> str:
+    """Return 'refused' or 'accepted'; raise AssertionError with the name of an input that is neither."""
+    try:
+        with limited(seconds), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            case.run()
+    except fm.InputError as error:
+        if "\n" in str(error).strip():
+            raise AssertionError(f"{name}: more than one line: {error}") from error
+        return "refused"
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise AssertionError(f"{name}: {''.join(traceback.format_exception(error))}") from error
+    assert not case.broken, f"{name}: accepted, but had to be refused"
+    return "accepted"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("count", type=int, help="number of inputs")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first input, to reproduce a failure"
+    )
+    parser.add_argument("--seconds", type=int, default=120, help="an input that takes longer is a hang")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        counts = fuzz(options.count, options.seed, first=options.first, seconds=options.seconds)
+    except AssertionError as error:
+        sys.exit(str(error))
+    for (kind, outcome), count in sorted(counts.items()):
+        print(f"{kind:12} {outcome:9} {count:6}")
+
+
+if __name__ == "__main__":
+    main()
