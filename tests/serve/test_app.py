@@ -28,7 +28,7 @@ from faithmeter.methods import METHODS, parse
 from faithmeter.serve import schemas
 from faithmeter.serve.admission import ServedModel, choose_examples, explain_cost, measure_cost
 from faithmeter.serve.app import STATIC, create_app
-from faithmeter.serve.schemas import Limits
+from faithmeter.serve.limits import Limits
 from faithmeter.serve.security import SECURITY_HEADERS
 from faithmeter.serve.server import listen
 from faithmeter.serve.worker import Job, JobStopped, Worker

@@ -22,7 +22,7 @@ import pytest
 
 import faithmeter as fm
 from faithmeter.serve.app import create_app
-from faithmeter.serve.schemas import Limits
+from faithmeter.serve.limits import Limits
 from serving import OPERATIONS, fuzz, served
 
 pytestmark = pytest.mark.slow

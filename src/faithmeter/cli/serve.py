@@ -12,6 +12,7 @@ import typer
 
 from ..config import MeasureConfig
 from ..errors import InputError
+from ..serve.limits import Limits
 from .explain import Checkpoint
 from .measure import DataDir, TaskName, TrainedWithOption, training_option
 from .screen import bars, console, quiet
@@ -37,10 +38,10 @@ def serve(
         int, typer.Option(min=0, max=65535, help="port to listen on; 0 chooses a free one")
     ] = 8000,
     allowed: AllowedHosts = [],  # noqa: B006
-    max_words: Annotated[int, typer.Option(min=1, help="longest text that is accepted")] = 1000,
+    max_words: Annotated[int, typer.Option(min=1, help="longest text that is accepted")] = Limits.max_words,
     max_evaluations: Annotated[
         int, typer.Option(min=1, help="model evaluations allowed per request")
-    ] = 50_000,
+    ] = Limits.max_evaluations,
 ) -> None:
     """Serve a page that masks, explains and measures a text as you type it.
 
@@ -49,7 +50,6 @@ def serve(
     if any(find_spec(module) is None for module in ("fastapi", "uvicorn")):
         raise InputError("serve needs FastAPI and uvicorn; pip install 'faithmeter[serve]'")
     from ..serve.app import LOOPBACK_NAMES, create_app
-    from ..serve.schemas import Limits
     from ..serve.server import is_loopback, listen, run_server
 
     hosts = [*LOOPBACK_NAMES, _format_host(host), *map(_check_pattern, allowed)]

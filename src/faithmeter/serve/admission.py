@@ -13,7 +13,8 @@ from ..methods.registry import Method
 from ..models.classifier import Classifier, class_number
 from ..models.tokens import EXPLAINED, encode
 from ..tasks import Task
-from .schemas import Example, ExplainRequest, Limits, TextRequest
+from .limits import Limits
+from .schemas import Example, ExplainRequest, TextRequest
 from .worker import Worker
 
 MAX_EXAMPLES = 4

@@ -24,6 +24,7 @@ from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
 from . import schemas
 from .admission import Admission, ServedModel, explain_cost, measure_cost
+from .limits import Limits
 from .security import LimitRequests, RequireHost, RequireToken, SecurityHeaders
 from .streaming import STREAM_TYPE, JsonObject, respond
 from .worker import Job, JobStopped, QueueFull
@@ -64,7 +65,7 @@ This server requires a token: send it with each request as `Authorization: Beare
 def create_app(
     model: ServedModel,
     *,
-    limits: schemas.Limits | None = None,
+    limits: Limits | None = None,
     hosts: Sequence[str] = LOOPBACK_NAMES,
     token: str | None = None,
 ) -> FastAPI:
@@ -79,7 +80,7 @@ def create_app(
     Returns:
         The application. Call `app.state.admission.close()` to end its threads.
     """
-    limits = limits or schemas.Limits()
+    limits = limits or Limits()
     admission = Admission(model, limits)
     app = FastAPI(
         title="faithmeter",
