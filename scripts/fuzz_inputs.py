@@ -120,7 +120,7 @@ def load_all(task: fm.Task) -> None:
 
 def make_task_file(rng: Random, folder: Path) -> Case:
     entries, path = dict(TASK), folder / "task.toml"
-    how = rng.choice(["bytes", "type", "missing", "unknown", "range", "deep", "encoding"])
+    how = rng.choice(["bytes"] * 4 + ["type", "missing", "unknown", "range", "deep", "encoding"])
     match how:
         case "type":
             entries[rng.choice(["data", "text", "label", "metric"])] = rng.choice(
@@ -160,7 +160,7 @@ def make_data(rng: Random, folder: Path) -> Case:
     kind = rng.choice(["csv", "tsv", "jsonl", "parquet"])
     path, how = (
         folder / f"data.{kind}",
-        rng.choice(["bytes", "column", "class", "label", "fraction", "text", "cut"]),
+        rng.choice(["bytes"] * 4 + ["column", "class", "label", "fraction", "text", "cut"]),
     )
     row: dict[str, Any] = rows[rng.randrange(20)]
     match how:
