@@ -14,8 +14,9 @@ from pathlib import Path
 
 from scipy.stats import chi2_contingency
 
-from faithmeter.tasks import babi, stories
+from faithmeter.tasks import babi
 from faithmeter.tasks.babi import Story
+from faithmeter.tasks.stories import generate
 
 FILES = {
     1: ("qa1_single-supporting-fact_train.txt", "qa1_single-supporting-fact_test.txt"),
@@ -26,52 +27,54 @@ Counts = Counter[str]
 
 
 def binned(values: Iterable[int], *edges: int) -> Counts:
-    """How many values are up to each edge and above the one before."""
+    """Return how many values lie up to each edge and above the one before."""
     names = [*(f"≤ {edge:3}" for edge in edges), f"≥ {edges[-1] + 1:3}"]  # in this width they sort by number
     return Counter(names[sum(value > edge for edge in edges)] for value in values)
 
 
-def statements(told: list[Story]) -> Iterable[str]:
-    return (statement for story in told for statement in story[-1].story)
+def statements(stories: list[Story]) -> Iterable[str]:
+    return (statement for story in stories for statement in story[-1].story)
 
 
-def gaps(told: list[Story]) -> Iterable[int]:
-    """Statements between one question and the next of a story."""
-    return (len(b.story) - len(a.story) for story in told for a, b in pairwise(story))
+def gaps(stories: list[Story]) -> Iterable[int]:
+    """Yield the number of statements between one question and the next of a story."""
+    return (len(b.story) - len(a.story) for story in stories for a, b in pairwise(story))
 
 
 ASPECTS: dict[int, dict[str, Callable[[list[Story]], Counts]]] = {
     1: {
-        "statements before a question": lambda told: Counter(f"{len(q.story):2}" for s in told for q in s),
-        "answer": lambda told: Counter(q.answer for s in told for q in s),
-        "supporting fact, statements back": lambda told: Counter(
-            str(len(q.story) - 1 - q.supporting[0]) for s in told for q in s
+        "statements before a question": lambda stories: Counter(
+            f"{len(q.story):2}" for s in stories for q in s
         ),
-        "verb": lambda told: Counter(VERB.match(text)[1] for text in statements(told)),  # type: ignore[index]
-        "actor": lambda told: Counter(text.split()[0] for text in statements(told)),
-        "asked about the same actor as before": lambda told: Counter(
-            str(a.question == b.question) for s in told for a, b in pairwise(s)
+        "answer": lambda stories: Counter(q.answer for s in stories for q in s),
+        "supporting fact, statements back": lambda stories: Counter(
+            str(len(q.story) - 1 - q.supporting[0]) for s in stories for q in s
+        ),
+        "verb": lambda stories: Counter(VERB.match(text)[1] for text in statements(stories)),  # type: ignore[index]
+        "actor": lambda stories: Counter(text.split()[0] for text in statements(stories)),
+        "asked about the same actor as before": lambda stories: Counter(
+            str(a.question == b.question) for s in stories for a, b in pairwise(s)
         ),
     },
     3: {
-        "statements before the first question": lambda told: binned(
-            (len(s[0].story) for s in told), 12, 24, 36, 48
+        "statements before the first question": lambda stories: binned(
+            (len(s[0].story) for s in stories), 12, 24, 36, 48
         ),
-        "statements in a story": lambda told: binned((len(s[-1].story) for s in told), 40, 60, 80, 100),
-        "statements between questions": lambda told: binned(gaps(told), 2, 6, 12, 20, 30),
-        "first question's answer": lambda told: Counter(s[0].answer for s in told),
-        "last get or drop, statements back": lambda told: Counter(
-            str(len(s[0].story) - 1 - s[0].supporting[0]) for s in told
+        "statements in a story": lambda stories: binned((len(s[-1].story) for s in stories), 40, 60, 80, 100),
+        "statements between questions": lambda stories: binned(gaps(stories), 2, 6, 12, 20, 30),
+        "first question's answer": lambda stories: Counter(s[0].answer for s in stories),
+        "last get or drop, statements back": lambda stories: Counter(
+            str(len(s[0].story) - 1 - s[0].supporting[0]) for s in stories
         ),
-        "asked move follows the get": lambda told: Counter(
-            str(s[0].supporting[1] > s[0].supporting[0]) for s in told
+        "asked move follows the get": lambda stories: Counter(
+            str(s[0].supporting[1] > s[0].supporting[0]) for s in stories
         ),
-        "verb": lambda told: Counter(VERB.match(text)[1] for text in statements(told)),  # type: ignore[index]
-        "`there` at the end": lambda told: Counter(
-            str(text.endswith(" there.")) for text in statements(told) if " to the " not in text
+        "verb": lambda stories: Counter(VERB.match(text)[1] for text in statements(stories)),  # type: ignore[index]
+        "`there` at the end": lambda stories: Counter(
+            str(text.endswith(" there.")) for text in statements(stories) if " to the " not in text
         ),
-        "actor does the next thing too": lambda told: Counter(
-            str(a.split()[0] == b.split()[0]) for s in told for a, b in pairwise(s[-1].story)
+        "actor does the next thing too": lambda stories: Counter(
+            str(a.split()[0] == b.split()[0]) for s in stories for a, b in pairwise(s[-1].story)
         ),
     },
 }
@@ -101,7 +104,7 @@ def main() -> None:
     options = parser.parse_args()
     for task, names in FILES.items():
         official = [story for name in names for story in babi.read(options.folder / name)]
-        generated = stories.generate(task, options.questions, seed=options.seed)
+        generated = generate(task, options.questions, seed=options.seed)
         print(f"Task {task}: {' + '.join(names)} against {options.questions} generated questions\n")
         print(table(task, official, generated), end="\n\n")
 

@@ -1,6 +1,6 @@
 """Pre-train the embedded model: a tiny ModernBERT as a masked language model on generated bAbI stories.
 
-python scripts/pretrain_embedded.py    # minutes on one core; writes models/embedded, prints its log
+python scripts/pretrain_embedded.py    # takes minutes on one core; writes models/embedded
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LENGTHS = (2, 4, 6, 8, 10, 20, 40, 80, 1000)  # of stories in the final log
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:
-    """One token per word or punctuation mark, lower case, in BERT's frame."""
+    """Return a tokenizer: one token per word or punctuation mark, lower case, with BERT's special tokens."""
     verbs = [verb for kind in stories.VERBS.values() for verb in kind]
     words = " ".join([GRAMMAR, *verbs, *stories.ACTORS, *stories.PLACES, *stories.OBJECTS]).lower().split()
     vocabulary = {word: index for index, word in enumerate([*SPECIALS, *dict.fromkeys(words)])}
@@ -87,16 +87,16 @@ def build_model(tokenizer: PreTrainedTokenizerFast) -> ModernBertForMaskedLM:
 
 
 def examples(tasks: Sequence[int], longest: int, rng: Random) -> Iterator[Question]:
-    """Fresh questions without end, equally many of each task, on stories of 2 to `longest` statements."""
+    """Yield questions without end, equally many of each task, on stories of 2 to `longest` statements."""
     while True:
-        made = [stories.generate(task, 1000, seed=rng.getrandbits(63)) for task in tasks]
-        questions = [cut(q, rng.randint(2, longest)) for told in made for story in told for q in story]
+        batches = [stories.generate(task, 1000, seed=rng.getrandbits(63)) for task in tasks]
+        questions = [cut(q, rng.randint(2, longest)) for batch in batches for story in batch for q in story]
         rng.shuffle(questions)
         yield from (question for question in questions if question)
 
 
 def cut(question: Question, length: int) -> Question | None:
-    """The question on the last statements alone, if they hold its supporting facts."""
+    """Return the question with only its last statements, if they hold its supporting facts."""
     dropped = max(0, len(question.story) - length)
     supporting = tuple(fact - dropped for fact in question.supporting)
     if min(supporting) < 0:
@@ -107,12 +107,12 @@ def cut(question: Question, length: int) -> Question | None:
 def encode(
     tokenizer: PreTrainedTokenizerFast, questions: Sequence[Question]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of `story [SEP] question answer`: ids, attention, the story's words [B, T]; the answers' places [B]."""
+    """Return ids, attention and words of the story [B, T], and the answer's place [B]."""
     batch = tokenizer(
         [question.paragraph for question in questions],
         [f"{question.question} {question.answer}" for question in questions],
         padding=True,
-        verbose=False,  # stories beyond the usual 512 tokens are no mistake here: positions are rotary
+        verbose=False,  # longer stories than 512 tokens are fine here: positions are rotary
         return_token_type_ids=True,
         return_special_tokens_mask=True,
         return_tensors="pt",
@@ -127,7 +127,7 @@ def losses(
     questions: Sequence[Question],
     noise: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """The masked-LM loss, and whether each answer is right [B].
+    """Return the masked-LM loss, and whether each answer is right [B].
 
     Every answer is masked. In odd rows each word of the story is masked too, with a probability drawn from
     U(0, 1). Answers weigh as much as all other masked words together.
@@ -148,7 +148,7 @@ def losses(
 def answers_right(
     model: ModernBertForMaskedLM, tokenizer: PreTrainedTokenizerFast, questions: Sequence[Question]
 ) -> list[bool]:
-    """Whether each masked answer is filled in right, with nothing else masked."""
+    """Return whether each masked answer is predicted right, with nothing else masked."""
     right = []
     for question in questions:
         ids, attention, _, places = encode(tokenizer, [question])
@@ -160,7 +160,7 @@ def answers_right(
 
 
 def pretrain(model: ModernBertForMaskedLM, tokenizer: PreTrainedTokenizerFast, *, seed: int) -> Iterator[str]:
-    """Train the model in place; the log comes line by line."""
+    """Train the model in place; yield the log line by line."""
     rng, noise = Random(seed), torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
     start, step = time.perf_counter(), 0

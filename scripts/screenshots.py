@@ -1,4 +1,4 @@
-"""The pictures in docs/: the report and the live page of a checkpoint, in Chromium.
+"""Take the pictures in docs/: the report and the live page of a checkpoint, in Chromium.
 
 python scripts/screenshots.py runs/report.html CHECKPOINT
 """
@@ -19,7 +19,7 @@ SIZE = ViewportSize(width=1280, height=960)
 
 
 def take_report(page: Any, report: Path) -> None:
-    """The first example with a tenth of it erased."""
+    """Take a picture of the first example with a tenth of it erased."""
     page.goto(report.resolve().as_uri())
     page.locator("#chart-faithfulness svg").wait_for()
     page.get_by_role("radio", name="inp-grad-sign").check()
@@ -32,12 +32,12 @@ def take_report(page: Any, report: Path) -> None:
 
 
 def take_live_page(page: Any, checkpoint: str) -> None:
-    """An example of the task with its strongest word masked, measured."""
+    """Take a picture of an example with its strongest word masked, measured."""
     command = [sys.executable, "-m", "faithmeter", "serve", checkpoint, "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        said = next(line for line in server.stderr if "http://" in line)
-        page.goto(re.findall(r"http://\S+", said)[0])
+        address = next(line for line in server.stderr if "http://" in line)
+        page.goto(re.findall(r"http://\S+", address)[0])
         page.wait_for_selector(".word.for")
         page.get_by_role("button", name="Mask the strongest").click()
         page.get_by_role("button", name="Measure").click()

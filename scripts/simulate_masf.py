@@ -1,7 +1,7 @@
-"""The validity and power of MaSF on Gaussian features: a Markdown table, published beside cross-fitted.
+"""Simulate validity and power of MaSF on Gaussian features: a Markdown table, published and cross-fitted.
 
-Five factors shared by all layers correlate the features. A figure is the share of rows with p < 0.05, over
-many fits; in brackets the share at the threshold that rejects exactly 5 % of fresh rows: power at equal size.
+Five factors shared by all layers correlate the features. Each figure is the share of rows with p < 0.05 over
+many fits; in brackets, the share at the threshold that rejects 5 % of fresh rows: power at equal size.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SHIFTS: dict[str, Callable[[Array], Array]] = {
 
 
 def draw(rng: np.random.Generator, rows: int, loadings: Array, correlated: float) -> Array:
-    """Rows [rows, L, H]; each value has variance about 1, `correlated` of it from the shared factors."""
+    """Return rows [rows, L, H]; values have variance about 1, `correlated` of it from the shared factors."""
     factors = rng.standard_normal((rows, FACTORS), dtype=np.float32)
     common = np.tensordot(factors, loadings, axes=1)
     own = rng.standard_normal(common.shape, dtype=np.float32)
@@ -58,7 +58,10 @@ def draw(rng: np.random.Generator, rows: int, loadings: Array, correlated: float
 def power_at_equal_size(
     fresh: NDArray[np.float64], shifted: NDArray[np.float64], size: float = 0.05
 ) -> float:
-    """Share of shifted rows rejected where, between two p-values by lot, `size` of the fresh ones are."""
+    """Return the share of shifted rows rejected at the threshold that rejects `size` of the fresh ones.
+
+    Between two p-values it is interpolated, as if the decision were random there.
+    """
     thresholds = np.unique(fresh)
     rejected = np.append(0, np.searchsorted(np.sort(fresh), thresholds, "right") / len(fresh))
     power = np.append(0, np.searchsorted(np.sort(shifted), thresholds, "right") / len(shifted))
@@ -68,7 +71,7 @@ def power_at_equal_size(
 def simulate(
     shape: tuple[int, int], n: int, fits: int, rows: int, correlated: float, shifts: list[str]
 ) -> Iterator[str]:
-    """The lines of one block of the table: one per calibration."""
+    """Yield the lines of one block of the table: one for each calibration."""
     loadings = np.random.default_rng(99).standard_normal((FACTORS, *shape), dtype=np.float32) / FACTORS**0.5
     p: dict[tuple[str, str], list[NDArray[np.float64]]] = {(c, s): [] for c in CALIBRATIONS for s in shifts}
     for seed in range(fits):
@@ -83,8 +86,10 @@ def simulate(
     for calibration in CALIBRATIONS:
         fresh = np.stack(p[calibration, "fresh"])
         shares = (fresh < 0.05).mean(axis=1)
-        lot = (shares.mean() * (1 - shares.mean()) / fresh.shape[1]) ** 0.5  # the least a fit's share varies
-        error = max(shares.std(ddof=1), lot) / fits**0.5
+        binomial = (
+            shares.mean() * (1 - shares.mean()) / fresh.shape[1]
+        ) ** 0.5  # smallest possible deviation
+        error = max(shares.std(ddof=1), binomial) / fits**0.5
         cells = [
             f"{100 * shares.mean():.2f} ± {100 * error:.2f} %",
             f"{np.max(p[calibration, 'all + 20']) * (n + 1):.1f}/(N+1)",

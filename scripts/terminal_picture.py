@@ -1,4 +1,4 @@
-"""A picture of what a command prints in a terminal.
+"""Draw the terminal output of a command as SVG.
 
 python scripts/terminal_picture.py docs/explain.svg explain CHECKPOINT "a text"
 """

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LAYERS = {
     "errors": "errors that a user can act on",
-    "config": "what a run is asked to do, and constants that several packages share",
+    "config": "configs of runs, and constants that several packages share",
     "metrics": "labels and predictions → performance",
     "files": "atomic writes, JSON, parquet, checksums, timing",
     "published": "the numbers of the paper, as data",
