@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,8 @@ from faithmeter.faithfulness.predictions import Predictions
 
 PERCENTS = tuple(range(0, 101, 10))
 SIZES = (64, 200, 1000)
-RESAMPLES = 1999
+RESAMPLES = 999
+POPULATION = 200_000
 Draw = Callable[[int, np.random.Generator], Predictions]
 
 
@@ -36,22 +38,26 @@ class Population:
     pairs: tuple[tuple[str, str], ...]
 
 
-def latent_texts(texts: int, rng: np.random.Generator, *, metric: str = "accuracy") -> Predictions:
+def latent_texts(
+    texts: int, rng: np.random.Generator, *, metric: str = "accuracy", seeds: int | None = 1
+) -> Predictions:
     """Return predictions on texts of two classes, erased by two good methods and at random.
 
-    A text has a margin that falls as it is erased. Its difficulty is common to all methods, its noise
-    correlated over steps and methods. The classes are unbalanced: a wholly erased text is called the first.
+    A text has a margin that falls as it is erased. Its difficulty is common to all methods and seeds, its
+    noise correlated over steps. Seeds fall at different speeds; with None each text has a seed of its own.
+    The classes are unbalanced: a wholly erased text is called the first.
     """
     labels = (rng.random(texts) < 0.35).astype(np.int64)
     difficulty, common = rng.normal(size=(2, texts, 1))
+    root = np.sqrt(np.asarray(PERCENTS) / 100)
     arrays = {}
     for name, speed in ((BASELINE, 1.2), ("close", 3.0), ("best", 3.4)):
-        walk = np.cumsum(rng.normal(size=(texts, len(PERCENTS))), axis=1) * 0.25
-        fall = speed * np.sqrt(np.asarray(PERCENTS) / 100)
-        margin = 1.6 - fall + 0.8 * difficulty + 0.5 * common * fall / 3 + walk
-        margin[:, 0] = 1.6 + 0.8 * difficulty[:, 0]  # nothing is erased yet
+        walk = np.cumsum(rng.normal(size=(seeds or 1, texts, len(PERCENTS))), axis=-1) * 0.25
+        effect = rng.normal(size=(seeds or 1, 1 if seeds else texts, 1)) * (seeds != 1)
+        fall = speed * (1 + 0.2 * effect + common / 6) * root
+        margin = 1.6 + 0.8 * difficulty - fall + walk * (root > 0)
         arrays[name] = np.where(margin > 0, labels[:, None], 1 - labels[:, None])
-        arrays[name][:, -1] = 0
+        arrays[name][..., -1] = 0
     return Predictions(labels, arrays, 2, metric, PERCENTS)
 
 
@@ -99,30 +105,29 @@ def skewed_texts(texts: int, rng: np.random.Generator) -> Predictions:
 def statistics(
     intervals: TextIntervals, pairs: tuple[tuple[str, str], ...]
 ) -> Iterator[tuple[str, Interval]]:
-    for method in dict.fromkeys(name for pair in pairs for name in pair):
+    methods = dict.fromkeys(name for pair in pairs for name in pair)
+    for method in methods:
         yield f"ACU {method}", intervals.acu(method)
         yield f"RACU {method}", intervals.racu(method)
-        yield f"30 % {method}", intervals.curve(method)[3]
+    yield f"30 % {pairs[-1][0]}", intervals.curve(pairs[-1][0])[3]
     for first, second in pairs:
         yield f"ACU {first} − {second}", intervals.difference(first, second)
 
 
 def coverage(
     population: Population, texts: int, repetitions: int, seed: int
-) -> dict[str, tuple[float, float]]:
-    """Return for each statistic the share of intervals below the truth and above it."""
+) -> dict[str, tuple[float, float, float]]:
+    """Return for each statistic the shares of intervals below the truth, above it, and without bounds."""
     rng = np.random.default_rng([seed, texts])
     truth = dict(statistics(resample_texts(population.truth, resamples=1), population.pairs))
-    misses = {name: np.zeros(2) for name in truth}
+    misses = {name: np.zeros(3) for name in truth}
     for repetition in range(repetitions):
         sample = population.draw(texts, rng)
         intervals = resample_texts(sample, resamples=RESAMPLES, seed=repetition)
-        for name, interval in statistics(intervals, population.pairs):
-            misses[name] += interval.upper < truth[name].mean, interval.lower > truth[name].mean
-    return {
-        name: (float(low), float(high))
-        for name, (low, high) in ((n, m / repetitions) for n, m in misses.items())
-    }
+        for name, (_, lower, upper, _) in statistics(intervals, population.pairs):
+            misses[name] += upper < truth[name].mean, lower > truth[name].mean, np.isnan(lower)
+    shares = {name: counts / repetitions for name, counts in misses.items()}
+    return {name: (low / (1 - none), high / (1 - none), none) for name, (low, high, none) in shares.items()}
 
 
 def told_apart(draw: Draw, texts: int, repetitions: int, seed: int) -> float:
@@ -133,13 +138,12 @@ def told_apart(draw: Draw, texts: int, repetitions: int, seed: int) -> float:
 
 
 def populations(frame: Path | None, classes: int) -> Iterator[Population]:
-    rng = np.random.default_rng(0)
+    rng, pair = np.random.default_rng(0), (("best", "close"),)
     for metric in ("accuracy", "macro_f1", "matthews"):
-
-        def draw(texts: int, rng: np.random.Generator, metric: str = metric) -> Predictions:
-            return latent_texts(texts, rng, metric=metric)
-
-        yield Population(f"latent difficulty, {metric}", draw, draw(1_000_000, rng), (("best", "close"),))
+        draw = partial(latent_texts, metric=metric)
+        yield Population(f"latent difficulty, {metric}", draw, draw(POPULATION, rng), pair)
+    truth = latent_texts(POPULATION, rng, seeds=None)
+    yield Population("latent difficulty, accuracy, 5 seeds", partial(latent_texts, seeds=5), truth, pair)
     if frame is not None:
         import pandas as pd
 
@@ -160,11 +164,10 @@ def main() -> None:
     options = parser.parse_args()
     for population in populations(options.frame, options.classes):
         for texts in options.sizes:
-            for name, (low, high) in coverage(population, texts, options.repetitions, options.seed).items():
-                print(
-                    f"{population.name} | {texts} | {name} | {1 - low - high:.1%} | {low:.1%} | {high:.1%}",
-                    flush=True,
-                )
+            shares = coverage(population, texts, options.repetitions, options.seed)
+            for name, (low, high, none) in shares.items():
+                figures = " | ".join(f"{share:.1%}" for share in (1 - low - high, low, high, none))
+                print(f"{population.name} | {texts} | {name} | {figures}", flush=True)
         methods = tuple(name for name in population.truth.methods if name != BASELINE)
         for count in sorted({2, len(methods)}):
             draw = made_equal(population.draw, methods[-count:])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr, ndtri, stdtrit
 
 from .predictions import Floats
 
@@ -35,7 +35,7 @@ def jackknife(left_out: Sequence[Floats], confidence: float) -> Jackknife | None
     variances = squares * sizes / (sizes - 1)
     freedom = variances.sum() ** 2 / (variances**2 / (sizes - 1)).sum()
     acceleration = sum((part**3).sum() for part in parts) / (6 * squares.sum() ** 1.5)
-    tail = stats.t.ppf((1 - confidence) / 2, freedom)
+    tail = stdtrit(freedom, (1 - confidence) / 2)
     return Jackknife(math.sqrt(variances.sum()), float(acceleration), float(tail))
 
 
@@ -49,9 +49,9 @@ def bca(
     ties = np.abs(resampled - value) <= ROUNDING
     below = ((resampled < value) & ~ties).mean() + ties.mean() / 2
     least = 1 / (len(resampled) + 1)
-    bias = stats.norm.ppf(np.clip(below, least, 1 - least))
+    bias = ndtri(np.clip(below, least, 1 - least))
     shifted = bias + np.array([moments.tail, -moments.tail])
-    levels = stats.norm.cdf(bias + shifted / (1 - moments.acceleration * shifted))
+    levels = ndtr(bias + shifted / (1 - moments.acceleration * shifted))
     lower, upper = np.quantile(resampled, levels)
     return float(lower), float(upper)
 
