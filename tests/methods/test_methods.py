@@ -13,7 +13,7 @@ from captum.attr import FeatureAblation, InputXGradient, IntegratedGradients, Sa
 from torch import Tensor
 
 from faithmeter.errors import InputError
-from faithmeter.methods import METHODS, Method, absolute, explain, method, parse
+from faithmeter.methods import METHODS, Method, absolute, default_methods, explain, method, parse
 from faithmeter.methods.integrated import integrated_gradient
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.evaluator import Evaluator
@@ -22,8 +22,8 @@ from faithmeter.models.tokens import Batch
 from toy import MASK, PAD, SIZE, LookupClassifier, rows_batch, tiny
 
 NAMES = ["random", "grad-l1", "grad-l2", "inp-grad-sign", "inp-grad-abs"]
-NAMES += ["int-grad-sign", "int-grad-abs", "loo-sign", "loo-abs", "beam"]
-FORMULAS = ["grad-l1", "grad-l2", "inp-grad-sign", "int-grad-sign", "loo-sign"]
+NAMES += ["int-grad-sign", "int-grad-abs", "loo-sign", "loo-abs", "beam", "mask-grad"]
+FORMULAS = ["grad-l1", "grad-l2", "inp-grad-sign", "int-grad-sign", "loo-sign", "mask-grad"]
 TEXTS = [
     "the film was not good",
     "dull",
@@ -74,6 +74,9 @@ def plain_scores(clf: Classifier, inputs: dict[str, Tensor], label: int, name: s
         return plain_gradient(clf, inputs, label, onehot).pow(2).sum(dim=1).sqrt()
     if name == "inp-grad-sign":
         return (plain_gradient(clf, inputs, label, onehot) * onehot).sum(dim=1)
+    if name == "mask-grad":
+        mask = torch.nn.functional.one_hot(torch.tensor(MASK), SIZE).double()
+        return (plain_gradient(clf, inputs, label, onehot) * (onehot - mask)).sum(dim=1)
     if name == "int-grad-sign":
         return plain_integrated(clf, inputs, label, torch.zeros(SIZE), steps=20)
     assert name == "loo-sign"
@@ -269,7 +272,7 @@ def test_only_explained_tokens_are_scored_and_masked(name: str) -> None:
 def test_a_text_of_one_token_and_one_that_is_masked_already(name: str) -> None:
     clf, batch = tiny(), rows_batch([9], [MASK], [MASK, MASK])
     require_scores(clf, batch, [0, 1, 2], name, lambda *text: plain_scores(clf, *text, name))
-    if name == "loo-sign":
+    if name in ("loo-sign", "mask-grad"):
         assert explain(clf, batch, [0, 1, 2], name)[1:].eq(0).all(), "what is masked already has no score"
 
 
@@ -312,10 +315,13 @@ def test_gradient_methods_leave_the_parameters_alone() -> None:
     assert all(p.grad is None and p.requires_grad for p in clf.model.parameters())
 
 
-def test_ten_methods_are_in_the_table() -> None:
+def test_the_table_has_the_papers_ten_methods_which_are_the_default_and_mask_gradient() -> None:
     assert list(METHODS) == NAMES
+    assert default_methods() == NAMES[:10]
     assert [name for name in NAMES if not METHODS[name].recursive] == ["random", "beam"]
-    assert [name for name in NAMES if METHODS[name].signed] == ["inp-grad-sign", "int-grad-sign", "loo-sign"]
+    assert [name for name in NAMES if METHODS[name].signed] == [
+        *("inp-grad-sign", "int-grad-sign", "loo-sign", "mask-grad")
+    ]
     assert all(one.about and not one.code for one in METHODS.values())
     assert len({one.about for one in METHODS.values()}) == len(METHODS)
 
@@ -421,11 +427,13 @@ def test_names_with_options_are_parsed(text: str, options: dict[str, Any], again
     ("text", "message"),
     [
         ("bean", "unknown method 'bean'; did you mean 'beam'.* --import"),
-        ("beam(size=3)", "has no option 'size'; its options and defaults: width=10"),
+        ("beam(size=3)", "has no option 'size'; its options and defaults: width=10, of=logit"),
         ("loo-sign(x=1)", "has no option 'x'"),
         ("beam(width=many)", "expected a whole number"),
         ("beam(width=2.5)", "expected a whole number"),
         ("beam(width)", "expected a whole number"),
+        ("loo-sign(of=logits)", "did you mean 'logit'"),
+        ("random(of=logit)", "has no option 'of'"),
         ("int-grad-sign(baseline=pat)", "did you mean 'pad'"),
         ("beam(width=3", "cannot be read"),
         ("", "cannot be read"),

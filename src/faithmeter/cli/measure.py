@@ -61,7 +61,7 @@ def measure(
 
     Example: faithmeter measure runs/train-bAbI-1-half-0-… -m loo-sign -m grad-l2 --limit 200
     """
-    from ..methods.registry import METHODS, parse
+    from ..methods.registry import default_methods, parse
 
     names = [str(parse(name)) for name in method]
     config = MeasureConfig(
@@ -78,7 +78,7 @@ def measure(
     for option, value in (("--pair", pair), ("--label", label)):
         if value is not None:
             raise InputError(f"{option} {value!r} goes with --text, the text that it belongs to")
-    requirements = parse_requirements(require, [CHECK, BASELINE, *(names or METHODS)])
+    requirements = parse_requirements(require, [CHECK, BASELINE, *(names or default_methods())])
     result = run(checkpoint, config, store, data_dir)
     print_json(result.to_dict()) if as_json else output.print(summary(result))
     print_verdict(result.verdict)
@@ -120,11 +120,11 @@ def training_option(trained_with: str) -> dict[str, Any]:
 
 def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | None) -> Measurement:
     """Measure, with a progress bar for each method."""
-    from ..methods.registry import METHODS, parse
+    from ..methods.registry import default_methods, parse
     from ..runs import run as runs
     from ..runs.store import RunStore
 
-    methods = [parse(name) for name in config.methods] or list(METHODS.values())
+    methods = [parse(name) for name in config.methods] or [parse(name) for name in default_methods()]
     quiet()
     with bars() as progress:
         names = dict.fromkeys([CHECK, BASELINE, *map(str, methods)])

@@ -10,7 +10,7 @@ from typing import overload
 
 from ..config import BASELINE
 from ..errors import InputError
-from ..methods.registry import METHODS, Method, parse
+from ..methods.registry import Method, default_methods, parse
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..tasks import TASKS, Task
@@ -21,6 +21,8 @@ from .single_text import TextMeasurement, measure_text
 from .trajectory import Tests, floors_of, parse_methods, trained_with_of
 
 Names = str | Method | Sequence[str | Method]
+DEFAULT_METHODS: Names = tuple(default_methods())
+"""Methods that are measured when none is named."""
 Progress = Callable[[str, int, int], object]
 
 
@@ -58,7 +60,7 @@ def measure(
 def measure(
     clf: Model,
     task: Task | str,
-    methods: Names = tuple(METHODS),
+    methods: Names = DEFAULT_METHODS,
     *,
     pair: str | None = None,
     label: str | int | None = None,
@@ -136,7 +138,7 @@ def _refuse_options(measured: str, **options: object) -> None:
 def measure_task(
     clf: Model,
     task: Task,
-    methods: Names = tuple(METHODS),
+    methods: Names = DEFAULT_METHODS,
     *,
     seed: int = 0,
     limit: int = 0,

@@ -191,9 +191,9 @@ def _measure_config(table: MeasureTable, task: str, seed: int) -> MeasureConfig 
 
 def _methods(table: MeasureTable) -> list[tuple[str, str]]:
     """Return each method's name and its name with options: either can be left out."""
-    from ..methods.registry import METHODS, parse
+    from ..methods.registry import default_methods, parse
 
-    methods = [parse(name) for name in table.methods or METHODS]
+    methods = [parse(name) for name in table.methods or default_methods()]
     return list(dict.fromkeys((method.name, str(method)) for method in methods))
 
 

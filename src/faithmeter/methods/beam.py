@@ -1,4 +1,4 @@
-"""Beam search for the order of erasure in which the label's logit falls most, summed over all steps."""
+"""Beam search for the order of erasure in which the explained value falls most, summed over all steps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import InputError
-from ..models.evaluator import Evaluator, pick
+from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
+from .target import Target, target_values
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -56,7 +57,9 @@ class Beam:
         return Beam(self.tokens, self.masks[states], self.orders[states], areas[states])
 
 
-def beam_search(clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10) -> Tensor:
+def beam_search(
+    clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10, of: Target = "logit"
+) -> Tensor:
     """Return n for the token to erase first, n − 1 for the next, … 1; 0 for tokens masked already.
 
     The area is Σ (f(x) − f(x masked so far)) over all steps. All texts advance together, which fills
@@ -66,11 +69,11 @@ def beam_search(clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10
         raise InputError(f"width is {width}; expected at least 1: the paper has 10")
     maskable = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()
     beams = [Beam.of(np.flatnonzero(row)) for row in maskable]
-    whole = pick(clf.logits(batch), labels).numpy()  # [B]
+    whole = target_values(clf.logits(batch), labels, of).numpy()  # [B]
     while expanded := {row: beam.expanded() for row, beam in enumerate(beams) if not beam.done}:
         beams = [expanded.get(row, beam) for row, beam in enumerate(beams)]
         rivals = {row: beam for row, beam in expanded.items() if len(beam.masks) > 1}  # one needs no choice
-        for row, values in _values(clf, batch, labels, rivals).items():
+        for row, values in _values(clf, batch, labels, rivals, of).items():
             beams[row] = rivals[row].best(whole[row] - values, width)
     scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
     for row, beam in enumerate(beams):
@@ -79,9 +82,9 @@ def beam_search(clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10
 
 
 def _values(
-    clf: Evaluator, batch: Batch, labels: Tensor, beams: dict[int, Beam]
+    clf: Evaluator, batch: Batch, labels: Tensor, beams: dict[int, Beam], of: Target
 ) -> dict[int, NDArray[np.float64]]:
-    """Return the label's logit in every state of every beam, evaluated together."""
+    """Return the explained value in every state of every beam, evaluated together."""
     if not beams:
         return {}
     counts = [len(beam.masks) for beam in beams.values()]
@@ -89,5 +92,5 @@ def _values(
     where = np.zeros((len(rows), batch.input_ids.shape[1]), bool)
     for beam, part in zip(beams.values(), np.split(where, np.cumsum(counts)[:-1]), strict=True):
         part[:, beam.tokens] = beam.masks
-    values = pick(clf.variants(batch, rows, torch.from_numpy(where)), labels[rows])
+    values = target_values(clf.variants(batch, rows, torch.from_numpy(where)), labels[rows], of)
     return {row: part.numpy() for row, part in zip(beams, torch.split(values, counts), strict=True)}

@@ -1,4 +1,4 @@
-"""Scores from the gradient of the label's logit with respect to the one-hot input."""
+"""Scores from the gradient of the explained value with respect to the one-hot input."""
 
 from __future__ import annotations
 
@@ -7,41 +7,55 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..models.evaluator import VOCABULARY_BLOCK, Evaluator, pick
+from ..models.evaluator import VOCABULARY_BLOCK, Evaluator
 from ..models.tokens import Batch
+from .target import Target, target_values
 
 
-def gradient_l1(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
+def gradient_l1(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
     """Return the L1 norm over the vocabulary of the gradient g Eᵀ, summed in blocks of the vocabulary."""
     blocks = clf.embedding_matrix().detach().split(VOCABULARY_BLOCK)
 
     def norm(gradients: Tensor, _: Tensor) -> Tensor:
         return torch.stack([(gradients @ block.T).abs().sum(dim=-1) for block in blocks]).sum(dim=0)
 
-    return _scores(clf, batch, labels, norm)
+    return _scores(clf, batch, labels, norm, of)
 
 
-def gradient_l2(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
+def gradient_l2(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
     """Return the L2 norm over the vocabulary, by |g Eᵀ|² = g EᵀE gᵀ without a tensor of its size."""
     gram = clf.gram
 
     def norm(gradients: Tensor, _: Tensor) -> Tensor:
         return _dot(gradients.double() @ gram, gradients.double()).clamp(min=0).sqrt()
 
-    return _scores(clf, batch, labels, norm)
+    return _scores(clf, batch, labels, norm, of)
 
 
-def input_x_gradient(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
+def input_x_gradient(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
     """Return the gradient's element at the token, which is the dot product with the token's embedding."""
-    return _scores(clf, batch, labels, _dot)
+    return _scores(clf, batch, labels, _dot, of)
 
 
-def logit_gradient(clf: Evaluator, embeddings: Tensor, batch: Batch, labels: Tensor) -> Tensor:
-    """Return the gradient of each row's label logit with respect to its word embeddings, [B, T, E]."""
+def mask_gradient(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
+    """Return (e_token − e_mask) · gradient: the fall when the token is masked, to first order.
+
+    One evaluation estimates what leave-one-out measures with one for each token.
+    """
+    mask = clf.embedding_matrix()[clf.mask_id].detach()
+
+    def fall(gradients: Tensor, embeddings: Tensor) -> Tensor:
+        return _dot(gradients, embeddings - mask)
+
+    return _scores(clf, batch, labels, fall, of)
+
+
+def target_gradient(clf: Evaluator, embeddings: Tensor, batch: Batch, labels: Tensor, of: Target) -> Tensor:
+    """Return the gradient of each row's explained value with respect to its word embeddings, [B, T, E]."""
     embeddings = embeddings.detach().requires_grad_()
     with torch.enable_grad():
         logits = clf.logits_at(embeddings, batch)
-        return torch.autograd.grad(pick(logits, labels).sum(), embeddings)[0]
+        return torch.autograd.grad(target_values(logits, labels, of).sum(), embeddings)[0]
 
 
 def collect(
@@ -60,13 +74,17 @@ def collect(
 
 
 def _scores(
-    clf: Evaluator, batch: Batch, labels: Tensor, reduce: Callable[[Tensor, Tensor], Tensor]
+    clf: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    reduce: Callable[[Tensor, Tensor], Tensor],
+    of: Target,
 ) -> Tensor:
     """Return `reduce(gradients, embeddings)`, both [N, E], of the N explained tokens as [B, T]."""
 
     def work(micro: Batch, items: Tensor) -> Tensor:
         embeddings = clf.embed(micro.input_ids).detach()  # [B, T, E]
-        gradient = logit_gradient(clf, embeddings, micro, labels[items])  # [B, T, E]
+        gradient = target_gradient(clf, embeddings, micro, labels[items], of)  # [B, T, E]
         where = micro.explained.to(gradient.device)
         scores = torch.zeros(where.shape, dtype=torch.float64, device=gradient.device)
         scores[where] = reduce(gradient[where], embeddings[where]).double()

@@ -10,7 +10,8 @@ from torch import Tensor
 from ..errors import InputError
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
-from .gradients import collect, logit_gradient
+from .gradients import collect, target_gradient
+from .target import Target
 
 
 def integrated_gradient(
@@ -21,6 +22,7 @@ def integrated_gradient(
     steps: int = 20,
     baseline: Literal["zero", "pad", "mask"] = "zero",
     variant: Literal["paper", "released"] = "paper",
+    of: Target = "logit",
 ) -> Tensor:
     """Return (x − b) · 1/k Σ ∇f(b + i/k (x − b)), i = 1 … k, with x the embeddings, b the baseline.
 
@@ -38,7 +40,7 @@ def integrated_gradient(
         words: Tensor = clf.embed(micro.input_ids).detach()  # [B, T, E]
         part = parts[items].to(words)[:, None, None]
         point = start + part * (words - start)
-        gradient = logit_gradient(clf, point, micro, labels[rows[items]])  # [B, T, E]
+        gradient = target_gradient(clf, point, micro, labels[rows[items]], of)  # [B, T, E]
         weighted = gradient * (words - start) if variant == "paper" else part * gradient * words
         return weighted.sum(dim=-1)
 

@@ -1,15 +1,16 @@
-"""Leave-one-out: the fall of the label's logit when a token is masked."""
+"""Leave-one-out: the fall of the explained value when a token is masked."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from ..models.evaluator import Evaluator, pick
+from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
+from .target import Target, target_values
 
 
-def leave_one_out(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
+def leave_one_out(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
     """Return f(x) − f(x with the token masked); n tokens cost n + 1 evaluations.
 
     Masking a masked token gives the text itself, so its score is 0 and costs nothing.
@@ -19,7 +20,7 @@ def leave_one_out(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
     where = torch.zeros(len(texts) + len(rows), batch.input_ids.shape[1], dtype=torch.bool)
     where[len(texts) + torch.arange(len(rows)), tokens] = True  # the unmasked texts come first
     logits = clf.variants(batch, torch.cat([texts, rows]), where)
-    values = pick(logits, torch.cat([labels, labels[rows]]))
+    values = target_values(logits, torch.cat([labels, labels[rows]]), of)
     scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
     scores[rows, tokens] = values[rows] - values[len(texts) :]
     return scores

@@ -25,7 +25,7 @@ from ..errors import InputError, unknown
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from .beam import beam_search
-from .gradients import gradient_l1, gradient_l2, input_x_gradient
+from .gradients import gradient_l1, gradient_l2, input_x_gradient, mask_gradient
 from .integrated import integrated_gradient
 from .occlusion import leave_one_out
 from .random import random_order
@@ -55,6 +55,8 @@ class Method:
     """Digest of the function's source, which tells an edited method apart; empty for built-in methods."""
     cost: Cost | None = None
     """Upper bound on the evaluations that explain one text of `tokens` tokens; None means one."""
+    by_default: bool = True
+    """True if it is measured when no method is named: the paper's methods and your own."""
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -93,8 +95,19 @@ METHODS: dict[str, Method] = {}
 """Registered methods by name."""
 
 
+def default_methods() -> list[str]:
+    """Return the names of the methods that are measured when none is named."""
+    return [name for name, method in METHODS.items() if method.by_default]
+
+
 def method(
-    name: str, *, recursive: bool = True, signed: bool = True, about: str = "", cost: Cost | None = None
+    name: str,
+    *,
+    recursive: bool = True,
+    signed: bool = True,
+    about: str = "",
+    cost: Cost | None = None,
+    by_default: bool = True,
 ) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as a method.
 
@@ -105,6 +118,7 @@ def method(
         about: Description in one line; by default the first line of the function's docstring.
         cost: `cost(tokens, **options)`, an upper bound on the evaluations that explain one text of `tokens`
             tokens; None means one.
+        by_default: True if it is measured when no method is named.
 
     Returns:
         A decorator that returns the function itself.
@@ -134,6 +148,7 @@ def method(
             about=about or (inspect.getdoc(function) or "").partition("\n")[0],
             code=_code(function),
             cost=cost,
+            by_default=by_default,
         )
         return function
 
@@ -205,6 +220,11 @@ method(
     about="which word to mask first, which next, so that it harms most (beam search)",
     cost=lambda tokens, width, **_: width * tokens * (tokens + 1) // 2,
 )(beam_search)
+method(
+    "mask-grad",
+    about="what a word adds or takes away, its masking estimated from one gradient (mask gradient)",
+    by_default=False,
+)(mask_gradient)
 
 
 @cache
@@ -245,7 +265,8 @@ def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: st
 
     Returns:
         Scores, float64 Tensor [B, T]: how much each token speaks for its text's label, in logit points or,
-        for search methods, as a rank; 0 where a token is not explained.
+        for search methods, as a rank; 0 where a token is not explained. The option `of=logprob` or
+        `of=margin` of every method but `random` explains another value than the logit.
 
     Raises:
         InputError: The method or an option is unknown, a label is not a class, or scores are not finite.

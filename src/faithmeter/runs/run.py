@@ -231,9 +231,9 @@ def measured_task(
 
 def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:
     """Return the config with what it leaves open taken from a training; its digest names the record."""
-    from ..methods.registry import METHODS, parse
+    from ..methods.registry import default_methods, parse
 
-    methods = [parse(name) for name in config.methods] or METHODS.values()
+    methods = [parse(name) for name in config.methods or default_methods()]
     return config.replace(
         checkpoint=fingerprint,
         data=data,
@@ -259,7 +259,7 @@ def measure(
     """
     from ..faithfulness.dataset import measure_task
     from ..files import timed
-    from ..methods.registry import METHODS
+    from ..methods.registry import default_methods
     from ..models.loading import load
 
     fingerprint = _checked(checkpoint, store)
@@ -282,7 +282,7 @@ def measure(
         result = measure_task(
             clf,
             measured,
-            config.methods or list(METHODS),
+            config.methods or default_methods(),
             seed=config.seed,
             limit=config.limit,
             percents=config.percents,
