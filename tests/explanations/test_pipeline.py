@@ -209,3 +209,10 @@ def test_a_checkpoint_of_ours_brings_its_tests_and_another_has_none(tmp_path: Pa
     other = pipeline(tmp_path / "other", **FAST)(one)
     assert other["p_value"] is None
     assert other["acu"] == pytest.approx(found["acu"], abs=1e-6)
+
+
+def test_a_model_of_pairs_refuses_a_single_text_before_any_work() -> None:
+    clf = tiny()
+    clf.takes_pair = True
+    with pytest.raises(fm.InputError, match="trained on pairs of texts, and only one text was given"):
+        fm.pipeline(clf, tests=None)([{"text": TEXT, "text_pair": TEXT}, TEXT])

@@ -17,6 +17,7 @@ from ..faithfulness.trust import MIN_ORDERS, choose_test
 from ..methods.registry import Method, parse
 from ..models.evaluator import Evaluator, Model
 from ..models.loading import load
+from ..models.tokens import encode
 from ..runs.run import fitted_tests, measured_task, trained_as
 from .explanation import explain_text
 
@@ -86,11 +87,11 @@ class Pipeline:
                 raise unknown("option of a pipeline", name, OPTIONS)
         pipe = replace(self, **options)
         if isinstance(inputs, list):
-            rows = [
-                _row(item) for item in inputs
-            ]  # a mistake in the last one is found before the work begins
+            rows = [_row(item) for item in inputs]
+            for _, pair in rows:  # a mistake in the last one is an error before the work begins
+                self.clf.require_pairs(None if pair is None else [pair])
             if rows:
-                self.clf.encode([text for text, _ in rows])  # so is a text without a word
+                encode(self.clf.tokenizer, [text for text, _ in rows], max_length=self.clf.max_length)
             return [pipe._explain(*row) for row in rows]
         if isinstance(inputs, str | bytes | Mapping | tuple) or not _can_be_iterated(inputs):
             return pipe._explain(*_row(inputs))

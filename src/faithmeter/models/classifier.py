@@ -89,12 +89,13 @@ class Classifier:
             raise InputError(f"{len(texts)} texts with {len(pairs)} pairs; expected one pair for each text")
         if not texts:
             raise InputError("no texts were given; expected at least one")
-        self._require_fitting(pairs)
+        self.require_pairs(pairs)
         columns = encode(self.tokenizer, texts, pairs, max_length=self.max_length, layouts=True)
         rows = [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
         return Batch.from_rows(rows, pad_id=self.tokenizer.pad_token_id)
 
-    def _require_fitting(self, pairs: Sequence[str] | None) -> None:
+    def require_pairs(self, pairs: Sequence[str] | None) -> None:
+        """Raise an InputError if the model is known to need pairs and has none, or the reverse."""
         if self.takes_pair and pairs is None:
             raise InputError(
                 "the model was trained on pairs of texts, and only one text was given; give the second one, "

@@ -67,11 +67,13 @@ class Admission:
         """Return the number of explained tokens.
 
         Raises:
-            InputError: the text or its context is longer than the limits allow.
+            InputError: the text or its context is longer than the limits allow, or the model takes no pairs
+                or nothing else.
         """
         self._require_short("text", body.text)
         self._require_short("pair", body.pair or "")
         pairs = None if body.pair is None else [body.pair]
+        self.model.clf.require_pairs(pairs)
         rows = encode(self.tokenizer, [body.text], pairs, max_length=self.model.clf.max_length)
         return list(rows["kinds"][0]).count(EXPLAINED)
 

@@ -81,7 +81,8 @@ class Worker:
         self._executor = ThreadPoolExecutor(1)
         self._jobs: dict[asyncio.Future[Any], Job[Any]] = {}
         self._max_queued = max_queued
-        batch = own.encode(["a"])  # installs hooks in the model now, while no other worker is using it
+        # installs hooks in the model now, while no other worker is using it
+        batch = own.encode(["a"], ["a"] if own.takes_pair else None)
         states(self._evaluator, batch)
         explain(self._evaluator, batch, [0], "grad-l2")
 
