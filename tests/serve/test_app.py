@@ -501,7 +501,7 @@ def test_packets_are_sent_without_delay() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"checkpoint": "/nowhere/at/all", "port": 0}, "no tokenizer could be loaded"),
+        ({"checkpoint": "/nowhere/at/all", "port": 0}, "/nowhere/at/all"),
         ({"checkpoint": "embedded", "port": 0}, "no trained classifier head"),
         ({"checkpoint": "embedded", "allowed": ["a*b"]}, "--allowed-host 'a\\*b'; expected a name"),
         ({"checkpoint": "embedded", "host": "not a host", "port": 0}, "cannot listen on not a host"),

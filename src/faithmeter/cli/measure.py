@@ -92,6 +92,18 @@ def check(
     seed: Seed = 0,
     data_dir: DataDir = None,
     trained_with: TrainedWithOption = "",
+    stability: Annotated[
+        bool,
+        typer.Option(
+            "--stability", help="instead, compare each method's ranking in float64, other batches, threads"
+        ),
+    ] = False,
+    method: Annotated[
+        list[str],
+        typer.Option(
+            "--method", "-m", help="with --stability; may be repeated; default: all but expensive ones"
+        ),
+    ] = [],  # noqa: B006
     require: Require = [],  # noqa: B006
     even_if_untrusted: EvenIfUntrusted = False,
     store: Store = Path("runs"),
@@ -101,6 +113,13 @@ def check(
 
     Example: faithmeter check runs/train-bAbI-1-half-0-… --require 'check:p>=0.05'
     """
+    if stability:
+        from .stability import check_stability
+
+        config = MeasureConfig(task=task, methods=tuple(method), limit=limit, **training_option(trained_with))
+        return check_stability(checkpoint, config, data_dir, as_json=as_json)
+    if method:
+        raise InputError(f"--method {method[0]} goes with --stability; the check itself needs no method")
     requirements = parse_requirements(require, [CHECK, BASELINE])
     config = MeasureConfig(
         task=task, methods=(BASELINE,), seed=seed, limit=limit, **training_option(trained_with)

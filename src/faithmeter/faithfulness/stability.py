@@ -20,6 +20,8 @@ MIN_AGREEMENT = 0.9
 SMALL_BUDGET = 64
 """Tokens in a micro-batch of the comparison: most texts then have a batch of their own."""
 OTHER_STREAMS = 3
+CONDITIONS = {"float64": "precision", "batch size": "batch size", "threads": "number of threads"}
+"""Numerical conditions of the comparison, with what each one changes."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,17 @@ class Stability:
     def is_stable(self) -> bool:
         """Whether the ranking survives every condition."""
         return min(self.agreement.values()) >= MIN_AGREEMENT
+
+    @property
+    def doubt(self) -> str | None:
+        """Reason not to trust the ranking; None if it is stable."""
+        if self.is_stable:
+            return None
+        condition = min(self.agreement, key=self.agreement.__getitem__)
+        return (
+            f"its ranking is rounding noise (rank agreement {self.agreement[condition]:.2f} with another "
+            f"{CONDITIONS[condition]}, expected at least {MIN_AGREEMENT})"
+        )
 
 
 def rank_stability(
