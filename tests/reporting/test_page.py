@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import random
 import re
@@ -23,8 +25,15 @@ from faithmeter.files import read_parquet, write_parquet
 from faithmeter.methods import METHODS
 from faithmeter.reporting import figures
 from faithmeter.reporting import page as report
-from faithmeter.reporting.page.examples import ALPHABET, HALF, NEVER, TOP, as_json, letters, pack, sources
-from faithmeter.reporting.page.provenance import commands, methods
+from faithmeter.reporting.page.examples import (
+    NEVER,
+    SCORE_LEVELS,
+    choose_sources,
+    compress_json,
+    example_groups,
+)
+from faithmeter.reporting.page.performance import performance_sentences
+from faithmeter.reporting.page.provenance import commands, describe_methods
 from faithmeter.reporting.page.shared_texts import shared
 from faithmeter.runs.store import RunStore
 from fixtures_report import PERCENTS, PLACES, measure, train
@@ -36,6 +45,10 @@ TEXTS = [
 
 Rows = list[dict[str, Any]]
 ROOM = 10**6
+METHODS_A = [
+    {"name": "a", "signed": True, "unit": ""},  # the scores of an unknown method may have signs
+    {"name": "random", "signed": False, "unit": ""},
+]
 
 
 def test_the_texts_that_measurements_share(tmp_path: Path) -> None:
@@ -54,53 +67,48 @@ def test_the_texts_that_measurements_share(tmp_path: Path) -> None:
     assert found.set_index("method")["acu"]["beam"] == pytest.approx(expected)
 
 
-def unpacked(text: str, width: int) -> list[int]:
-    """What the page's script does."""
-    digits = [ALPHABET.index(letter) for letter in text]
-    groups = [digits[at : at + width] for at in range(0, len(digits), width)]
-    return [sum(digit * 64**place for place, digit in enumerate(reversed(group))) for group in groups]
+def unpack(data: str) -> Any:
+    """Decompress as the page's script does."""
+    return json.loads(gzip.decompress(base64.b64decode(data)))
 
 
-@given(st.lists(st.integers(0, TOP)), st.integers(2, 3))
-def test_letters_can_be_read_back(numbers: list[int], width: int) -> None:
-    assert unpacked(letters(numbers, width), width) == numbers
+@given(st.dictionaries(st.text(), st.lists(st.integers() | st.text())))
+def test_compressed_json_can_be_read_back(value: Any) -> None:
+    assert unpack(compress_json(value)) == value
 
 
 def test_packed_texts_say_what_was_measured(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     config = measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0})
-    [group] = pack(sources(store.records()), 500, ROOM)
-    assert (group["methods"], group["percents"], group["total"]) == (["a", "random"], list(PERCENTS), 2)
+    [group] = example_groups(choose_sources(store.records()), 500, ROOM)
+    assert (group["methods"], group["percents"], group["total"]) == (METHODS_A, list(PERCENTS), 2)
     text = group["texts"][0]
     assert text["spans"] == [0, 4, 1, 4, 1, 2, 1, 3, 1, 6, 0, 1]  # gap and length of each word, and the dot
     frame = pd.read_parquet(store.folder(config) / "texts.parquet")
     rows = frame[(frame["method"] == "a") & (frame["row"] == 0)].set_index("percent")
     packed = text["by"][0]
-    first = unpacked(packed["masked"], 1)
+    first = packed["masked"]
     for place, percent in enumerate(PERCENTS):
         assert [token for token in range(6) if first[token] <= place] == list(rows["masked"][percent])
-    chances = [level / TOP for level in unpacked(packed["chance"], 2)]
-    assert chances == pytest.approx(list(rows["probability"]), abs=0.0002)
-    shares = [level / HALF - 1 for level in unpacked(packed["scores"], 1)]
-    scores = [share * packed["most"] for share in shares]
-    assert scores == pytest.approx(rows["scores"][0], abs=packed["most"] / 50)  # as exact as a color
+    assert packed["probability"] == pytest.approx(list(rows["probability"]), abs=0.00005)
+    scores = [level / SCORE_LEVELS * packed["largest"] for level in packed["scores"]]
+    assert scores == pytest.approx(rows["scores"][0], abs=packed["largest"] / 50)  # as exact as a color
     words = dict(zip(("Mary", "went", "to", "the", "garden", "."), rows["scores"][0], strict=True))
     first = sorted(words, key=lambda word: -abs(words[word]))[:3]
     assert [word for word, _ in packed["strongest"]] == first
     assert [score for _, score in packed["strongest"]] == pytest.approx([words[w] for w in first], rel=0.005)
-    assert group["signed"] == [True, False]  # what is not known here may be signed
-    assert unpacked(packed["predicted"], 2) == list(rows["prediction"])
+    assert packed["predicted"] == list(rows["prediction"])
 
 
 def test_a_word_scores_as_its_strongest_token(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     folder = store.folder(measure(store, train(store), TEXTS[:1], {"loo-sign": 0.4, "random": 0.0}))
-    found = sources(store.records())  # before the files are changed
+    sources = choose_sources(store.records())  # before the files are changed
     inputs, steps = (read_parquet(folder / name) for name in ("inputs.parquet", "texts.parquet"))
     write_parquet(folder / "inputs.parquet", inputs.assign(words=[[0, 0, 1, 2, 3, 3]]))
     scores = [[1.0, -3.0, 0.5, 2.0, -0.25, 0.25]] * len(steps)
     write_parquet(folder / "texts.parquet", steps.assign(scores=scores))
-    [group] = pack(found, 500, ROOM)
+    [group] = example_groups(sources, 500, ROOM)
     expected = [("Mary went", -3.0), ("the", 2.0), ("to", 0.5)]
     assert group["texts"][0]["by"][0]["strongest"] == expected
 
@@ -113,36 +121,38 @@ def test_measurements_of_one_checkpoint_are_put_together(tmp_path: Path) -> None
     measure(store, trained, TEXTS[:1], {"beam": 0.4, "random": 0.0})
     measure(store, train(store, seed=1), TEXTS, {"a": 0.4, "random": 0.0})
     measure(store, train(store, strategy="none"), TEXTS, {"random": 0.0})
-    [group] = pack(sources(store.records()), 500, ROOM)
-    assert sorted(group["methods"]) == ["a", "beam", "random"]
+    [group] = example_groups(choose_sources(store.records()), 500, ROOM)
+    names = [method["name"] for method in group["methods"]]
+    assert sorted(names) == ["a", "beam", "random"]
     assert (group["seed"], group["strategy"]) == (0, "half")
-    beam = group["methods"].index("beam")
+    beam = names.index("beam")
+    assert group["methods"][beam] == {"name": "beam", "signed": False, "unit": "ranks, the highest first"}
     assert [text["by"][beam] is None for text in group["texts"]] == [False, True]
-    assert pack(sources(store.records()), 0, ROOM) == []
-    assert len(pack(sources(store.records()), 1, ROOM)[0]["texts"]) == 1
+    assert example_groups(choose_sources(store.records()), 0, ROOM) == []
+    assert len(example_groups(choose_sources(store.records()), 1, ROOM)[0]["texts"]) == 1
 
 
 def test_a_text_beyond_the_models_limit_and_an_empty_one(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     texts = [{"text": "word " * 10_000, "label": 0, "read": 500}, {"text": "", "label": 1}]
     measure(store, train(store), texts, {"a": 0.4, "random": 0.0})
-    long, empty = pack(sources(store.records()), 500, ROOM)[0]["texts"]
+    long, empty = example_groups(choose_sources(store.records()), 500, ROOM)[0]["texts"]
     assert (len(long["spans"]), len(long["text"]), long["left"]) == (200, 499 + 200, 50_000 - 699)
-    assert (empty["text"], empty["spans"], empty["by"][0]["scores"]) == ("", [], "")
+    assert (empty["text"], empty["spans"], empty["by"][0]["scores"]) == ("", [], [])
 
 
 def test_fine_steps_are_thinned(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     folder = store.folder(measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0}))
-    found = sources(store.records())  # before the file is changed
+    sources = choose_sources(store.records())  # before the file is changed
     frame = read_parquet(folder / "texts.parquet")
     fine = [frame[frame["percent"] == 0].assign(percent=percent, masked=[[]] * 4) for percent in range(101)]
     write_parquet(folder / "texts.parquet", pd.concat(fine))
-    [group] = pack(found, 500, ROOM)
+    [group] = example_groups(sources, 500, ROOM)
     assert group["percents"][0] == 0
     assert group["percents"][-1] == 100
     assert len(group["percents"]) <= 22
-    assert set(unpacked(group["texts"][0]["by"][0]["masked"], 1)) == {NEVER}
+    assert set(group["texts"][0]["by"][0]["masked"]) == {NEVER}
 
 
 FIGURES = {name: figures.FIGURES[name] for name in ("performance-unmasked", "faithfulness")}
@@ -167,7 +177,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[report.Report, st
 
 def test_a_page_runs_and_fetches_nothing_but_itself(written: tuple[report.Report, str, RunStore]) -> None:
     page = written[1]
-    assert page.count("<script") == page.count("</script>") == 7
+    assert page.count("<script") == page.count("</script>") == 8
     assert not re.search(r"""(src|href)=["'](?!#)""", page.split("<script", 1)[0])
     assert not re.search(r"\son\w+=", page.split("<script", 1)[0])
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
@@ -181,7 +191,7 @@ def test_texts_and_names_are_escaped(written: tuple[report.Report, str, RunStore
     body, data = page.split('id="example-data">', 1)
     assert "own<i>" not in body
     assert "own&lt;i&gt;" in body
-    packed = json.loads(data.split("</script>", 1)[0])
+    packed = unpack(data.split("</script>", 1)[0])
     assert packed["groups"][0]["texts"][0]["text"] == "</script><script>alert(1)</script><!-- Mary"
     assert packed["groups"][0]["labels"][5] == "<u>office"
 
@@ -225,10 +235,11 @@ def test_a_checkpoint_from_elsewhere_is_named_with_its_task(tmp_path: Path) -> N
 
 
 def test_methods_are_described_for_those_who_do_not_know_them() -> None:
-    first, beam, unknown = methods(["loo-sign", "beam(width=20)", "mine"])
-    assert first["what"] == METHODS["loo-sign"].about != ""
-    assert beam["options"][0] == "width=20"
-    assert unknown["what"] == "a method that is not part of faithmeter"
+    first, beam, unknown = describe_methods(["loo-sign", "beam(width=20)", "mine"])
+    assert first["about"] == METHODS["loo-sign"].about != ""
+    assert "scores in logit points" in first["notes"]
+    assert beam["notes"][0] == "width=20"
+    assert unknown["about"] == "a method that is not part of faithmeter"
 
 
 def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:
@@ -280,20 +291,65 @@ def test_five_hundred_long_texts_fit_into_ten_megabytes(tmp_path: Path) -> None:
     texts = [{"text": ". ".join(generator.choices(words, k=255)), "label": n % 6} for n in range(20)]
     store = RunStore(tmp_path)
     measure(store, train(store), texts, {f"m{n}": 0.1 for n in range(9)} | {"random": 0.0})
-    [group] = pack(sources(store.records()), 500, ROOM)
+    [group] = example_groups(choose_sources(store.records()), 500, ROOM)
     assert {len(text["spans"]) // 2 for text in group["texts"]} == {509}  # as many tokens as models read
-    assert 25 * len(as_json(group)) < report.LARGEST - 1_200_000
+    assert 25 * len(compress_json(group)) < report.MAX_PAGE_BYTES - 1_200_000
 
 
 def test_texts_that_have_no_room_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("faithmeter.reporting.figures.FIGURES", {})
     store = RunStore(tmp_path)
     measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0})
-    [whole] = pack(sources(store.records()), 500, ROOM)
-    sizes = [len(as_json(text)) + 1 for text in whole["texts"]]
-    assert len(pack(sources(store.records()), 500, sum(sizes))[0]["texts"]) == 2
-    [group] = pack(sources(store.records()), 500, sum(sizes) - 1)
+    [whole] = example_groups(choose_sources(store.records()), 500, ROOM)
+    size = len(compress_json(whole["texts"]))
+    assert len(example_groups(choose_sources(store.records()), 500, 2 * size)[0]["texts"]) == 2
+    first = len(compress_json(whole["texts"][:1]))
+    [group] = example_groups(choose_sources(store.records()), 500, first)
     assert (len(group["texts"]), group["total"]) == (1, 2)
-    monkeypatch.setattr("faithmeter.reporting.page.LARGEST", 0)
+    monkeypatch.setattr("faithmeter.reporting.page.MAX_PAGE_BYTES", 0)
     page = report.write(store, tmp_path / "report.html").page
     assert 'id="examples"' not in page.read_text(encoding="utf-8")
+
+
+def test_the_users_own_results_come_first(written: tuple[report.Report, str, RunStore]) -> None:
+    anchors = re.findall(r'<section id="(\w+)"', written[1])
+    assert anchors[:4] == ["verdict", "faithfulness", "areas", "examples"]
+    assert anchors[-3:] == ["methods", "more", "reproduce"]
+
+
+def test_the_paper_is_in_the_files_but_not_on_the_page_of_another_model(
+    written: tuple[report.Report, str, RunStore],
+) -> None:
+    done, page, _ = written
+    body = page.split("<script", 1)[0]
+    assert "published (roberta-base)" not in body
+    assert "Unmasked test performance after plain fine-tuning" not in body
+    assert not re.search(r"x5 seeds|>excl\.<", body)
+    [file] = [file for file in done.files if file.name == "faithfulness.md"]
+    assert "published (roberta-base)" in file.read_text(encoding="utf-8")
+
+
+def test_one_training_is_a_sentence_and_no_chart(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    train(store)
+    expected = (
+        "embedded, fine-tuned on bAbI-1 with half of every mini-batch masked: 99.0% micro F1 on whole test "
+        "texts, 19.8% on wholly masked ones; always the most frequent class: 20.0%."
+    )
+    assert list(performance_sentences(store.frame("train"))) == [expected]
+    train(store, seed=1)
+    assert list(performance_sentences(store.frame("train"))) == []
+
+
+def test_the_head_counts_texts_by_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check ran on more texts than the methods: its number is not theirs."""
+    monkeypatch.setattr("faithmeter.reporting.figures.FIGURES", {})
+    store = RunStore(tmp_path)
+    trained = train(store)
+    measure(store, trained, [*TEXTS, *TEXTS], {"random": 0.0})
+    measure(store, trained, TEXTS, {"a": 0.4, "random": 0.0})
+    page = report.write(store, tmp_path / "report.html").page.read_text(encoding="utf-8")
+    assert " · 2 texts · " in page
+    measure(store, trained, TEXTS[:1], {"beam": 0.4, "random": 0.0})
+    page = report.write(store, tmp_path / "report.html").page.read_text(encoding="utf-8")
+    assert " · 1 to 2 texts, by method · " in page

@@ -76,19 +76,19 @@ def test_the_slider_erases_and_shows_what_becomes_of_it(page: Any) -> None:
     assert page.locator("#heat .masked").count() == 0
     erase(page, 3)
     expect(page.locator("#percent")).to_have_text("30 %")
-    expect(page.locator("#chance")).to_have_text("0.710")  # 0.98 - 0.3 * 0.9
+    expect(page.locator("#probability")).to_have_text("0.710")  # 0.98 - 0.3 * 0.9
     expect(page.locator("#prediction")).to_have_text("garden")
     expect(page.locator("#pvalue")).to_have_text("0.600")
     assert page.locator("#heat .masked").count() == 12 * 30 // 100
     assert page.locator("#spoken").inner_text().count("[mask]") == 3
     erase(page, 10)
-    expect(page.locator("#chance")).to_have_text("0.080")
+    expect(page.locator("#probability")).to_have_text("0.080")
     expect(page.locator("#prediction")).to_have_text("hallway")
     expect(page.locator("#right")).to_have_text("✕ not the label")
     expect(page.locator("#pvalue")).to_have_text("0.030: do not trust this step")
     assert page.locator("#heat .masked").count() == 12
     page.get_by_role("radio", name="grad-l2").check()
-    expect(page.locator("#chance")).to_have_text("0.280")
+    expect(page.locator("#probability")).to_have_text("0.280")
     expect(page.locator("#pvalue")).to_have_text("0.010: do not trust this step")
 
 
@@ -97,17 +97,19 @@ def test_methods_have_heat_maps_of_their_own(page: Any) -> None:
         return page.locator("#heat .token").evaluate_all("all => all.map(token => token.title)")
 
     first, spelled = colors(), page.locator("#strongest").inner_text()
-    assert spelled.startswith("Strongest: ")
-    strongest = max(first, key=lambda title: abs(float(title.split()[1].replace("−", "-"))))
+    assert spelled.startswith("Strongest, in logit points: ")
+    strongest = max(first, key=lambda title: abs(float(title.split()[1])))
     assert strongest.split()[1][:3] in spelled  # it says the same as the color, with more digits
-    playwright.expect(page.locator("#for")).to_have_text("speaks for the label")
+    playwright.expect(page.locator("#for")).to_have_text("for garden")
     assert page.locator("#against").is_visible()
     signs = page.locator("#heat .token.against").evaluate_all("all => all.map(one => one.title)")
-    assert all("−" in sign for sign in signs)
+    assert all("-" in sign for sign in signs)
     page.get_by_role("radio", name="grad-l2").check()
     assert colors() != first
     assert page.locator("#strongest").inner_text() != spelled
-    playwright.expect(page.locator("#for")).to_have_text("important")
+    assert page.locator("#heat .token.important").count() > 0
+    playwright.expect(page.locator("#important")).to_have_text("important")
+    assert not page.locator("#for").is_visible()
     assert not page.locator("#against").is_visible()
 
 
@@ -168,13 +170,13 @@ def test_curves_can_be_switched_off_by_keyboard(page: Any) -> None:
     playwright.expect(lines).to_have_count(before - 1)  # it is a signed method, and in one panel only
     assert "loo-sign" not in page.locator("#chart-faithfulness .role-legend").text_content()
     page.locator("#switch-none").click()
-    playwright.expect(page.locator("#chart-faithfulness")).to_have_text("No method is chosen.")
+    playwright.expect(page.locator("#chart-faithfulness")).to_have_text("No curve is chosen.")
     page.locator("#switch-all").click()
     playwright.expect(lines).to_have_count(before)
 
 
 def test_charts_say_what_they_are_and_give_their_numbers(page: Any) -> None:
-    box = page.get_by_role("img", name="Performance by percent of the tokens erased")
+    box = page.get_by_role("img", name="Performance by percent of tokens masked")
     playwright.expect(box).to_have_attribute("id", "chart-faithfulness")
     assert box.get_attribute("aria-roledescription") is None
     page.locator("#theme").click()
@@ -208,7 +210,7 @@ def test_paper_has_what_is_folded_on_the_screen(page: Any) -> None:
 
 def test_folded_charts_are_drawn_when_opened(page: Any) -> None:
     assert page.locator("#chart-epochs svg").count() == 0
-    page.get_by_text("Performance on unmasked validation texts by epoch").first.click()
+    page.get_by_text("Performance on whole validation texts by epoch").first.click()
     page.locator("#chart-epochs svg").wait_for()
 
 

@@ -51,6 +51,8 @@ class Method:
     """True if a negative score speaks against the label; otherwise scores only rank importance."""
     about: str = ""
     """Description in one line."""
+    unit: str = ""
+    """Unit of the scores, empty if they have none."""
     code: str = ""
     """Digest of the function's source, which tells an edited method apart; empty for built-in methods."""
     cost: Cost | None = None
@@ -106,6 +108,7 @@ def method(
     recursive: bool = True,
     signed: bool = True,
     about: str = "",
+    unit: str = "",
     cost: Cost | None = None,
     by_default: bool = True,
 ) -> Callable[[Function], Function]:
@@ -116,6 +119,7 @@ def method(
         recursive: True if erasure explains the masked text again at every step.
         signed: True if a negative score speaks against the label.
         about: Description in one line; by default the first line of the function's docstring.
+        unit: Unit of the scores, such as logit points.
         cost: `cost(tokens, **options)`, an upper bound on the evaluations that explain one text of `tokens`
             tokens; None means one.
         by_default: True if it is measured when no method is named.
@@ -146,6 +150,7 @@ def method(
             recursive=recursive,
             signed=getattr(function, "signed", signed),
             about=about or (inspect.getdoc(function) or "").partition("\n")[0],
+            unit=unit,
             code=_code(function),
             cost=cost,
             by_default=by_default,
@@ -201,7 +206,9 @@ method(
 )(random_order)
 for norm, function in (("L1", gradient_l1), ("L2", gradient_l2)):
     reacts = f"how much the model reacts to small changes of a word (gradient, {norm} norm)"
-    method(f"grad-{norm.lower()}", signed=False, about=reacts)(function)
+    method(f"grad-{norm.lower()}", signed=False, about=reacts, unit="logit points per unit of embedding")(
+        function
+    )
 
 gradients = "estimated from many gradients (integrated gradients)"
 masking = "by masking it and asking the model again (leave one out)"
@@ -211,18 +218,21 @@ signed_methods: tuple[tuple[str, Function, str, Cost | None], ...] = (
     ("loo", leave_one_out, masking, lambda tokens, **_: tokens + 1),
 )
 for short, function, how, cost in signed_methods:
-    method(f"{short}-sign", about=f"what a word adds or takes away, {how}", cost=cost)(function)
-    method(f"{short}-abs", about=f"how much a word matters, {how}", cost=cost)(absolute(function))
+    adds, matters = f"what a word adds or takes away, {how}", f"how much a word matters, {how}"
+    method(f"{short}-sign", about=adds, unit="logit points", cost=cost)(function)
+    method(f"{short}-abs", about=matters, unit="logit points", cost=cost)(absolute(function))
 method(
     "beam",
     recursive=False,
     signed=False,
     about="which word to mask first, which next, so that it harms most (beam search)",
+    unit="ranks, the highest first",
     cost=lambda tokens, width, **_: width * tokens * (tokens + 1) // 2,
 )(beam_search)
 method(
     "mask-grad",
     about="what a word adds or takes away, its masking estimated from one gradient (mask gradient)",
+    unit="logit points",
     by_default=False,
 )(mask_gradient)
 

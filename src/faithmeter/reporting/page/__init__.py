@@ -1,4 +1,4 @@
-"""A store → one page to send around, with the tables and figures beside it as files."""
+"""The report of a store: one page to send around, with its tables and figures beside it as files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from ...files import atomic
 from ...runs import frames
 from ...runs.record import MeasureRecord, Record
 from ...runs.store import RunStore, sound
-from . import examples as packing
 from . import provenance
+from .examples import choose_sources, example_groups
 from .html import render
-from .sections import filled
+from .performance import performance_sentences
+from .sections import fill_sections
 from .shared_texts import shared
 from .verdict import Verdict, together, verdicts
 
@@ -29,22 +30,26 @@ if TYPE_CHECKING:
 
     Frames = Mapping[str, DataFrame]
 
-LARGEST = 9_900_000
-"""Bytes of a page; texts for which there is no room are left out."""
+MAX_PAGE_BYTES = 9_900_000
+"""Example texts that would make the page larger are left out."""
+
+PAPER_TABLES = ("models",)
+"""Tables that are on the page only beside published values; charts show the same runs."""
 
 Progress = Callable[[str, int, int], object]
+"""Called with the kind of output (figures, tables, page), how many are done, and how many there are."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Where the page and its files are, and what it says."""
+    """Paths of the page and its files, and the verdict on the page."""
 
     page: Path
     verdict: Verdict
     files: list[Path] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Convert to JSON-ready values."""
         paths = {"page": str(self.page), "files": [str(file) for file in self.files]}
         return {**paths, "verdict": self.verdict.to_dict()}
 
@@ -57,74 +62,91 @@ def write(
     files: Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Write the page of a store, with at most `examples` texts; tables and figures go to `files`, if given.
+    """Write the report of a store.
 
-    `progress` is called with what is being made, how many of them are done, and how many there are.
+    Args:
+        store: Store of the runs.
+        path: Path of the page.
+        examples: Number of example texts at most.
+        files: Folder for tables and figures; without one they are on the page only.
+        progress: Called after each figure, each table and the page.
+
+    Returns:
+        The paths of what was written, and the verdict.
+
+    Raises:
+        InputError: If the store holds no finished run.
     """
-    moved = progress or (lambda what, done, total: None)
+    advance = progress or (lambda kind, done, total: None)
     records = [(folder, record) for folder, record in store.records() if _readable(folder, record)]
     _require_runs(store, records)
-    found, left_out = frames.comparable({kind: frames.frame(kind, records) for kind in frames.COLUMNS})
-    digests = {digest for frame in found.values() for digest in frame["digest"]}
+    tidy, left_out = frames.comparable({kind: frames.frame(kind, records) for kind in frames.COLUMNS})
+    digests = {digest for frame in tidy.values() for digest in frame["digest"]}
     records = [(folder, record) for folder, record in records if record.digest in digests]
-    specs, drawn = _figures(found, files and files / "figures", moved)
-    tables, noted = _tables(found, files and files / "tables", moved)
-    judged = verdicts({**found, "shared": shared(records)}, _published())
+    specs, figure_files = _figures(tidy, files and files / "figures", advance)
+    tables, table_files = _tables(tidy, files and files / "tables", advance)
+    by_model = verdicts({**tidy, "shared": shared(records)}, _published())
     methods = _methods(records)
-    show = partial(
+    render_page = partial(
         render,
         specs,
         version=__version__,
-        heading=_heading(judged),
+        heading=_heading(by_model),
         facts=_facts(records, methods),
-        made=_finished(records),
-        verdict=together(judged),
-        verdicts=judged,
+        finished=_finished(records),
+        verdict=together(by_model),
+        verdicts=by_model,
         left_out=left_out,
-        sections=filled(specs, tables),
-        methods=provenance.methods(methods),
+        sections=fill_sections(specs, tables, tuple(performance_sentences(tidy["train"]))),
+        methods=provenance.describe_methods(methods),
         settings=provenance.settings(records),
         commands=provenance.commands(records, store.root, path),
         runs=provenance.runs(records),
     )
-    room = LARGEST - len(show(texts=[]).encode())
-    texts = packing.pack(packing.sources(records), examples, room)
+    free_bytes = MAX_PAGE_BYTES - len(render_page(texts=[]).encode())
+    texts = example_groups(choose_sources(records), examples, free_bytes)
     with atomic(path) as temporary:
-        temporary.write_text(show(texts=texts), encoding="utf-8", newline="\n")
-    moved("page", 1, 1)
-    return Report(path, together(judged), [*drawn, *noted])
+        temporary.write_text(render_page(texts=texts), encoding="utf-8", newline="\n")
+    advance("page", 1, 1)
+    return Report(path, together(by_model), [*figure_files, *table_files])
 
 
 def _figures(
-    found: Frames, folder: Path | None, moved: Progress
+    tidy: Frames, folder: Path | None, advance: Progress
 ) -> tuple[dict[str, dict[str, Any]], list[Path]]:
-    """The specs of all figures that the frames give, and the files that were written to the folder."""
+    """Return the specs of the figures that the frames give, and the files written to the folder."""
     from ..figures import FIGURES, save, spec
 
-    specs, written = {}, []
+    specs, paths = {}, []
     for number, (name, figure) in enumerate(FIGURES.items(), start=1):
-        if (chart := figure(found)) is not None:
+        if (chart := figure(tidy)) is not None:
             specs[name] = spec(chart)
-            written += save(chart, folder, name) if folder else []
-        moved("figures", number, len(FIGURES))
-    return specs, written
+            paths += save(chart, folder, name) if folder else []
+        advance("figures", number, len(FIGURES))
+    return specs, paths
 
 
-def _tables(found: Frames, folder: Path | None, moved: Progress) -> tuple[dict[str, Table], list[Path]]:
-    """The same for tables; on the page without published columns where nothing was published."""
+def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[str, Table], list[Path]]:
+    """Return the tables of the page, and the files written to the folder.
+
+    The files compare with the paper wherever it has a number; the page does so only for the paper's models.
+    """
     from ..tables import TABLES, save
 
-    shown, written = {}, []
-    for number, (name, make) in enumerate(TABLES.items(), start=1):
-        if not (table := make(found)).empty:
-            shown[name] = _as_named(table if _has_published(table) else table.without_comparison())
-            written += save(table, folder, name) if folder else []
-        moved("tables", number, len(TABLES))
-    return shown, written
+    tables, paths = {}, []
+    for number, (name, table_of) in enumerate(TABLES.items(), start=1):
+        if not (table := table_of(tidy)).empty:
+            if table.compares_models:
+                tables[name] = _with_method_names(table)
+            elif name not in PAPER_TABLES:
+                tables[name] = _with_method_names(table.without_comparison())
+            paths += save(table, folder, name) if folder else []
+        advance("tables", number, len(TABLES))
+    return tables, paths
 
 
 def _readable(folder: Path, record: Record) -> bool:
-    """Of measurements every text is looked into: one with a damaged file is put aside, not half used."""
+    """Return whether a record can be used; a measurement with a damaged file is put aside whole."""
     return not isinstance(record, MeasureRecord) or sound(folder, record)
 
 
@@ -136,23 +158,37 @@ def _require_runs(store: RunStore, records: provenance.Records) -> None:
         )
 
 
-def _heading(judged: list[Verdict]) -> str:
-    names = {"tasks": {one.task for one in judged}, "models": {one.model for one in judged}}
-    said = [next(iter(found)) if len(found) == 1 else f"{len(found)} {what}" for what, found in names.items()]
-    return ", ".join(said)
+def _heading(by_model: list[Verdict]) -> str:
+    names = {"tasks": {one.task for one in by_model}, "models": {one.model for one in by_model}}
+    parts = [
+        next(iter(unique)) if len(unique) == 1 else f"{len(unique)} {kind}" for kind, unique in names.items()
+    ]
+    return ", ".join(parts)
 
 
 def _facts(records: provenance.Records, methods: list[str]) -> list[str]:
-    measured = [record for _, record in records if isinstance(record, MeasureRecord)]
-    trained = {record.trained.seed for _, record in records}
-    counts = {"seed": len(trained), "method": len(set(methods) - {BASELINE}), "run": len(records)}
-    counts["text"] = max((record.texts for record in measured), default=0)
-    said = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items() if count]
-    return [*said, f"finished {_finished(records)}"]
+    seeds = {record.trained.seed for _, record in records}
+    counts = {"seed": len(seeds), "method": len(set(methods) - {BASELINE}), "run": len(records)}
+    facts = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
+    return [*facts, *_texts_per_method(records), f"finished {_finished(records)}"]
+
+
+def _texts_per_method(records: provenance.Records) -> list[str]:
+    """Return how many texts the methods were measured on; of methods in several runs, the most."""
+    counts: dict[str, int] = {}
+    for _, record in records:
+        if isinstance(record, MeasureRecord):
+            for name in record.methods:
+                counts[name] = max(record.texts, counts.get(name, 0))
+    texts = {count for name, count in counts.items() if name != BASELINE} or set(counts.values())
+    if not texts:
+        return []
+    fewest, most = min(texts), max(texts)
+    return [f"{most:,} texts" if fewest == most else f"{fewest:,} to {most:,} texts, by method"]
 
 
 def _finished(records: provenance.Records) -> str:
-    """The day of the newest run: the same store gives the same page on any day."""
+    """Return the day of the newest run, so that a store gives the same page on any day."""
     return str(max(record.finished for _, record in records)[:10])
 
 
@@ -162,18 +198,15 @@ def _methods(records: provenance.Records) -> list[str]:
 
 
 def _published() -> dict[tuple[str, str, str], float]:
-    """ACU in percent by task, model and method."""
+    """Return the paper's ACU in percent by task, model and method."""
     rows = published.table("faithfulness").dropna(subset=["acu"])
     keys = zip(rows["dataset"], rows["model"], rows["importance_measure"], strict=True)
     return dict(zip(keys, rows["acu"], strict=True))
 
 
-def _as_named(table: Table) -> Table:
-    """With methods called as everywhere on the page, not as in the paper."""
-    named = (replace(column, form="code") if column.form == "method" else column for column in table.columns)
-    return replace(table, columns=tuple(named))
-
-
-def _has_published(table: Table) -> bool:
-    places = [place for place, column in enumerate(table.columns) if column.side == "published"]
-    return any(not row[place].missing for row in table.rows for place in places)
+def _with_method_names(table: Table) -> Table:
+    """Return the table with methods named as everywhere on the page, not as in the paper."""
+    columns = (
+        replace(column, form="code") if column.form == "method" else column for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))

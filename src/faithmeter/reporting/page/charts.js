@@ -1,40 +1,40 @@
 "use strict";
-/* Vega charts: in the page's theme, as wide as there is room, with the chosen methods */
+/* Vega charts in the page's theme, as wide as there is room, with the chosen curves */
 (() => {
   const { specs, light, dark } = JSON.parse(document.getElementById("chart-data").textContent);
   const boxes = [...document.querySelectorAll("[data-chart]")];
   const boxesOpen = () => boxes.filter((box) => !box.closest("details:not([open])"));
   const chips = [...document.querySelectorAll("#switch input")];
-  const MARGIN = 92; /* what the axes and headers of a panel take, */
-  const SLIM = 64; /* and without a header beside it */
-  const LARGEST = 3.7; /* beyond, panels look empty */
-  const PHONE = 480; /* below, the views of a panel stand on each other */
-  const LEGIBLE = 150; /* the least height of a view then */
+  const MARGIN = 92; /* width of the axes and headers of a panel, */
+  const SLIM_MARGIN = 64; /* and without a header beside it */
+  const MAX_STRETCH = 3.7; /* beyond, panels look empty */
+  const PHONE_WIDTH = 480; /* below, the views of a panel are stacked */
+  const MIN_VIEW_HEIGHT = 150; /* of stacked views */
   let isDark = document.getElementById("theme").getAttribute("aria-pressed") === "true";
 
   /* A spec has panels (concat), each a facet of views with a width and a height of their own. */
   const rowsOf = (spec, panel) => spec.datasets[(panel.data ?? spec.data).name];
   const distinct = (rows, field) => [...new Set(rows.map((row) => row[field]))].filter((value) => value != null);
 
-  function fitted(spec, room) {
-    const phone = room < PHONE;
+  function fit(spec, room) {
+    const phone = room < PHONE_WIDTH;
     if (phone) spec.concat.forEach((panel) => stack(panel, rowsOf(spec, panel)));
     const across = (panel) => (phone ? 1 : distinct(rowsOf(spec, panel), panel.facet.column.field).length);
-    const margin = phone ? SLIM : MARGIN;
+    const margin = phone ? SLIM_MARGIN : MARGIN;
     const views = Math.max(...spec.concat.map(across));
     const view = spec.concat[0].spec.width;
-    const fit = Math.max(1, Math.floor(room / (views * view + margin)));
-    const columns = Math.min(spec.columns, spec.concat.length, fit);
-    const factor = Math.min(LARGEST, Math.max(0.6, (room / columns - margin) / (views * (view + 8))));
+    const most = Math.max(1, Math.floor(room / (views * view + margin)));
+    const columns = Math.min(spec.columns, spec.concat.length, most);
+    const factor = Math.min(MAX_STRETCH, Math.max(0.6, (room / columns - margin) / (views * (view + 8))));
     for (const panel of spec.concat) {
       panel.spec.width = Math.floor(panel.spec.width * factor);
       const height = Math.floor(panel.spec.height * Math.min(factor, 2.5));
-      panel.spec.height = phone ? Math.max(LEGIBLE, height) : height;
+      panel.spec.height = phone ? Math.max(MIN_VIEW_HEIGHT, height) : height;
     }
     return { ...spec, columns };
   }
 
-  /* A column and a row of views become one column, each with its name above. */
+  /* Turn columns and rows of views into one column, each view with its name above. */
   function stack(panel, rows) {
     const { column, row } = panel.facet;
     const fields = row && distinct(rows, row.field).length > 1 ? [column.field, row.field] : [column.field];
@@ -45,15 +45,15 @@
     panel.columns = 1;
   }
 
-  /* A copy of a spec without what is hidden, and with legends of as many columns as there is room for. */
-  function chosen(spec, hidden, room) {
+  /* Copy a spec without hidden curves; its legends get as many columns as there is room for. */
+  function hide(spec, hidden, room) {
     const copy = JSON.parse(JSON.stringify(spec), (key, value) => {
       if (!value?.legend?.columns) return value;
       const { domain, range } = value.scale;
-      const width = 7 * Math.max(...domain.map((name) => name.length)) + 40;
+      const width = 7 * Math.max(...domain.map((name) => name.length)) + 60;
       const columns = Math.min(value.legend.columns, Math.max(1, Math.floor(room / width)));
-      const kept = (list) => list.filter((_, place) => !hidden.has(domain[place]));
-      const scale = { ...value.scale, domain: kept(domain), range: kept(range) };
+      const visible = (list) => list.filter((_, place) => !hidden.has(domain[place]));
+      const scale = { ...value.scale, domain: visible(domain), range: visible(range) };
       return { ...value, scale, legend: { ...value.legend, columns } };
     });
     for (const [name, rows] of Object.entries(copy.datasets)) {
@@ -62,8 +62,8 @@
     return copy;
   }
 
-  /* The letters of the page, and of a size to be read on a screen. */
-  const larger = (config) => ({
+  /* The font of the page, in a size for screens. */
+  const forScreen = (config) => ({
     ...config,
     font: getComputedStyle(document.body).fontFamily,
     title: { ...config.title, fontSize: 14 },
@@ -75,13 +75,13 @@
   async function drawNow(box) {
     const room = box.clientWidth;
     const label = box.getAttribute("aria-label");
-    const switched = box.dataset.chart === "faithfulness" ? chips : [];
-    const hidden = new Set(switched.filter((chip) => !chip.checked).map((chip) => chip.value));
-    if (hidden.size && hidden.size === switched.length) {
-      box.replaceChildren(build("p", "No method is chosen.", { className: "note" }));
+    const switches = box.dataset.chart === "faithfulness" ? chips : [];
+    const hidden = new Set(switches.filter((chip) => !chip.checked).map((chip) => chip.value));
+    if (hidden.size && hidden.size === switches.length) {
+      box.replaceChildren(build("p", "No curve is chosen.", { className: "note" }));
       return;
     }
-    const spec = fitted(chosen(specs[box.dataset.chart], hidden, room), room);
+    const spec = fit(hide(specs[box.dataset.chart], hidden, room), room);
     const options = {
       actions: false,
       ast: true, /* no eval: the page forbids it */
@@ -89,10 +89,10 @@
       logLevel: 1, /* errors only */
       defaultStyle: false,
       tooltip: { disableDefaultStyle: true },
-      config: larger(isDark ? dark : light),
+      config: forScreen(isDark ? dark : light),
     };
     await vegaEmbed(box, spec, options);
-    /* Vega names the box its own way; hundreds of named points would not help, the numbers are below */
+    /* Vega's own names of hundreds of points would not help; the numbers are in the table below */
     box.setAttribute("role", "img");
     box.setAttribute("aria-label", label);
     box.removeAttribute("aria-roledescription");
@@ -100,11 +100,11 @@
     box.dataset.drawn = isDark ? "dark" : "light";
   }
 
-  /* One drawing of a box after the other: the last one shows what was chosen last. */
-  const drawn = new Map();
+  /* Drawings of a box wait for each other, so that the last one shows the last choice. */
+  const pending = new Map();
   function draw(box) {
     const next = () => drawNow(box);
-    drawn.set(box, (drawn.get(box) ?? Promise.resolve()).then(next, next));
+    pending.set(box, (pending.get(box) ?? Promise.resolve()).then(next, next));
   }
 
   const redraw = () => boxesOpen().forEach(draw);
@@ -121,7 +121,7 @@
   let width = innerWidth;
   let waiting;
   addEventListener("resize", () => {
-    if (innerWidth === width) return; /* a phone's bars come and go */
+    if (innerWidth === width) return; /* only the height changes when a phone hides its bars */
     width = innerWidth;
     clearTimeout(waiting);
     waiting = setTimeout(redraw, 150);

@@ -1,70 +1,57 @@
 "use strict";
-/* The browser of example texts: list, heat-map, slider */
-(() => {
-  const source = document.getElementById("example-data").textContent;
-  if (!source) return;
-  const { alphabet, top, half, baseline, groups } = JSON.parse(source);
+/* Browser of example texts: list, heat-map (heat.js), slider. Its data are JSON, gzip, base 64. */
+(async () => {
   const element = (id) => document.getElementById(id);
-  const digit = new Map([...alphabet].map((letter, place) => [letter, place]));
-  const CHUNK = 60; /* rows of the list made at a time */
-  const FAINT = 0.1; /* scores below this share of the strongest stay uncolored */
-  const ALPHA = 0.05;
+  const source = element("example-data").textContent;
+  if (!source) return;
+  const bytes = Uint8Array.from(atob(source), (letter) => letter.charCodeAt(0));
+  const json = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const { baseline, levels, significance, groups } = await new Response(json).json();
+  const ROWS_AT_A_TIME = 60; /* rows of the list that are made at a time */
   const list = element("texts");
   const slider = element("erased");
 
   let group = groups[0];
-  let shown = []; /* the texts that pass the filter */
-  let made = 0; /* how many of them have a row */
+  let matches = []; /* texts that pass the filter */
+  let rowCount = 0; /* how many of them have a row */
   let text = null;
-  let method = 0;
+  let method = 0; /* number of the method in group.methods */
 
-  const numbers = (letters, width) => {
-    const found = [];
-    for (let i = 0; i < letters.length; i += width) {
-      let number = 0;
-      for (let j = 0; j < width; j++) number = number * 64 + digit.get(letters[i + j]);
-      found.push(number);
-    }
-    return found;
-  };
-  const shares = (letters) => numbers(letters, 2).map((level) => level / top);
-  const signed = (value, digits = 3) =>
-    (value < 0 ? "−" : value > 0 ? "+" : "") + Number(Math.abs(value).toPrecision(digits));
+  const isRandom = () => group.methods[method].name === baseline;
 
   /* ---- the list ---- */
   function filter() {
     const wanted = element("filter").value.trim().toLocaleLowerCase();
-    const said = (one) => `${one.text}\n${one.context ?? ""}\n${group.labels[one.label]}`.toLocaleLowerCase();
-    shown = group.texts.filter((one) => said(one).includes(wanted));
+    const content = (one) => `${one.text}\n${one.context ?? ""}\n${group.labels[one.label]}`.toLocaleLowerCase();
+    matches = group.texts.filter((one) => content(one).includes(wanted));
     list.replaceChildren();
     list.scrollTop = 0;
-    made = 0;
-    makeRows(CHUNK);
+    rowCount = 0;
+    makeRows(ROWS_AT_A_TIME);
     const some = group.texts.length < group.total ? `the first ${group.texts.length} of ` : "";
-    element("count").textContent = `${wanted ? `${shown.length} of ` : ""}${some}${group.total} texts`;
-    if (shown.length && !shown.includes(text)) select(shown[0]);
+    element("count").textContent = `${wanted ? `${matches.length} of ` : ""}${some}${group.total} texts`;
+    if (matches.length && !matches.includes(text)) select(matches[0]);
     else mark();
   }
 
   function makeRows(upTo) {
-    const rows = shown.slice(made, upTo).map((one) => {
+    const rows = matches.slice(rowCount, upTo).map((one) => {
       const start = Array.from(one.text.slice(0, 400)).slice(0, 160).join("").trim() || "(empty text)";
       const head = `${one.row + 1} · ${group.labels[one.label]}`;
-      const parts = [build("small", head), build("span", start, { dir: "auto" })];
-      const row = build("li", parts, { id: `text-${one.row}` });
+      const row = build("li", [build("small", head), build("span", start, { dir: "auto" })], { id: `text-${one.row}` });
       row.setAttribute("role", "option");
       row.setAttribute("aria-selected", "false");
       row.addEventListener("click", () => select(one));
       return row;
     });
     list.append(...rows);
-    made += rows.length;
+    rowCount += rows.length;
   }
 
   function mark() {
     list.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
-    const place = shown.indexOf(text);
-    if (place >= made) makeRows(place + CHUNK);
+    const place = matches.indexOf(text);
+    if (place >= rowCount) makeRows(place + ROWS_AT_A_TIME);
     if (place < 0) list.removeAttribute("aria-activedescendant");
     else {
       const row = list.children[place];
@@ -72,15 +59,15 @@
       list.setAttribute("aria-activedescendant", row.id);
       const first = row.offsetTop - list.offsetTop;
       const last = first + row.offsetHeight - list.clientHeight;
-      list.scrollTop = Math.min(first, Math.max(last, list.scrollTop)); /* only the list, not the page */
+      list.scrollTop = Math.min(first, Math.max(last, list.scrollTop)); /* scroll the list, not the page */
     }
     element("previous").disabled = place <= 0;
-    element("next").disabled = place < 0 || place >= shown.length - 1;
+    element("next").disabled = place < 0 || place >= matches.length - 1;
   }
 
   const move = (by) => {
-    const place = Math.min(shown.length - 1, Math.max(0, shown.indexOf(text) + by));
-    if (shown.length) select(shown[place]);
+    const place = Math.min(matches.length - 1, Math.max(0, matches.indexOf(text) + by));
+    if (matches.length) select(matches[place]);
   };
 
   function select(one) {
@@ -101,34 +88,33 @@
     showScores();
   }
 
-  /* Spans count characters, not the halves that JavaScript makes of an emoji. */
-  function pieces() {
+  /* Tokens with the characters before them. Spans count characters, not UTF-16 units as JavaScript does. */
+  function split() {
     const characters = Array.from(text.text);
-    const found = [];
+    const tokens = [];
     let end = 0;
-    let drawn = 0;
+    let done = 0;
     for (let i = 0; i < text.spans.length; i += 2) {
       const start = end + text.spans[i];
       end = start + text.spans[i + 1];
-      const before = characters.slice(drawn, Math.max(drawn, start)).join("");
-      const own = characters.slice(Math.max(drawn, start), end).join("");
-      found.push({ before, own: own || "·" }); /* several tokens may share a character */
-      drawn = Math.max(drawn, end);
+      const before = characters.slice(done, Math.max(done, start)).join("");
+      const own = characters.slice(Math.max(done, start), end).join("");
+      tokens.push({ before, own: own || "·" }); /* several tokens may share a character */
+      done = Math.max(done, end);
     }
-    return { tokens: found, rest: characters.slice(drawn).join("") };
+    return { tokens, rest: characters.slice(done).join("") };
   }
 
   function showScores() {
     const by = text.by[method];
-    const random = group.methods[method] === baseline;
-    const scores = numbers(by.scores, 1).map((level) => level / half - 1);
-    const { tokens, rest } = pieces();
+    const { signed, unit } = group.methods[method];
+    const { tokens, rest } = split();
     const parts = tokens.flatMap(({ before, own }, i) => {
-      const token = build("span", build("span", own), { className: "token" });
-      if (!random) token.title = `about ${signed(scores[i] * by.most, 2)}`; /* as exact as a color */
-      if (!random && Math.abs(scores[i]) >= FAINT) {
-        token.classList.add(scores[i] > 0 ? "for" : "against");
-        token.style.setProperty("--share", Math.abs(scores[i]).toFixed(3));
+      const token = build("span", own, { className: "token heat" });
+      const share = by.scores[i] / levels;
+      if (!isRandom()) {
+        heat.paint(token, share, signed);
+        token.title = `about ${heat.format(Number((share * by.largest).toPrecision(2)), signed)}`;
       }
       return [before, token];
     });
@@ -136,78 +122,83 @@
     const unread = { className: rest.trim() ? "unread" : "", title: rest.trim() ? "not read by the model" : "" };
     const whole = tokens.length ? [...parts, build("span", rest + end, unread)] : [text.text || "(empty text)"];
     element("heat").replaceChildren(...whole);
-    element("for").textContent = group.signed[method] ? "speaks for the label" : "important";
-    element("for").hidden = random;
-    element("against").hidden = random || !group.signed[method];
-    element("again").hidden = random;
-    const words = by.strongest.map(([word, score]) => `${word} ${signed(score)}`).join(", ");
-    element("strongest").textContent = random
-      ? "A random order, which says nothing about the text: methods are held against it."
-      : `Strongest: ${words || "none"}`;
+    showLegend(signed);
+    const words = by.strongest.map(([word, score]) => `${word} ${heat.format(score, signed)}`).join(", ");
+    element("strongest").textContent = isRandom()
+      ? "A random order, which says nothing about the text: methods are compared with it."
+      : `Strongest${unit ? `, in ${unit}` : ""}: ${words || "none"}`;
     step();
+  }
+
+  function showLegend(signed) {
+    const label = group.labels[text.label];
+    element("for").textContent = `for ${label}`;
+    element("against").textContent = `against ${label}`;
+    element("for").hidden = element("against").hidden = isRandom() || !signed;
+    element("important").hidden = isRandom() || signed;
+    element("again").hidden = isRandom();
   }
 
   function step() {
     const by = text.by[method];
     const now = Number(slider.value);
     const percent = group.percents[now];
-    const first = numbers(by.masked, 1);
     const tokens = [...element("heat").querySelectorAll(".token")];
-    tokens.forEach((token, i) => token.classList.toggle("masked", first[i] <= now));
-    const gone = first.filter((place) => place <= now).length;
+    tokens.forEach((token, i) => token.classList.toggle("masked", by.masked[i] <= now));
+    const count = by.masked.filter((place) => place <= now).length;
     element("spoken").textContent = [...element("heat").childNodes]
       .map((node) => (node.classList?.contains("masked") ? "[mask]" : node.textContent))
       .join("");
-    slider.setAttribute("aria-valuetext", `${percent} % erased, ${gone} of ${tokens.length} tokens masked`);
+    slider.setAttribute("aria-valuetext", `${percent} % erased, ${count} of ${tokens.length} tokens masked`);
     element("percent").textContent = `${percent} %`;
-    const predicted = numbers(by.predicted, 2)[now];
-    const right = predicted === text.label;
-    element("prediction").textContent = group.labels[predicted];
-    element("right").textContent = right ? "✓ as labeled" : "✕ not the label";
-    element("chance").textContent = shares(by.chance)[now].toFixed(3);
-    const p = (letters) => (letters ? shares(letters)[now] : NaN);
-    const written = (value) => (value < 0.001 ? "< 0.001" : value.toFixed(3));
-    const strange = p(by.p_crossfit) < ALPHA;
-    const warning = strange ? ": do not trust this step" : "";
-    element("pvalue").textContent = by.p_crossfit ? written(p(by.p_crossfit)) + warning : "not tested";
-    element("pvalue").parentNode.classList.toggle("bad", strange);
-    element("published").textContent = by.p_published ? `published test: ${written(p(by.p_published))}` : "";
-    curve(now);
+    element("prediction").textContent = group.labels[by.predicted[now]];
+    element("right").textContent = by.predicted[now] === text.label ? "✓ as labeled" : "✕ not the label";
+    element("probability").textContent = by.probability[now].toFixed(3);
+    showPValues(by, now);
+    drawCurve(now);
+  }
+
+  function showPValues(by, now) {
+    const format = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(3));
+    const foreign = by.p_crossfit?.[now] < significance;
+    const warning = foreign ? ": do not trust this step" : "";
+    element("pvalue").textContent = by.p_crossfit ? format(by.p_crossfit[now]) + warning : "not tested";
+    element("pvalue").parentNode.classList.toggle("bad", foreign);
+    element("published").textContent = by.p_published ? `published test: ${format(by.p_published[now])}` : "";
   }
 
   /* ---- the curve of this text ---- */
-  function curve(now) {
+  function drawCurve(now) {
     const width = Math.min(576, element("curve").clientWidth || 300);
     const height = 160, left = 34, right = 20, bottom = 26, head = 10;
-    const make = (tag, attributes, content = "") => {
-      const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-      made.append(...[content].flat());
-      return made;
+    const shape = (tag, attributes, content = "") => {
+      const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+      for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+      node.append(...[content].flat());
+      return node;
     };
     const x = (percent) => left + ((width - left - right) * percent) / 100;
-    const y = (chance) => head + (height - head - bottom) * (1 - chance);
+    const y = (probability) => head + (height - head - bottom) * (1 - probability);
     const points = (by) =>
-      shares(by.chance).map((chance, i) => `${x(group.percents[i]).toFixed(1)},${y(chance).toFixed(1)}`);
-    const parts = [0, 0.5, 1].flatMap((chance) => [
-      make("line", { class: "axis", x1: left, x2: width - right, y1: y(chance), y2: y(chance) }),
-      make("text", { x: left - 6, y: y(chance) + 4, "text-anchor": "end" }, String(chance)),
+      by.probability.map((value, i) => `${x(group.percents[i]).toFixed(1)},${y(value).toFixed(1)}`);
+    const parts = [0, 0.5, 1].flatMap((value) => [
+      shape("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }),
+      shape("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, String(value)),
     ]);
     for (const percent of [0, 25, 50, 75, 100]) {
-      parts.push(make("text", { x: x(percent), y: height - 8, "text-anchor": "middle" }, `${percent} %`));
+      parts.push(shape("text", { x: x(percent), y: height - 8, "text-anchor": "middle" }, `${percent} %`));
     }
     const own = text.by[method];
-    const other = text.by[group.methods.indexOf(baseline)];
-    const random = other === own ? null : other;
-    if (random) parts.push(make("polyline", { class: "random", points: points(random).join(" ") }));
-    parts.push(make("polyline", { points: points(own).join(" ") }));
+    const random = isRandom() ? null : text.by[group.methods.findIndex(({ name }) => name === baseline)];
+    if (random) parts.push(shape("polyline", { class: "random", points: points(random).join(" ") }));
+    parts.push(shape("polyline", { points: points(own).join(" ") }));
     const [cx, cy] = points(own)[now].split(",");
-    parts.push(make("circle", { cx, cy, r: 5 }));
+    parts.push(shape("circle", { cx, cy, r: 5 }));
     const dashed = random ? "; dashed: one random order" : "";
-    const by = other === own ? "a random order" : group.methods[method];
+    const by = isRandom() ? "a random order" : group.methods[method].name;
     const title = `Probability of the label as tokens are erased by ${by}${dashed}`;
     element("curve-title").textContent = title;
-    element("curve").replaceChildren(make("svg", { width, height, role: "img", "aria-label": title }, parts));
+    element("curve").replaceChildren(shape("svg", { width, height, role: "img", "aria-label": title }, parts));
   }
 
   /* ---- choices ---- */
@@ -217,7 +208,7 @@
     method = 0;
     slider.max = group.percents.length - 1;
     slider.value = 0;
-    const radios = group.methods.map((name, place) => {
+    const radios = group.methods.map(({ name }, place) => {
       const radio = build("input", [], { type: "radio", name: "method", value: name });
       radio.addEventListener("change", () => {
         method = place;
@@ -237,7 +228,7 @@
     list.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   });
   list.addEventListener("scroll", () => {
-    if (list.scrollTop + 2 * list.clientHeight > list.scrollHeight) makeRows(made + CHUNK);
+    if (list.scrollTop + 2 * list.clientHeight > list.scrollHeight) makeRows(rowCount + ROWS_AT_A_TIME);
   });
   element("filter").addEventListener("input", filter);
   element("previous").addEventListener("click", () => move(-1));

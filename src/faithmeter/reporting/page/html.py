@@ -1,4 +1,4 @@
-"""The page itself: one file with its style, scripts and data inside, that can load nothing else."""
+"""The page: one file with its style, scripts and data inside, which loads nothing else."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ...config import BASELINE
+from ...config import BASELINE, SIGNIFICANCE_LEVEL
+from ...explanations.render import heat_script, heat_style
 from ..figures import config
-from .examples import ALPHABET, HALF, TOP, as_json
+from .examples import SCORE_LEVELS, compress_json, to_json
 
-CODE = {"alphabet": ALPHABET, "top": TOP, "half": HALF, "baseline": BASELINE}
-"""What the script needs to read the texts."""
+CONSTANTS = {"baseline": BASELINE, "levels": SCORE_LEVELS, "significance": SIGNIFICANCE_LEVEL}
+"""Constants that the scripts share with Python."""
 SCRIPTS = ("page.js", "charts.js", "numbers.js", "examples.js")
 
 
-def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **shown: Any) -> str:
-    """HTML of the charts' specs, the packed texts, and what the template shows in words."""
+def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **values: Any) -> str:
+    """Return the page's HTML.
+
+    Args:
+        specs: Vega-Lite specs of the charts by name.
+        texts: Groups of example texts.
+        values: Variables of the template.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    scripts = [_vega(), *map(_resource, SCRIPTS)]
-    style = _resource("page.css")
+    scripts = [_vega(), heat_script(), *map(_resource, SCRIPTS)]
+    style = heat_style() + _resource("page.css")
     charts = {"specs": specs, "light": config(dark=False), "dark": config(dark=True)}
     template = Environment(
         loader=PackageLoader(__package__, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -33,16 +40,16 @@ def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **shown
         policy=_policy(scripts, style),
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
-        chart_data=Markup(as_json(charts)),
-        example_data=Markup(as_json({**CODE, "groups": texts}) if texts else ""),
+        chart_data=Markup(to_json(charts)),
+        example_data=compress_json({**CONSTANTS, "groups": texts}) if texts else "",
         examples=bool(texts),
-        **shown,
+        **values,
     )
 
 
 @cache
 def _vega() -> str:
-    """Vega, Vega-Lite and vega-embed, in a function: their top-level names would otherwise be everyone's."""
+    """Return Vega, Vega-Lite and vega-embed, in a function so that their names stay inside."""
     import vl_convert
 
     return f"(() => {{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}\n}})();"
@@ -53,7 +60,7 @@ def _resource(name: str) -> str:
 
 
 def _policy(scripts: Sequence[str], style: str) -> str:
-    """Nothing is fetched, and nothing runs but what is named here by its hash."""
+    """Return the content security policy: nothing is fetched, and only what is named by its hash runs."""
 
     def sources(*contents: str) -> str:
         hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in contents)

@@ -1,5 +1,5 @@
 "use strict";
-/* The numbers of a chart: a table for each of its panels, made when it is asked for */
+/* The numbers of a chart: a table for each of its panels, made when it is opened */
 (() => {
   const KEYS = {
     model: "Model",
@@ -13,21 +13,21 @@
   const STEPS = { percent: (value) => `${value} %`, epoch: (value) => `Epoch ${value}` };
   const heading = (text, scope) => build("th", text, { scope });
 
-  /* Percents with one digit, p-values with three. */
-  function written(row, digits) {
+  /* Percents have one digit, p-values three. */
+  function format(row, digits) {
     if (!row) return "–";
-    const short = (value) => (value < 0.001 && digits === 3 ? "<0.001" : value.toFixed(digits));
-    const [lower, upper] = [short(row.lower), short(row.upper)];
-    return short(row.mean) + (lower === upper ? "" : ` [${lower}, ${upper}]`);
+    const digit = (value) => (value < 0.001 && digits === 3 ? "<0.001" : value.toFixed(digits));
+    const [lower, upper] = [digit(row.lower), digit(row.upper)];
+    return digit(row.mean) + (lower === upper ? "" : ` [${lower}, ${upper}]`);
   }
 
-  /* The rows of a panel as lines that differ in their keys, in the order of legend and facet. */
+  /* Group the rows of a panel into lines with equal keys, in the order of legend and facet. */
   function linesOf(rows, keys, panel) {
     const { color } = panel.spec.layer.at(-1).encoding;
     const { column } = panel.facet;
     const orders = { [column.field]: [column.sort].flat(), [color.field]: color.scale.domain };
     const place = (name, row) => orders[name]?.indexOf(row[name]) ?? 0;
-    const before = (a, b) => keys.reduce((found, name) => found || place(name, a) - place(name, b), 0);
+    const before = (a, b) => keys.reduce((order, name) => order || place(name, a) - place(name, b), 0);
     const lines = new Map();
     for (const row of rows.toSorted(before)) {
       const line = keys.map((name) => row[name]).join("\n");
@@ -39,16 +39,16 @@
   function table(spec, panel) {
     const rows = spec.datasets[(panel.data ?? spec.data).name].filter((row) => row.part === "mean");
     const values = (name) => [...new Set(rows.map((row) => row[name]))];
-    const there = (name) => name in rows[0] && (name !== "model" || values(name).length > 1);
-    const keys = Object.keys(KEYS).filter(there);
+    const varies = (name) => name in rows[0] && (name !== "model" || values(name).length > 1);
+    const keys = Object.keys(KEYS).filter(varies);
     const step = Object.keys(STEPS).find((name) => name in rows[0]);
     const steps = step ? values(step).sort((a, b) => a - b) : [];
     const unit = panel.spec.layer.at(-1).encoding.y.title;
     const digits = unit.endsWith("(%)") ? 1 : 3;
     const head = [...keys.map((name) => KEYS[name]), ...(step ? steps.map(STEPS[step]) : ["Mean"]), "Seeds"];
     const body = linesOf(rows, keys, panel).map((line) => {
-      const shown = step ? steps.map((value) => line.find((row) => row[step] === value)) : line;
-      const cells = [...shown.map((row) => written(row, digits)), String(line[0].n)];
+      const points = step ? steps.map((value) => line.find((row) => row[step] === value)) : line;
+      const cells = [...points.map((row) => format(row, digits)), String(line[0].n)];
       const names = keys.map((name) => heading(line[0][name], "row"));
       return build("tr", [...names, ...cells.map((text) => build("td", text))]);
     });

@@ -1,9 +1,9 @@
 "use strict";
-/* theme, contents, copying, printing; and for the other scripts: an element with what it contains */
+/* Theme, table of contents, copying, printing; `build` makes an element for the other scripts. */
 const build = (tag, content, settings = {}) => {
-  const made = Object.assign(document.createElement(tag), settings);
-  made.append(...[content].flat());
-  return made;
+  const element = Object.assign(document.createElement(tag), settings);
+  element.append(...[content].flat());
+  return element;
 };
 (() => {
   const root = document.documentElement;
@@ -23,7 +23,7 @@ const build = (tag, content, settings = {}) => {
   show();
 
   const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
-  const seen = new IntersectionObserver(
+  const observer = new IntersectionObserver(
     (entries) => {
       for (const entry of entries) {
         if (!entry.isIntersecting) continue;
@@ -33,22 +33,22 @@ const build = (tag, content, settings = {}) => {
     },
     { rootMargin: "-20% 0% -75% 0%" },
   );
-  for (const id of links.keys()) seen.observe(document.getElementById(id));
+  for (const id of links.keys()) observer.observe(document.getElementById(id));
 
-  /* The clipboard may be forbidden, so the text is selected as well: Ctrl-C then does it. */
+  /* The clipboard may be forbidden, so the text is selected as well, for Ctrl-C. */
   document.getElementById("copy").addEventListener("click", async () => {
     const commands = document.getElementById("commands");
-    const said = document.getElementById("copied");
+    const message = document.getElementById("copied");
     getSelection().selectAllChildren(commands);
     try {
       await navigator.clipboard.writeText(commands.textContent);
-      said.textContent = "Copied.";
+      message.textContent = "Copied.";
     } catch {
-      said.textContent = document.execCommand("copy") ? "Copied." : "Selected: press Ctrl-C to copy.";
+      message.textContent = document.execCommand("copy") ? "Copied." : "Selected: press Ctrl-C to copy.";
     }
   });
 
-  /* What is folded would be missing on paper; folded charts and tables of numbers may be. */
+  /* Folded parts are opened for printing, except charts and their numbers. */
   const folded = document.querySelectorAll("details:not([data-numbers], :has([data-chart]))");
   let opened = [];
   addEventListener("beforeprint", () => {

@@ -1,4 +1,4 @@
-"""Records → how to get the same numbers again: methods, settings, commands, digests."""
+"""Methods, settings, commands and digests of a report: all that is needed to get its numbers again."""
 
 from __future__ import annotations
 
@@ -15,34 +15,38 @@ from ..reproduce import reproduce
 
 Records = Sequence[tuple[Path, Record]]
 
-KINDS: dict[str, type[Config]] = {"Fine-tuning": TrainConfig, "Measurement": MeasureConfig}
-PLACES = ("python", "machine", "cores", "host", "commit")
-MANY = 12
+CONFIGS: dict[str, type[Config]] = {"Fine-tuning": TrainConfig, "Measurement": MeasureConfig}
+ENVIRONMENT_FIELDS = ("python", "machine", "cores", "host", "commit")
+MAX_LISTED_VALUES = 12
 """More values than this are counted, not listed."""
 
 
-def known(method: str) -> Method | None:
-    """None if it was registered by whoever measured it, but not here."""
+def find_method(name: str) -> Method | None:
+    """Return a method by its name; None if it is one of your own that is not imported now."""
     try:
-        return parse(method)
+        return parse(name)
     except InputError:
         return None
 
 
-def methods(names: Iterable[str]) -> list[dict[str, Any]]:
-    """For each method what it is about, its options, and whether it is asked again."""
-    return [_method(name) for name in names]
+def describe_methods(names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return for each method what it does, its options, and whether it is computed again at each step."""
+    return [_describe_method(name) for name in names]
 
 
 def settings(records: Records) -> dict[str, dict[str, str]]:
-    """For each kind of run what was asked for, and where and with what it was made."""
-    found = {title: _asked(config, records) for title, config in KINDS.items()}
+    """Return the settings of each kind of run, and the machines and versions it was made with."""
+    values = {title: _config_values(config, records) for title, config in CONFIGS.items()}
     environments = [record.environment for _, record in records]
     packages = dict.fromkeys(name for one in environments for name in one.versions)
-    found["Versions"] = {name: _distinct(one.versions.get(name) for one in environments) for name in packages}
-    found["Made on"] = {name: _distinct(getattr(one, name) for one in environments) for name in PLACES}
-    said = {title: {name: value for name, value in one.items() if value} for title, one in found.items()}
-    return {title: values for title, values in said.items() if values}
+    values["Versions"] = {
+        name: _distinct(one.versions.get(name) for one in environments) for name in packages
+    }
+    values["Made on"] = {
+        name: _distinct(getattr(one, name) for one in environments) for name in ENVIRONMENT_FIELDS
+    }
+    filled = {title: {name: text for name, text in one.items() if text} for title, one in values.items()}
+    return {title: texts for title, texts in filled.items() if texts}
 
 
 def commands(records: Records, root: Path, page: Path) -> str:
@@ -52,6 +56,7 @@ def commands(records: Records, root: Path, page: Path) -> str:
 
 
 def runs(records: Records) -> list[dict[str, str]]:
+    """Return the folder, digest, time and checksum of each run."""
     names = ("digest", "finished", "checksum")
     return [
         {"folder": folder.name, **{name: getattr(record, name) for name in names}}
@@ -59,24 +64,25 @@ def runs(records: Records) -> list[dict[str, str]]:
     ]
 
 
-def _asked(config: type[Config], records: Records) -> dict[str, str]:
+def _config_values(config: type[Config], records: Records) -> dict[str, str]:
     configs = [record.config for _, record in records if record.kind == config.kind]
     names = config.identity()
-    names = [name for name in names if name != "methods"]  # they are listed one by one
+    names = [name for name in names if name != "methods"]  # they have a list of their own
     return {name.replace("_", " "): _distinct(getattr(one, name) for one in configs) for name in names}
 
 
-def _method(name: str) -> dict[str, Any]:
-    found = known(name)
-    if found is None:
-        return {"name": name, "what": "a method that is not part of faithmeter", "options": []}
-    options = [f"{option}={value}" for option, value in found.options_with_defaults.items()]
-    again = "asked again at every step" if found.recursive else "asked once: its first answer is the order"
-    return {"name": name, "what": found.about, "options": [*options, again]}
+def _describe_method(name: str) -> dict[str, Any]:
+    method = find_method(name)
+    if method is None:
+        return {"name": name, "about": "a method that is not part of faithmeter", "notes": []}
+    options = [f"{option}={value}" for option, value in method.options_with_defaults.items()]
+    again = "computed again at every step" if method.recursive else "computed once for all steps"
+    unit = [f"scores in {method.unit}"] if method.unit else []
+    return {"name": name, "about": method.about, "notes": [*options, *unit, again]}
 
 
 def _distinct(values: Iterable[Any]) -> str:
-    said = sorted(
-        {str(value) for value in values if value not in ("", None, ())}, key=lambda text: (len(text), text)
-    )
-    return ", ".join(said) if len(said) <= MANY else f"{len(said)} different ones"
+    texts = {str(value) for value in values if value not in ("", None, ())}
+    if len(texts) > MAX_LISTED_VALUES:
+        return f"{len(texts)} different ones"
+    return ", ".join(sorted(texts, key=lambda text: (len(text), text)))

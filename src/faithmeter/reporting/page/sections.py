@@ -1,16 +1,16 @@
-"""Which figures and tables stand where on the page, and what is said about them."""
+"""Sections of the page: which figures and tables they hold, in which order, with which words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...config import BASELINE
+from ...config import BASELINE, SIGNIFICANCE_LEVEL
 
 
 class Figure(NamedTuple):
-    """A chart's name, what it shows, and its Vega-Lite spec."""
+    """A chart with its name, caption and Vega-Lite spec."""
 
     name: str
     title: str
@@ -19,16 +19,21 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: names of its figures and tables, in sight and folded; or, once filled, these."""
+    """A part of the page; figures and tables are names in `SECTIONS` and values in `fill_sections`.
+
+    A section with a template of its own has neither.
+    """
 
     anchor: str
     title: str
-    lead: str
+    lead: str = ""
     figures: tuple[Any, ...] = ()
     tables: tuple[Any, ...] = ()
     folded_figures: tuple[Any, ...] = ()
     folded_tables: tuple[Any, ...] = ()
-    switch: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+    curve_names: tuple[str, ...] = ()  # curves that can be switched off
+    own_template: bool = False
 
     @property
     def paired(self) -> bool:
@@ -37,15 +42,40 @@ class Section:
 
     @property
     def empty(self) -> bool:
-        return not (self.figures or self.tables or self.folded_figures or self.folded_tables)
+        parts = (self.figures, self.tables, self.folded_figures, self.folded_tables, self.sentences)
+        return not (self.own_template or any(parts))
 
 
 SECTIONS = (
     Section(
+        "faithfulness",
+        "Faithfulness curves",
+        "The faster a curve falls below random, the more faithful the explanation: the words that it calls "
+        "important are those that the model needs.",
+        figures=("faithfulness",),
+        folded_figures=("roar",),
+    ),
+    Section(
+        "areas",
+        "Faithfulness in numbers",
+        "ACU is the area between the curves of random and of the method; RACU divides it by the largest area "
+        "that a method without signs could reach.",
+        tables=("faithfulness",),
+    ),
+    Section("examples", "Examples", own_template=True),
+    Section(
+        "check",
+        "Are masked texts in distribution?",
+        f"A p-value below {SIGNIFICANCE_LEVEL} (dashed) means that texts masked so far are foreign to the "
+        "model: its predictions on them say nothing about the explanation.",
+        figures=("pvalues-crossfit",),
+        folded_figures=("pvalues-published",),
+    ),
+    Section(
         "performance",
-        "Performance by strategy",
-        "Masked fine-tuning should cost nothing on whole texts, and keep the model sensible when texts are "
-        "masked. Crosses are seeds, dots their means with 95 % intervals.",
+        "Performance",
+        "Masked fine-tuning should cost nothing on whole texts. On wholly masked texts the best answer is "
+        "the most frequent class.",
         figures=("performance-unmasked", "performance-masked"),
         tables=("models",),
         folded_figures=(
@@ -53,96 +83,91 @@ SECTIONS = (
             *("ablation-unmasked-validation", "ablation-masked-validation"),
         ),
     ),
-    Section(
-        "check",
-        "Are masked texts in distribution?",
-        "A p-value below 0.05 (dashed) says that texts masked so far are foreign to the model: what it does "
-        "with them then tells nothing about the explanation.",
-        figures=("pvalues-crossfit",),
-        folded_figures=("pvalues-published",),
-    ),
-    Section(
-        "faithfulness",
-        "Faithfulness curves",
-        "The faster a curve falls below random, the more faithful the explanation: what it calls important "
-        "is what the model needs.",
-        figures=("faithfulness",),
-        folded_figures=("roar",),
-    ),
-    Section(
-        "areas",
-        "Faithfulness in numbers",
-        "ACU is the area between random and the method's curve; RACU divides it by the most that an unsigned "
-        "method could reach. Published numbers stand beside ours where the paper has them.",
-        tables=("faithfulness",),
-    ),
-    Section("more", "Data, models and time", "What was used and what it took."),
+    Section("methods", "Methods and settings", own_template=True),
+    Section("more", "Data and time", "The datasets of the runs, and the time they took."),
+    Section("reproduce", "Reproduce", own_template=True),
 )
-"""The last one takes, folded, whatever has no place elsewhere."""
+"""Sections in the order of the page; `REST` takes, folded, what no other section names."""
+REST = "more"
 
-BY_TASK = "faithfulness_"
-"""Such tables are parts of another."""
+TASK_TABLE_PREFIX = "faithfulness_"
+"""Tables of one task are parts of another table."""
+AXIS = "axes begin at the most frequent class, or at 0 if a value lies below"
 TITLES = {
-    "performance-unmasked": "Performance on unmasked test texts; dashed: plain fine-tuning",
-    "performance-masked": "Performance on fully masked test texts; dashed: always the most frequent class",
-    "epochs": "Performance on unmasked validation texts by epoch",
-    "ablation-unmasked-test": "Training and validation strategies: unmasked test texts",
-    "ablation-masked-test": "Training and validation strategies: fully masked test texts",
-    "ablation-unmasked-validation": "Training and validation strategies: unmasked validation texts",
-    "ablation-masked-validation": "Training and validation strategies: fully masked validation texts",
-    "pvalues-crossfit": "In-distribution p-values by the cross-fitted test, by percent of the tokens erased",
-    "pvalues-published": "In-distribution p-values by the test as published",
-    "faithfulness": "Performance by percent of the tokens erased; ribbons: 95 % intervals over seeds",
+    "performance-unmasked": f"Performance on whole test texts; dashed: plain fine-tuning; {AXIS}",
+    "performance-masked": f"Performance on wholly masked test texts; dashed: the most frequent class; {AXIS}",
+    "epochs": "Performance on whole validation texts by epoch",
+    "ablation-unmasked-test": "Training and validation strategies: whole test texts",
+    "ablation-masked-test": "Training and validation strategies: wholly masked test texts",
+    "ablation-unmasked-validation": "Training and validation strategies: whole validation texts",
+    "ablation-masked-validation": "Training and validation strategies: wholly masked validation texts",
+    "pvalues-crossfit": "In-distribution p-values of the cross-fitted test, by percent of tokens masked",
+    "pvalues-published": "In-distribution p-values of the published test",
+    "faithfulness": "Performance by percent of tokens masked",
     "roar": "Recursive ROAR beside masked fine-tuning",
 }
-FEWER = "; labels with a number: measured on fewer texts than the others"
+SEEDS_CAPTION = "; ribbons and bars: 95 % intervals over seeds"
+FEWER_TEXTS_CAPTION = "; labels with a number: measured on fewer texts than the others"
 
 
-def filled(specs: Mapping[str, dict[str, Any]], tables: Mapping[str, Any]) -> list[Section]:
-    """The sections that have something to show, with what they show."""
-    figures = {name: Figure(name, _title(name, spec), spec) for name, spec in specs.items()}
-    tables = {name: table for name, table in tables.items() if not name.startswith(BY_TASK)}
+def fill_sections(
+    specs: Mapping[str, dict[str, Any]], tables: Mapping[str, Any], performance: Sequence[str] = ()
+) -> list[Section]:
+    """Return the sections that have content, with their figures, tables and sentences.
+
+    Args:
+        specs: Vega-Lite specs of the figures by name.
+        tables: Tables by name.
+        performance: Sentences on performance, for runs that no chart shows.
+    """
+    figures = {name: Figure(name, _caption(name, spec), spec) for name, spec in specs.items()}
+    tables = {name: table for name, table in tables.items() if not name.startswith(TASK_TABLE_PREFIX)}
     placed = {
         name
         for section in SECTIONS
         for name in (*section.figures, *section.folded_figures, *section.tables, *section.folded_tables)
     }
-    *first, last = SECTIONS
-    last = replace(
-        last,
-        folded_figures=tuple(name for name in figures if name not in placed),
-        folded_tables=tuple(name for name in tables if name not in placed),
-    )
-    sections = [_filled(section, figures, tables) for section in (*first, last)]
-    return [section for section in sections if not section.empty]
+    other_figures = tuple(name for name in figures if name not in placed)
+    other_tables = tuple(name for name in tables if name not in placed)
+    filled = []
+    for section in SECTIONS:
+        if section.anchor == REST:
+            section = replace(section, folded_figures=other_figures, folded_tables=other_tables)
+        filled.append(_fill(section, figures, tables, performance))
+    return [section for section in filled if not section.empty]
 
 
-def _filled(section: Section, figures: Mapping[str, Figure], tables: Mapping[str, Any]) -> Section:
-    def there(names: tuple[str, ...], things: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(things[name] for name in names if name in things)
+def _fill(
+    section: Section, figures: Mapping[str, Figure], tables: Mapping[str, Any], performance: Sequence[str]
+) -> Section:
+    def select(names: tuple[str, ...], values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(values[name] for name in names if name in values)
 
-    chosen = there(section.figures, figures)
+    charts = select(section.figures, figures)
     return replace(
         section,
-        figures=chosen,
-        tables=there(section.tables, tables),
-        folded_figures=there(section.folded_figures, figures),
-        folded_tables=there(section.folded_tables, tables),
-        switch=_switch(chosen[0].spec) if section.anchor == "faithfulness" and chosen else (),
+        figures=charts,
+        tables=select(section.tables, tables),
+        folded_figures=select(section.folded_figures, figures),
+        folded_tables=select(section.folded_tables, tables),
+        sentences=tuple(performance) if section.anchor == "performance" else (),
+        curve_names=_curve_names(charts[0].spec) if section.anchor == "faithfulness" and charts else (),
     )
 
 
-def _title(name: str, spec: Mapping[str, Any]) -> str:
-    fewer = any(label.endswith(" texts)") for label in _labels(spec))
-    return TITLES.get(name, name) + (FEWER if fewer else "")
+def _caption(name: str, spec: Mapping[str, Any]) -> str:
+    several_seeds = any(row.get("n", 1) > 1 for rows in spec["datasets"].values() for row in rows)
+    fewer_texts = any(label.endswith(" texts)") for label in _labels(spec))
+    seeds, fewer = SEEDS_CAPTION * several_seeds, FEWER_TEXTS_CAPTION * fewer_texts
+    return TITLES.get(name, name) + seeds + fewer
 
 
-def _switch(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """The curves of a chart in the order of its legend, random last."""
+def _curve_names(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the curves of a chart in the order of its legend, random last."""
     return tuple(sorted(_labels(spec), key=lambda label: label.startswith(BASELINE)))
 
 
 def _labels(spec: Mapping[str, Any]) -> list[str]:
-    """What the colors of a chart stand for."""
-    found: list[str] = spec["concat"][0]["spec"]["layer"][-1]["encoding"]["color"]["scale"]["domain"]
-    return found
+    """Return the entries of a chart's legend."""
+    labels: list[str] = spec["concat"][0]["spec"]["layer"][-1]["encoding"]["color"]["scale"]["domain"]
+    return labels

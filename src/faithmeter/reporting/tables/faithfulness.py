@@ -69,7 +69,7 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
     notes = (HIGHER_NOTE, GREY_NOTE, SEEDS_NOTE, *_group_notes(groups), *left_out, *note_fewer_texts(areas))
     comparison_notes = comparison.REFERENCE_NOTES if reference else comparison.DIFFERENCE_NOTES
     columns = comparison.name_reference(_columns(), reference)
-    return Table(_title(task), columns, rows, (), notes, comparison_notes)
+    return Table(_title(task), columns, rows, (), notes, comparison_notes, reference)
 
 
 def recursive_roar(frames: Frames) -> DataFrame:

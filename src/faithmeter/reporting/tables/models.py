@@ -60,4 +60,6 @@ def comparison_table(frames: Frames) -> Table:
         *SEED_COLUMNS,
     )
     notes = comparison.REFERENCE_NOTES if reference else comparison.DIFFERENCE_NOTES
-    return Table(TITLE, comparison.name_reference(columns, reference), tuple(rows), (), (SEEDS_NOTE,), notes)
+    return Table(
+        TITLE, comparison.name_reference(columns, reference), tuple(rows), (), (SEEDS_NOTE,), notes, reference
+    )

@@ -26,10 +26,18 @@ class Table:
     totals: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
     comparison_notes: tuple[str, ...] = ()  # on published values and differences from them
+    reference: str = ""  # the model of the published values, if it is not ours
 
     @property
     def empty(self) -> bool:
         return not self.rows
+
+    @property
+    def compares_models(self) -> bool:
+        """Whether some row has published values of the model that was run."""
+        numbers = [number for number, column in enumerate(self.columns) if column.side == "published"]
+        has_published = any(not row[number].missing for row in self.rows for number in numbers)
+        return has_published and not self.reference
 
     @property
     def caption(self) -> str:
@@ -56,7 +64,7 @@ class Table:
     def _is_filled(self, number: int, column: Column) -> bool:
         cells = (row[number] for row in self.rows)
         trivial = (cell.missing or (cell.mean is not None and cell.mean == column.trivial) for cell in cells)
-        return column.role != "value" or not all(trivial)
+        return column.role == "label" or not all(trivial)
 
     @cached_property
     def side_by_side(self) -> list[int]:

@@ -133,6 +133,7 @@ def comparison_table(frames: Frames, name: str) -> Table:
         tuple(totals),
         tuple(notes),
         tuple(filter(None, (FORMAT_NOTE, part.published_note, TRUNCATION_NOTE, *basis))),
+        reference,
     )
 
 

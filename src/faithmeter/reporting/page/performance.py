@@ -1,0 +1,40 @@
+"""Sentences on the performance of models whose chart would have a single point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pandas import DataFrame
+
+from ..labels import metric_name, short_names
+
+TRAINING_PHRASES = {
+    "half": "with half of every mini-batch masked",
+    "all": "with every text masked",
+    "none": "without masks",
+}
+
+
+def performance_sentences(train: DataFrame) -> Iterator[str]:
+    """Yield a sentence for each task and model that was fine-tuned once.
+
+    Args:
+        train: The frame `train` of a store.
+    """
+    test = train[(train["split"] == "test") & train["best"].astype(bool)]
+    names = {column: short_names(test[column]) for column in ("task", "model")}
+    for key, rows in test.groupby(["task", "model"]):
+        if rows["digest"].nunique() > 1:
+            continue
+        values = {row["masking"]: _percent(row["value"]) for row in rows.to_dict("records")}
+        metric, training = metric_name(rows["metric"].iloc[0]), TRAINING_PHRASES[rows["strategy"].iloc[0]]
+        task, model = (names[column][str(name)] for column, name in zip(names, key, strict=True))
+        yield (
+            f"{model}, fine-tuned on {task} {training}: {values['0']} {metric} on whole test texts, "
+            f"{values['100']} on wholly masked ones; always the most frequent class: "
+            f"{_percent(rows['majority'].iloc[0])}."
+        )
+
+
+def _percent(fraction: float) -> str:
+    return f"{fraction:.1%}"
