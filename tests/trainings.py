@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from transformers import TrainerCallback
 
 import faithmeter as fm
-from faithmeter.runs.run import task_of
+from faithmeter.runs.measured import task_of
 from faithmeter.training.finetuning import finetune
 
 

@@ -20,7 +20,7 @@ from faithmeter.cli.listing import listing
 from faithmeter.cli.screen import bars
 from faithmeter.config import MeasureConfig, RoarConfig, Strategy, TrainConfig, Validation
 from faithmeter.grid.file import GridFile, StrategyPair
-from faithmeter.runs import run as runs
+from faithmeter.runs.measured import training_record
 from faithmeter.runs.store import Busy, Unready
 from records import measure_result, method_result, train_result
 
@@ -399,7 +399,9 @@ def test_a_small_grid_for_real(tmp_path) -> None:
     first = inputs.iloc[0]
     words = [first["text"][a:b] for a, b in zip(first["starts"], first["ends"], strict=True)]
     assert "".join(words) == first["text"].replace(" ", "")
-    assert runs.trained_as(store.folder(small[0].config)) == small[0].config
+    record = training_record(store.folder(small[0].config))
+    assert record is not None
+    assert record.config == small[0].config
 
 
 def test_editors_find_the_schema_that_the_program_prints(capsys) -> None:

@@ -15,8 +15,8 @@ import pytest
 import faithmeter as fm
 from faithmeter import files
 from faithmeter.errors import DamageWarning
-from faithmeter.runs import run as runs
 from faithmeter.runs import store
+from faithmeter.runs.measured import task_of
 from faithmeter.training.inputs import read_inputs
 from records import train_result
 
@@ -65,7 +65,7 @@ def test_a_broken_record_is_named(tmp_path) -> None:
 
 def test_a_finished_run_is_not_run_again(tmp_path) -> None:
     runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig(limit=8)
-    inputs = read_inputs(config, runs.task_of(config))
+    inputs = read_inputs(config, task_of(config))
     record = runs_folder.put(config, train_result(splits=inputs["splits"], encoder=inputs["encoder"]))
     assert fm.train(config, runs_folder) == record
 
@@ -82,7 +82,7 @@ def test_an_unfinished_run_is_neither_lost_nor_mixed_up(tmp_path) -> None:
 def test_own_data_needs_its_columns(missing: str) -> None:
     columns = {"text": "review", "label": "stars"} | {missing: ""}
     with pytest.raises(fm.InputError, match=f"without --{missing}"):
-        runs.task_of(fm.TrainConfig(data="reviews.csv", **columns))
+        task_of(fm.TrainConfig(data="reviews.csv", **columns))
 
 
 def test_outside_a_checkout_there_is_no_commit(monkeypatch) -> None:
@@ -233,7 +233,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_store_that_can_only_be_read_gives_its_results(tmp_path, monkeypatch) -> None:
     runs_folder, config, broken = fm.RunStore(tmp_path), fm.TrainConfig(limit=8), fm.TrainConfig(seed=1)
-    inputs = read_inputs(config, runs.task_of(config))
+    inputs = read_inputs(config, task_of(config))
     record = runs_folder.put(config, train_result(splits=inputs["splits"], encoder=inputs["encoder"]))
     runs_folder.put(broken, train_result())
     (runs_folder.folder(broken) / "record.json").write_text("{")

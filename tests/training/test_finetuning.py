@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, TrainerCallback
 
 import faithmeter as fm
-from faithmeter.runs.run import task_of
+from faithmeter.runs.measured import task_of
 from trainings import Interrupt, equal, run, weights
 
 

@@ -10,7 +10,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import faithmeter as fm
-from faithmeter.runs.run import task_of
+from faithmeter.runs.measured import task_of
 from faithmeter.training.inputs import load_encoder, read_inputs
 from toy import word_tokenizer
 

@@ -27,6 +27,10 @@ TEXT_METHODS = ("loo-sign", "int-grad-sign", "grad-l2")
 TaskName = Annotated[str, typer.Option("--task", help="default: the task that the checkpoint was trained on")]
 DataDir = Annotated[Path | None, typer.Option(help="folder with the official files of the task")]
 Limit = Annotated[int, typer.Option(min=0, help="only the first texts of the test split; 0 takes all")]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="the data that the checkpoint was trained on with --data, if moved"),
+]
 TrainedWithOption = Annotated[
     str,
     typer.Option(
@@ -48,6 +52,7 @@ def measure(
     step: Annotated[int, typer.Option(min=1, max=100, help="percents erased at a time")] = 10,
     seed: Seed = 0,
     data_dir: DataDir = None,
+    data: Data = None,
     trained_with: TrainedWithOption = "",
     text: Annotated[str | None, typer.Option(help="measure this one text instead of a task")] = None,
     pair: Annotated[str | None, typer.Option(help="the second text, with --text")] = None,
@@ -79,7 +84,7 @@ def measure(
         if value is not None:
             raise InputError(f"{option} {value!r} goes with --text, the text that it belongs to")
     requirements = parse_requirements(require, [CHECK, BASELINE, *(names or default_methods())])
-    result = run(checkpoint, config, store, data_dir)
+    result = run(checkpoint, config, store, data_dir, data)
     print_json(result.to_dict()) if as_json else output.print(summary(result))
     print_verdict(result.verdict)
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
@@ -91,6 +96,7 @@ def check(
     limit: Limit = 0,
     seed: Seed = 0,
     data_dir: DataDir = None,
+    data: Data = None,
     trained_with: TrainedWithOption = "",
     stability: Annotated[
         bool,
@@ -124,7 +130,7 @@ def check(
     config = MeasureConfig(
         task=task, methods=(BASELINE,), seed=seed, limit=limit, **training_option(trained_with)
     )
-    result = run(checkpoint, config, store, data_dir)
+    result = run(checkpoint, config, store, data_dir, data)
     print_json(result.to_dict()) if as_json else output.print(pvalue_table(**{"": result}))
     print_verdict(result.verdict)
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
@@ -137,7 +143,9 @@ def training_option(trained_with: str) -> dict[str, Any]:
     return {"strategy": trained_with}
 
 
-def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | None) -> Measurement:
+def run(
+    checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | None, data: Path | None = None
+) -> Measurement:
     """Measure, with a progress bar for each method."""
     from ..methods.registry import default_methods, parse
     from ..runs import run as runs
@@ -152,7 +160,9 @@ def run(checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | Non
         def advance(name: str, done: int, total: int) -> None:
             progress.update(lines[name], advance=done, total=total, visible=True)
 
-        return runs.measure(checkpoint, config, RunStore(root), data_dir=data_dir, progress=advance)
+        return runs.measure(
+            checkpoint, config, RunStore(root), data_dir=data_dir, data=data, progress=advance
+        )
 
 
 def _measure_text(
@@ -161,20 +171,17 @@ def _measure_text(
     """Measure one text, with p-values if the model's task is known."""
     from ..faithfulness.single_text import measure_text
     from ..models.loading import load
-    from ..runs import run as runs
+    from ..runs.fitted_tests import load_tests
 
     quiet()
     clf = load(checkpoint)
-    tests = None
-    if config.task or runs.trained_as(checkpoint):
-        measured, config = runs.measured_task(clf, checkpoint, config, data_dir)
-        with bars() as progress:
-            bar = progress.add_task("check", note="", visible=False)
+    with bars() as progress:
+        bar = progress.add_task("check", note="", visible=False)
 
-            def advance(done: int, total: int) -> None:
-                progress.update(bar, advance=done, total=total, visible=True)
+        def advance(done: int, total: int) -> None:
+            progress.update(bar, advance=done, total=total, visible=True)
 
-            tests = runs.fitted_tests(clf, checkpoint, measured, config, progress=advance)
+        tests = load_tests(clf, checkpoint, config, data_dir=data_dir, progress=advance)
     return measure_text(
         clf,
         str(one["text"]),

@@ -82,22 +82,26 @@ ANY_ADDRESS = ("0.0.0.0", "::")
 def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None) -> ServedModel:
     """Load the model, and where its task is known the task's examples and in-distribution tests."""
     from ..models.loading import load
-    from ..runs import run as runs
+    from ..runs.fitted_tests import load_tests
+    from ..runs.measured import measured_task
     from ..serve.admission import ServedModel, choose_examples
 
     quiet()
     clf, name = load(checkpoint), Path(checkpoint).resolve().name
-    if not (config.task or runs.trained_as(checkpoint)):
-        console.print("the training task is not known, so there are no p-values; name it with --task")
-        return ServedModel(clf, name)
-    measured, config = runs.measured_task(clf, checkpoint, config, data_dir)
     with bars() as progress:
         bar = progress.add_task("check", total=None, note="", visible=False)
 
         def advance(done: int, total: int) -> None:
             progress.update(bar, advance=done, total=total, visible=True)
 
-        tests = runs.fitted_tests(clf, checkpoint, measured, config, progress=advance)
+        tests = load_tests(clf, checkpoint, config, data_dir=data_dir, progress=advance)
+    if tests is None:
+        console.print("the training task is not known, so there are no p-values; name it with --task")
+        return ServedModel(clf, name)
+    try:
+        measured, *_ = measured_task(clf, checkpoint, config, data_dir)
+    except InputError:  # the data were moved; single texts do not need them
+        return ServedModel(clf, name, None, tests)
     return ServedModel(clf, name, measured, tests, choose_examples(measured))
 
 

@@ -26,11 +26,11 @@ def check_stability(checkpoint: str, config: MeasureConfig, data_dir: Path | Non
     """Print the rank agreement of each method for the predicted classes of a sample of texts."""
     from ..faithfulness.stability import rank_stability
     from ..models.loading import load
-    from ..runs import run as runs
+    from ..runs.measured import measured_task
 
     quiet()
     clf = load(checkpoint)
-    task, _ = runs.measured_task(clf, checkpoint, config, data_dir)
+    task, *_ = measured_task(clf, checkpoint, config, data_dir)
     rows = task.load()["test"][: config.limit or SAMPLE_TEXTS]
     batch = clf.encode(rows["text"], rows.get("context"))
     methods = choose_methods(config.methods, int(batch.explained.sum(dim=1).max()))

@@ -32,7 +32,7 @@ def train(
     Example: faithmeter train --task bAbI-1 --epochs 3 --learning-rate 1e-3
     """
     if config.data and not as_json:
-        from ..runs.run import task_of
+        from ..runs.measured import task_of
         from ..tasks.summary import detail
 
         for part in task_parts(detail(task_of(config))):
@@ -60,7 +60,7 @@ def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool 
 
 def summary(records: list[TrainRecord]) -> Table:
     """Return a table of test performance under random masking, with the majority baseline in the last row."""
-    from ..runs.run import task_of
+    from ..runs.measured import task_of
     from ..training.masked_eval import UNIFORM
 
     first = task_of(records[0].config)

@@ -18,7 +18,7 @@ from ..methods.registry import Method, parse
 from ..models.evaluator import Evaluator, Model
 from ..models.loading import load
 from ..models.tokens import encode
-from ..runs.run import fitted_tests, measured_task, trained_as
+from ..runs.fitted_tests import load_tests
 from .explanation import explain_text
 
 SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0}
@@ -183,10 +183,7 @@ def require_explaining(name: str | Method) -> Method:
 
 
 def _own_tests(clf: Any, checkpoint: str | Path, seed: int) -> Tests | None:
-    if trained_as(checkpoint) is None:
-        return None
-    measured, config = measured_task(clf, checkpoint, MeasureConfig(seed=seed), None)
-    return fitted_tests(clf, checkpoint, measured, config)
+    return load_tests(clf, checkpoint, MeasureConfig(seed=seed))
 
 
 def _row(item: Any) -> tuple[str, str | None]:

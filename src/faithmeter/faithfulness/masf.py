@@ -28,7 +28,7 @@ MIN_LEARNED = 10
 """Rows that the cross-fitted test learns from, at least; the others are ranked among."""
 BLOCK = 4096
 """Rows ranked at a time, which bounds the memory."""
-FORMAT = "faithmeter-masf-4"
+FORMAT = "faithmeter-masf-5"
 
 
 class MaSF:
@@ -122,14 +122,14 @@ class MaSF:
             "calibration": self.calibration,
             "trained_with": self.trained_with,
             "fingerprint": fingerprint,
-            "checksum": _checksum(arrays),
         }
+        metadata["checksum"] = _checksum(arrays, metadata)
         with atomic(path) as temporary:
             save_file(arrays, temporary, metadata=metadata)
 
     @classmethod
-    def load(cls, path: str | Path, *, fingerprint: str) -> Self:
-        """Read a saved test; it must have been fitted on the checkpoint of this `fingerprint`."""
+    def load(cls, path: str | Path, *, fingerprint: str, calibration: str | None = None) -> Self:
+        """Read a saved test; it must be of the checkpoint of this `fingerprint`, and of the `calibration`."""
         again = "delete it, and the test is fitted again"
         try:
             with safe_open(path, framework="numpy") as file:
@@ -142,10 +142,14 @@ class MaSF:
                     other = metadata["fingerprint"]
                     raise InputError(f"{path} was fitted on checkpoint {other}, not {fingerprint}: {again}")
                 arrays = {name: file.get_tensor(name) for name in ("columns", "layers", "statistics")}
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, KeyError) as error:
             raise InputError(f"{path} is not a saved MaSF test ({error}): {again}") from error
-        if metadata["checksum"] != _checksum(arrays):
+        if metadata.pop("checksum", "") != _checksum(arrays, metadata):
             raise InputError(f"{path} is not as it was written: {again}")
+        if calibration not in (None, metadata["calibration"]):
+            raise InputError(
+                f"{path} is of the calibration {metadata['calibration']}, not {calibration}: {again}"
+            )
         trained_with: Any = metadata["trained_with"]
         test = cls(calibration=metadata["calibration"], trained_with=trained_with)
         test.columns_, test.layers_, test.statistics_ = arrays.values()
@@ -261,8 +265,10 @@ CALIBRATIONS = {
 }
 
 
-def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256()
+def _checksum(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> str:
+    """Return the SHA-256 of arrays, their types and shapes, and of all that is said about them."""
+    about = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+    digest = hashlib.sha256(repr([about, sorted(metadata.items())]).encode())
     for array in arrays.values():
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

@@ -78,6 +78,16 @@ class Measurement:
         """Names of the in-distribution tests."""
         return [column.removeprefix("p_") for column in self.frame.columns if column.startswith("p_")]
 
+    def select_methods(self, methods: Iterable[str]) -> Measurement:
+        """Return the measurement of some of the methods."""
+        chosen = {*methods}
+        return replace(
+            self,
+            frame=self.frame[self.frame["method"].isin(chosen)].reset_index(drop=True),
+            evaluations={name: count for name, count in self.evaluations.items() if name in chosen},
+            seconds={name: phases for name, phases in self.seconds.items() if name in chosen},
+        )
+
     def among(self, rows: Iterable[int]) -> Measurement:
         """Restrict the measurement to these rows."""
         return replace(self, frame=self.frame[self.frame["row"].isin(set(rows))])

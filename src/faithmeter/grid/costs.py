@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..config import BASELINE, Config, MeasureConfig, RoarConfig
 from ..published import read_counts
+from ..runs.measured import task_of
 from ..runs.record import MeasureRecord, Record, RoarRecord
-from ..runs.run import task_of
 from ..runs.store import RunStore
 from ..tasks import TASKS
 from .planned import Run

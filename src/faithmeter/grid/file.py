@@ -14,7 +14,7 @@ from pydantic import Field, create_model
 from ..config import BASELINE, Count, MeasureConfig, Percent, RoarConfig, Seed, Text, TrainConfig, Validated
 from ..errors import InputError, unknown
 from ..files import read_toml
-from ..runs.run import task_of
+from ..runs.measured import task_of
 from .planned import Run
 
 PLAIN = "none/unmasked"

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config import Config, MeasureConfig, RoarConfig, TrainConfig
+from ..runs.measured import filled_config
 from ..runs.record import ForeignRecord
-from ..runs.run import changed_inputs, filled_config
+from ..runs.run import changed_inputs
 from ..runs.store import RunStore
 
 if TYPE_CHECKING:

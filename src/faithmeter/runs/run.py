@@ -4,46 +4,30 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import MeasureConfig, RoarConfig, TrainConfig
+from ..config import BASELINE, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import InputError
 from ..files import write_parquet
-from ..tasks import Task, own_task, task
+from ..tasks import Task
 from ..training import UNFINISHED
+from .fitted_tests import fitted_tests
+from .measured import filled_config, measured_task, task_of
 from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
 from .store import RunStore, Unready, require_files
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-    from ..faithfulness.masf import MaSF
     from ..faithfulness.measurement import Measurement
-    from ..models.classifier import Classifier
     from ..training.inputs import Inputs
 
 
 INPUT_FIELDS = (*("task", "model", "limit", "data", "text", "label", "pair", "valid", "test", "data_dir"),)
 """Fields of a config that name the rows and the encoder of a training."""
-
-
-def task_of(config: TrainConfig) -> Task:
-    """Return the task that a config names, or that of its own data."""
-    if not config.data:
-        return task(config.task, config.data_dir or None)
-    if not (config.text and config.label):
-        missing = "--label" if config.text else "--text"
-        raise InputError(f"--data {config.data} came without {missing}, the name of that column")
-    return own_task(
-        config.data,
-        text=config.text,
-        label=config.label,
-        pair=config.pair or None,
-        valid=config.valid or None,
-        test=config.test or None,
-    )
 
 
 def train(
@@ -91,6 +75,8 @@ def train(
         from ..training.finetuning import finetune
 
         result = finetune(config, task, folder, resume=resume, callbacks=callbacks)
+        if config.data or config.data_dir or config.task.endswith(".toml"):
+            _fit_tests(config, task, folder, result["data"])
         _keep_logs(folder)
         record = store.put(config, result)
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
@@ -143,6 +129,15 @@ def roar(
         return record
 
 
+def _fit_tests(config: TrainConfig, task: Task, folder: Path, data: str) -> None:
+    """Put the in-distribution tests beside a checkpoint whose data may be moved or deleted later."""
+    from ..models.loading import load
+
+    clf = load(folder)
+    with suppress(InputError):  # too few validation texts: whoever needs a test is told so
+        fitted_tests(clf, folder, task, filled_config(MeasureConfig(), config, clf.fingerprint, data))
+
+
 def _keep_logs(folder: Path) -> None:
     """Move the files of TensorBoard out of the folder that a finished run loses."""
     if (logs := folder / UNFINISHED / "runs").exists():
@@ -193,69 +188,19 @@ def _require_same_inputs(config: TrainConfig, record: TrainRecord, store: RunSto
         raise InputError(describe_change(store.folder(config), changes))
 
 
-def trained_as(checkpoint: str | Path) -> TrainConfig | None:
-    """Return the config that a checkpoint was trained with; None if it has no record."""
-    path = Path(checkpoint) / RECORD
-    if not path.exists():
-        return None
-    return read_record(path).trained
-
-
-def training_of(checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None) -> TrainConfig:
-    """Return how a checkpoint was trained, as far as it is known, on the task that is to be measured."""
-    trained = trained_as(checkpoint) or TrainConfig(task=config.task, model=str(checkpoint))
-    if not (config.task or trained.task):
-        raise InputError(f"{checkpoint} does not say what it was trained on; name the task with --task")
-    if config.task:
-        trained = trained.replace(task=config.task, data="")
-    return trained if data_dir is None else trained.replace(data_dir=str(data_dir))
-
-
-def measured_task(
-    clf: Classifier, checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None
-) -> tuple[Task, MeasureConfig]:
-    """Return the task to measure and the config, completed from how the checkpoint was trained."""
-    from ..training.finetuning import measured_data
-
-    trained = training_of(checkpoint, config, data_dir)
-    if not config.strategy and trained_as(checkpoint) is None:
-        config = config.replace(strategy="unknown")
-    measured = task_of(trained)
-    if len(measured.labels) != len(clf.labels):
-        raise InputError(
-            f"{checkpoint} knows {len(clf.labels)} classes, {measured.name} has {len(measured.labels)}; "
-            "measure a checkpoint on the task it was trained on"
-        )
-    return measured, filled_config(config, trained, clf.fingerprint, measured_data(measured))
-
-
-def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:
-    """Return the config with what it leaves open taken from a training; its digest names the record."""
-    from ..methods.registry import default_methods, parse
-
-    methods = [parse(name) for name in config.methods or default_methods()]
-    return config.replace(
-        checkpoint=fingerprint,
-        data=data,
-        task=trained.data or trained.task,
-        strategy=config.strategy or trained.strategy,
-        scope=config.scope or trained.scope,
-        rates=config.rates or ("" if trained.rates == "uniform" else trained.rates),
-        code=tuple(f"{method.name}:{method.code}" for method in methods if method.code),
-    )
-
-
 def measure(
     checkpoint: str | Path,
     config: MeasureConfig,
     store: RunStore,
     *,
     data_dir: Path | None = None,
+    data: Path | None = None,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
     """Measure a checkpoint, or return the same measurement if it is in the store.
 
-    Finished chunks, the results of every text and a record are written.
+    Finished chunks, the results of every text and a record are written. `data` is where the checkpoint's own
+    data are now, if not where the training found them.
     """
     from ..faithfulness.dataset import measure_task
     from ..files import timed
@@ -269,8 +214,9 @@ def measure(
             f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
             f"{fingerprint}: train it again"
         )
-    trained = training_of(checkpoint, config, data_dir)
-    measured, config = measured_task(clf, checkpoint, config, data_dir)
+    measured, config, trained = measured_task(clf, checkpoint, config, data_dir, data)
+    if (finished := find_measurement(config, store)) is not None:
+        return finished
     folder = store.folder(config)
     seconds: dict[str, float] = {}
     with store.claim(config):
@@ -304,6 +250,20 @@ def measure(
         return result
 
 
+def find_measurement(config: MeasureConfig, store: RunStore) -> Measurement | None:
+    """Return a measurement from the store: its own record, or part of one with more methods."""
+    from ..methods.registry import default_methods
+
+    if record := store.find(config):
+        return read_measurement(store.folder(config), record)
+    methods = {BASELINE, *(config.methods or default_methods())}
+    for folder, wider in store.variants(config):
+        same = wider.config.replace(methods=config.methods, code=config.code) == config
+        if same and methods <= wider.methods.keys() and {*config.code} <= {*wider.config.code}:
+            return read_measurement(folder, wider).select_methods(methods)
+    return None
+
+
 def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
     """Return the fingerprint of a checkpoint with a record, whose files are verified; None without one.
 
@@ -325,30 +285,3 @@ def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
     if not isinstance(record, TrainRecord):
         raise InputError(f"{checkpoint} is a measurement; give the folder of a training")
     return record.fingerprint
-
-
-def fitted_tests(
-    clf: Classifier,
-    checkpoint: str | Path,
-    measured: Task,
-    config: MeasureConfig,
-    *,
-    progress: Callable[[int, int], object] | None = None,
-) -> dict[str, MaSF]:
-    """Return the in-distribution tests of a checkpoint: from the files beside it, or fitted and put there."""
-    from ..faithfulness.check import fit_tests
-    from ..faithfulness.masf import CALIBRATIONS, FORMAT, MaSF
-
-    # all that the fit does not depend on is left out
-    settings = config.replace(checkpoint="", methods=(), code=(), limit=0, step=10).digest
-    version = FORMAT.rpartition("-")[2]
-    files = {n: Path(checkpoint) / f"masf-{n}-{settings}-{version}.safetensors" for n in CALIBRATIONS}
-    if all(file.exists() for file in files.values()):
-        return {name: MaSF.load(file, fingerprint=clf.fingerprint) for name, file in files.items()}
-    masking: dict[str, Any] = {"trained_with": config.strategy, "scope": config.scope, "seed": config.seed}
-    masking["rates"] = config.rates or "uniform"
-    tests = fit_tests(clf, measured, **masking, progress=progress)
-    if Path(checkpoint).is_dir():  # a hub model has no place of its own
-        for name, test in tests.items():
-            test.save(files[name], fingerprint=clf.fingerprint)
-    return tests

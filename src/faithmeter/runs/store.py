@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import platform
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -189,6 +190,16 @@ class RunStore:
                 warnings.warn(f"{copy} is a copy of {folder}; it is left out", DamageWarning, stacklevel=2)
             runs[key] = folder, record
         yield from sorted(runs.values(), key=lambda run: run[0])
+
+    def variants(self, config: MeasureConfig) -> Iterator[tuple[Path, MeasureRecord]]:
+        """Yield intact measurements with the title of this one: the same task, other settings."""
+        pattern = f"{glob.escape(self.folder(config).name.removesuffix(config.digest))}*"
+        for folder in sorted(self.root.glob(pattern)):
+            with suppress(InputError):
+                record = read_record(folder / RECORD)
+                require_files(folder, record)
+                if isinstance(record, MeasureRecord):
+                    yield folder, record
 
     def frame(self, kind: str, **where: Any) -> DataFrame:
         """Return tidy rows of all runs: `train`, `measure`, `areas`, `seconds` or `roar` (frames.COLUMNS)."""

@@ -1,0 +1,119 @@
+"""In-distribution tests of a checkpoint: kept beside it or in a cache folder, fitted only once.
+
+They belong to the checkpoint: once fitted they are found without the data that they were fitted on.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..config import MeasureConfig
+from ..errors import DamageWarning, InputError
+from ..tasks import Task
+from .measured import filled_config, measured_task, training_record
+
+if TYPE_CHECKING:
+    from ..faithfulness.masf import MaSF
+    from ..models.classifier import Classifier
+
+Progress = Callable[[int, int], object]
+
+
+def load_tests(
+    clf: Classifier,
+    checkpoint: str | Path,
+    config: MeasureConfig,
+    *,
+    data_dir: Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, MaSF] | None:
+    """Return the tests of a checkpoint, for single texts; None if nothing says what to fit them on.
+
+    Raises:
+        InputError: They are not fitted yet, and the data are not where the training found them.
+    """
+    record = training_record(checkpoint)
+    if record is None and not config.task:
+        return None
+    if record is not None and not config.task and data_dir is None:
+        known = filled_config(config, record.trained, clf.fingerprint, record.data)
+        if (tests := read_tests(clf, checkpoint, known)) is not None:
+            return tests
+    measured, known, _ = measured_task(clf, checkpoint, config, data_dir)
+    return fitted_tests(clf, checkpoint, measured, known, progress=progress)
+
+
+def fitted_tests(
+    clf: Classifier,
+    checkpoint: str | Path,
+    measured: Task,
+    config: MeasureConfig,
+    *,
+    progress: Progress | None = None,
+) -> dict[str, MaSF]:
+    """Return the tests of a checkpoint on a task: from their files, or fitted and written."""
+    from ..faithfulness.check import fit_tests
+
+    tests = read_tests(clf, checkpoint, config)
+    if tests is None:
+        tests = fit_tests(
+            clf,
+            measured,
+            trained_with=config.strategy or "unknown",
+            scope=config.scope or "explained",
+            rates=config.rates or "uniform",
+            seed=config.seed,
+            progress=progress,
+        )
+        _write_tests(tests, clf, checkpoint, config)
+    return tests
+
+
+def read_tests(clf: Classifier, checkpoint: str | Path, config: MeasureConfig) -> dict[str, MaSF] | None:
+    """Read the tests for a config from beside the checkpoint or from the cache; None if there are none."""
+    from ..faithfulness.masf import MaSF
+
+    for folder in _folders(clf, checkpoint):
+        files = _files(folder, config)
+        if all(file.is_file() for file in files.values()):
+            try:
+                return {
+                    name: MaSF.load(file, fingerprint=clf.fingerprint, calibration=name)
+                    for name, file in files.items()
+                }
+            except InputError as error:
+                warnings.warn(str(error), DamageWarning, stacklevel=2)
+    return None
+
+
+def _write_tests(
+    tests: dict[str, MaSF], clf: Classifier, checkpoint: str | Path, config: MeasureConfig
+) -> None:
+    """Write tests to the first folder that can be written; without one they are fitted again next time."""
+    for folder in _folders(clf, checkpoint):
+        try:
+            for name, file in _files(folder, config).items():
+                tests[name].save(file, fingerprint=clf.fingerprint)
+        except InputError:
+            continue
+        return
+
+
+def _folders(clf: Classifier, checkpoint: str | Path) -> list[Path]:
+    """Return where the tests of a checkpoint may be: a hub model has no folder of its own."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    beside = [Path(checkpoint)] if Path(checkpoint).is_dir() else []
+    return [*beside, cache / "faithmeter" / "tests" / clf.fingerprint]
+
+
+def _files(folder: Path, config: MeasureConfig) -> dict[str, Path]:
+    """Return the file of each test; its name has a digest of all that the fit depends on."""
+    from ..faithfulness.masf import CALIBRATIONS, FORMAT
+
+    settings = config.replace(checkpoint="", methods=(), code=(), limit=0, step=10).digest
+    version = FORMAT.rpartition("-")[2]
+    return {name: folder / f"masf-{name}-{settings}-{version}.safetensors" for name in CALIBRATIONS}

@@ -1,0 +1,108 @@
+"""Checkpoint and config → the task to measure, and the config that names the measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..config import MeasureConfig, TrainConfig
+from ..errors import InputError
+from ..tasks import Task, own_task, task
+from .record import RECORD, TrainRecord, read_record
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+
+
+def task_of(config: TrainConfig) -> Task:
+    """Return the task that a config names, or that of its own data."""
+    if not config.data:
+        return task(config.task, config.data_dir or None)
+    if not (config.text and config.label):
+        missing = "--label" if config.text else "--text"
+        raise InputError(f"--data {config.data} came without {missing}, the name of that column")
+    return own_task(
+        config.data,
+        text=config.text,
+        label=config.label,
+        pair=config.pair or None,
+        valid=config.valid or None,
+        test=config.test or None,
+    )
+
+
+def training_record(checkpoint: str | Path) -> TrainRecord | None:
+    """Return the record of a checkpoint's training; None if it was not trained by faithmeter."""
+    path = Path(checkpoint) / RECORD
+    if not path.exists():
+        return None
+    record = read_record(path)
+    if not isinstance(record, TrainRecord):
+        raise InputError(f"{checkpoint} is a measurement; give the folder of a training")
+    return record
+
+
+def training_of(
+    checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None, data: Path | None = None
+) -> TrainConfig:
+    """Return how a checkpoint was trained, as far as it is known, on the data that are to be measured."""
+    record = training_record(checkpoint)
+    trained = record.trained if record else TrainConfig(task=config.task, model=str(checkpoint))
+    if not (config.task or trained.task):
+        raise InputError(f"{checkpoint} does not say what it was trained on; name the task with --task")
+    if config.task:
+        trained = trained.replace(task=config.task, data="")
+    if data is not None:
+        if not trained.data:
+            raise InputError(f"--data {data} is for checkpoints that were trained with --data; give --task")
+        others = {name: getattr(trained, name) for name in ("valid", "test")}  # they are moved with the data
+        moved = {name: str(data.parent / Path(path).name) for name, path in others.items() if path}
+        trained = trained.replace(data=str(data), **moved)
+    return trained if data_dir is None else trained.replace(data_dir=str(data_dir))
+
+
+def measured_task(
+    clf: Classifier,
+    checkpoint: str | Path,
+    config: MeasureConfig,
+    data_dir: Path | None,
+    data: Path | None = None,
+) -> tuple[Task, MeasureConfig, TrainConfig]:
+    """Return the task to measure, the config completed from the checkpoint's training, and that training."""
+    from ..training.finetuning import measured_data
+
+    record, trained = training_record(checkpoint), training_of(checkpoint, config, data_dir, data)
+    if not config.strategy and record is None:
+        config = config.replace(strategy="unknown")
+    try:
+        measured = task_of(trained)
+        digest = measured_data(measured)
+    except InputError as error:
+        if record is None or config.task:
+            raise
+        option = "--data" if trained.data else "--task or --data-dir"
+        raise InputError(f"{error}; if the data of {checkpoint} were moved, give {option}") from error
+    if len(measured.labels) != len(clf.labels):
+        raise InputError(
+            f"{checkpoint} knows {len(clf.labels)} classes, {measured.name} has {len(measured.labels)}; "
+            "measure a checkpoint on the task it was trained on"
+        )
+    if record is not None and data is not None and digest == record.data:
+        trained = record.trained  # the same rows, moved: the measurement keeps its name
+    return measured, filled_config(config, trained, clf.fingerprint, digest), trained
+
+
+def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:
+    """Return the config with what it leaves open taken from a training; its digest names the record."""
+    from ..methods.registry import default_methods, parse
+
+    methods = [parse(name) for name in config.methods or default_methods()]
+    return config.replace(
+        checkpoint=fingerprint,
+        data=data,
+        task=trained.task_or_data,
+        strategy=config.strategy or trained.strategy,
+        scope=config.scope or trained.scope,
+        rates=config.rates or ("" if trained.rates == "uniform" else trained.rates),
+        code=tuple(f"{method.name}:{method.code}" for method in methods if method.code),
+    )

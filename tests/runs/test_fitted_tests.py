@@ -1,0 +1,134 @@
+"""Tests of a checkpoint: verified, found without the data, and kept even if it can only be read."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import faithmeter as fm
+from faithmeter.config import MeasureConfig
+from faithmeter.errors import DamageWarning
+from faithmeter.faithfulness import check
+from faithmeter.runs import run as runs
+from faithmeter.runs.fitted_tests import load_tests
+
+ROWS = [f"the {'apple' if i % 2 else 'milk'} number {i},{'fruit' if i % 2 else 'drink'}" for i in range(240)]
+OWN = {"data": "reviews.csv", "text": "review", "label": "kind", "epochs": 1}
+TEXT = "the milk number 3"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint that was trained with a relative path to its data, which are gone since."""
+    folder = tmp_path_factory.mktemp("original")
+    (folder / "reviews.csv").write_text("\n".join(["review,kind", *ROWS]))
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        fm.train(fm.TrainConfig(**OWN), fm.RunStore("runs"))
+    finally:
+        os.chdir(before)
+    (folder / "reviews.csv").rename(folder / "moved.csv")
+    return folder
+
+
+@pytest.fixture
+def checkpoint(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Its copy, in another place, with another working directory."""
+    [run] = original.glob("runs/train-*")
+    shutil.copytree(run, tmp_path / "anywhere" / "my model")
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "anywhere" / "my model"
+
+
+def fail(*_: Any, **__: Any) -> None:
+    pytest.fail("the tests were fitted again")
+
+
+def test_single_texts_need_no_data(faithmeter, checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "fit_tests", fail)
+    outcome = faithmeter("measure", checkpoint, "--text", TEXT, "-m", "grad-l2", "--json")
+    assert outcome.code == 0, outcome.err
+    assert set(json.loads(outcome.out)["methods"]["grad-l2"]["p"]) == {"published", "crossfit"}
+    assert fm.pipeline(checkpoint, method="grad-l2")(TEXT)["p_value"] is not None
+    record = json.loads((checkpoint / "record.json").read_text())
+    assert record["columns"] == ["text"]
+    assert sum(name.startswith("masf-") for name in record["files"]) == 2, "verified with the weights"
+
+
+def test_only_the_task_needs_the_data_and_they_may_be_named(
+    faithmeter, checkpoint: Path, original: Path
+) -> None:
+    outcome = faithmeter("measure", checkpoint, "-m", "grad-l2", "-o", "runs")
+    assert outcome.code == 2
+    assert "if the data of" in outcome.err
+    assert "give --data" in outcome.err
+    measure = ("measure", checkpoint, "-m", "grad-l2", "--data", original / "moved.csv", "-o", "runs")
+    assert faithmeter(*measure, "--json").code == 0
+    [(_, record)] = fm.RunStore("runs").records()
+    assert record.trained.task_or_data == "reviews.csv", "the same rows: it keeps its name"
+
+
+def test_a_checkpoint_that_can_only_be_read_keeps_its_tests_in_the_cache(
+    checkpoint: Path, original: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for file in checkpoint.glob("masf-*"):
+        file.unlink()
+    record = json.loads((checkpoint / "record.json").read_text())
+    monkeypatch.chdir(original)
+    (original / "reviews.csv").symlink_to(original / "moved.csv")
+    replace = os.replace
+
+    def refuse(source: Any, target: Any) -> None:
+        if Path(target).parent == checkpoint:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr("faithmeter.models.loading.read_checkpoint", lambda _: None)  # files are missing
+    clf = fm.load(checkpoint)
+    first = load_tests(clf, checkpoint, MeasureConfig())
+    (original / "reviews.csv").unlink()
+    monkeypatch.setattr(check, "fit_tests", fail)
+    again = load_tests(clf, checkpoint, MeasureConfig())
+    assert first is not None
+    assert again is not None
+    assert (again["crossfit"].statistics_ == first["crossfit"].statistics_).all()
+    assert len(list(tmp_path.glob(f"cache/faithmeter/tests/{record['fingerprint']}/masf-*"))) == 2
+
+
+def test_a_test_under_the_name_of_another_is_fitted_again(
+    checkpoint: Path, original: Path, monkeypatch
+) -> None:
+    clf = fm.load(checkpoint)
+    [published], [crossfit] = (list(checkpoint.glob(f"masf-{n}-*")) for n in ("published", "crossfit"))
+    shutil.copy(published, crossfit)
+    (original / "reviews.csv").symlink_to(original / "moved.csv")
+    monkeypatch.chdir(original)
+    with pytest.warns(DamageWarning, match="is of the calibration published, not crossfit"):
+        tests = load_tests(clf, checkpoint, MeasureConfig())
+    (original / "reviews.csv").unlink()
+    assert tests is not None
+    assert tests["crossfit"].calibration == "crossfit"
+
+
+def test_one_method_of_a_wider_measurement_is_read(
+    checkpoint: Path, original: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, data = fm.RunStore("runs"), original / "moved.csv"
+    wide = runs.measure(checkpoint, MeasureConfig(methods=("grad-l2", "loo-sign")), store, data=data)
+    monkeypatch.setattr("faithmeter.faithfulness.dataset.measure_task", fail)
+    one = runs.measure(checkpoint, MeasureConfig(methods=("loo-sign",)), store, data=data)
+    assert one.methods == ["random", "loo-sign"]
+    assert one.to_dict()["methods"]["loo-sign"] == wide.to_dict()["methods"]["loo-sign"]
+    assert len(list(store.records())) == 1
+    with pytest.raises(pytest.fail.Exception):
+        runs.measure(checkpoint, MeasureConfig(methods=("loo-sign",), seed=1), store, data=data)
