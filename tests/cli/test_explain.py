@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,71 @@ def test_mistakes_are_told_before_the_model_is_loaded(
     outcome = faithmeter("explain", "embedded", *arguments)
     assert (outcome.code, outcome.out) == (2, "")
     assert message in outcome.err
+
+
+@pytest.fixture
+def damage(checkpoint: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that copies the checkpoint with other settings, or without some files."""
+
+    def copy(*missing: str, **settings: object) -> Path:
+        folder = tmp_path / "copy"
+        shutil.copytree(checkpoint, folder, ignore=shutil.ignore_patterns(*missing))
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | settings))
+        return folder
+
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("missing", "settings", "message"),
+    [
+        (("tokenizer*", "vocab*", "special*"), {}, "tokenizer"),
+        ((), {"problem_type": "regression"}, "for regression"),
+        ((), {"problem_type": "multi_label_classification"}, "for several labels at once"),
+    ],
+)
+def test_models_that_cannot_be_explained_get_one_line(
+    faithmeter, damage, missing: tuple[str, ...], settings: dict[str, object], message: str
+) -> None:
+    outcome = faithmeter("explain", damage(*missing, **settings), "the film was good")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert [message in line for line in outcome.err.splitlines()] == [True]
+
+
+@pytest.mark.parametrize("name", ["./nothere", "/no/such/folder", "runs/train-x/", "../up"])
+def test_a_wrong_path_is_named_in_one_line_without_asking_the_hub(faithmeter, here, name: str) -> None:
+    outcome = faithmeter("explain", name, "the film was good")
+    assert (outcome.code, outcome.out) == (2, "")
+    [line] = outcome.err.splitlines()
+    assert line.startswith(f"error: there is no folder {name!r}; expected a folder")
+
+
+def test_a_model_of_pairs_needs_a_pair_and_one_of_single_texts_takes_none(faithmeter, here) -> None:
+    rows = [f"{word} {other},{word},{number % 2}" for number, word in enumerate(WORDS) for other in WORDS]
+    (here / "own.csv").write_text("\n".join(["review,product,stars", *rows]))
+    base = (
+        "train",
+        "--data",
+        "own.csv",
+        "--text",
+        "review",
+        "--label",
+        "stars",
+        "--limit",
+        32,
+        "--epochs",
+        1,
+    )
+    for pair, arguments, message in (
+        (("--pair", "product"), (), "trained on pairs of texts, and only one text was given"),
+        ((), ("--pair", "a film"), "trained on single texts, and a second text was given"),
+    ):
+        folder = here / f"runs{len(pair)}"
+        assert faithmeter(*base, *pair, "-o", folder).code == 0
+        outcome = faithmeter("explain", next(folder.glob("train-*")), "the film", *arguments)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert [message in line for line in outcome.err.splitlines()] == [True]
 
 
 def test_the_bar_counts_evaluations_inside_a_text(faithmeter, checkpoint, monkeypatch) -> None:

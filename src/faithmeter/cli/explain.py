@@ -12,16 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..config import EMBEDDED
 from ..errors import InputError, unknown
 from .screen import Json, bars, console, marked, output, print_json, quiet
-
-
-def _announce_hub(checkpoint: str) -> str:
-    """Tell that the hub is asked, which takes most of a minute without a network."""
-    if checkpoint != EMBEDDED and not Path(checkpoint).exists():
-        console.print(f"no folder {checkpoint} here; trying it as a name on the Hugging Face hub")
-    return checkpoint
 
 
 def _writable(html: Path | None) -> Path | None:
@@ -38,7 +30,6 @@ Checkpoint = Annotated[
     str,
     typer.Argument(
         help="a folder made by `faithmeter train`, another saved classifier, or a hub name",
-        callback=_announce_hub,
     ),
 ]
 Methods = Annotated[
