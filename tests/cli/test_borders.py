@@ -133,3 +133,13 @@ def test_a_place_that_cannot_be_written_gets_one_line(
     errors = [line for line in outcome.err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
     assert outcome.err.rstrip().endswith(errors[0])
+
+
+@pytest.mark.parametrize("option", [("-o", "zz"), ("--page-only",)])
+def test_options_of_the_page_do_not_go_with_a_model_card(
+    faithmeter, tmp_path, option: tuple[str, ...]
+) -> None:
+    outcome = faithmeter("report", tmp_path, "--model-card", tmp_path / "checkpoint", *option)
+    assert outcome.code == 2
+    assert "is an option of the page; --model-card writes " in outcome.err
+    assert not list(tmp_path.iterdir())

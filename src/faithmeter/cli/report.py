@@ -14,16 +14,20 @@ from .screen import MARKS, Json, bars, console, output, print_json, quiet
 if TYPE_CHECKING:
     from ..runs.store import RunStore
 
+PAGE = "report.html"
+
 
 def report(
     store: Annotated[Path, typer.Argument(help="folder with the runs")] = Path("runs"),
-    page: Annotated[Path, typer.Option("--output", "-o", help="page to write")] = Path("report.html"),
+    page: Annotated[
+        Path | None, typer.Option("--output", "-o", help="page to write", show_default=PAGE)
+    ] = None,
     page_only: Annotated[
         bool, typer.Option("--page-only", help="write no tables and figures beside the page")
     ] = False,
     examples: Annotated[int, typer.Option(min=0, help="largest number of example texts")] = 500,
     model_card: Annotated[
-        Path | None, typer.Option(help="instead, put what was measured into the README.md of this checkpoint")
+        Path | None, typer.Option(help="instead, write the results into the README.md of this checkpoint")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -34,8 +38,15 @@ def report(
     from ..runs.store import RunStore
 
     if model_card is not None:
+        if page is not None or page_only:
+            option = f"--output {page}" if page else "--page-only"
+            raise InputError(
+                f"{option} is an option of the page; --model-card writes {model_card / 'README.md'} only: "
+                "leave one of the two out"
+            )
         _write_card(model_card, RunStore(store), as_json)
         return
+    page = page or Path(PAGE)
     if page.is_dir():
         raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
     from ..reporting import page as writing
