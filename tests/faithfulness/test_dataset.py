@@ -306,3 +306,25 @@ def test_the_result_is_plain_values(result: Measurement) -> None:
     assert found["methods"]["beam(width=2)"]["curve"]["percents"][-1] == 100
     assert found["methods"]["loo-sign"]["pvalues"]["crossfit"][0]["p"] <= 1
     assert set(found["floors"]) == {"published", "crossfit"}
+
+
+def test_a_model_with_permuted_classes_has_the_same_result(reviews: fm.Task) -> None:
+    order = [2, 0, 1]
+    plain, permuted = tiny(), tiny()
+    plain.model.config.id2label = dict(enumerate(reviews.labels))
+    permuted.model.config.id2label = {
+        place: reviews.labels[number].upper() for place, number in enumerate(order)
+    }
+    with torch.no_grad():
+        for name in ("weight", "bias"):
+            tensor = getattr(permuted.model.classifier.out_proj, name)
+            tensor.copy_(tensor[order].clone())
+    one, other = (fm.measure(clf, reviews, ["loo-sign"], limit=12) for clf in (plain, permuted))
+    assert one.curve("loo-sign") == other.curve("loo-sign")
+    assert one.majority == other.majority
+    assert [order[number] for number in other.frame["label"]] == one.frame["label"].tolist()
+    assert not one.classes_by_number
+
+
+def test_classes_without_names_are_matched_by_number(clf: fm.Classifier, reviews: fm.Task) -> None:
+    assert fm.measure(clf, reviews, [], limit=8).classes_by_number

@@ -10,7 +10,7 @@ import torch
 import transformers
 
 import faithmeter as fm
-from faithmeter.models.classifier import find_max_length
+from faithmeter.models.classifier import find_max_length, match_classes
 from toy import ARCHITECTURES, WITH_TYPES, encoder
 from toy import letter_tokenizer as letters
 
@@ -162,3 +162,49 @@ def test_features_in_several_threads_are_the_same() -> None:
         assert all(
             torch.equal(a, b) for a, b in zip(threads.map(clf.features, batches), expected, strict=True)
         )
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "numbers", "by_number"),
+    [
+        (["neg", "pos"], ["neg", "pos"], (0, 1), False),
+        (["POSITIVE", "Negative"], ["negative", "positive"], (1, 0), False),
+        (["not_entailment", "entailment"], ["entailment", "not entailment"], (1, 0), False),
+        (["1", "0"], ["0", "1"], (1, 0), False),
+        (["LABEL_0", "LABEL_1"], ["neg", "pos"], (0, 1), True),
+        (["LABEL_1", "LABEL_0"], ["neg", "pos"], (1, 0), True),
+        (["LABEL_1", "LABEL_0"], ["0", "1"], (1, 0), True),
+        (["neg", "pos"], ["0", "1"], (0, 1), True),
+        (["bad", "good"], ["neg", "pos"], (0, 1), True),
+        (["LABEL_1", "LABEL_3"], ["neg", "pos"], (0, 1), True),
+    ],
+)
+def test_classes_are_matched_by_name_and_otherwise_by_number(
+    model: list[str], task: list[str], numbers: tuple[int, ...], by_number: bool
+) -> None:
+    match = match_classes(model, task)
+    assert match.numbers == numbers
+    assert bool(match.note) == by_number
+    assert match.to_model(torch.tensor([1, 0, 1])).tolist() == [numbers[1], numbers[0], numbers[1]]
+
+
+def test_a_note_says_which_classes_were_matched() -> None:
+    expected = "classes of task and model were matched by number: neg = LABEL_0, pos = LABEL_1"
+    assert match_classes(["LABEL_0", "LABEL_1"], ["neg", "pos"]).note == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "message"),
+    [
+        (
+            ["neg", "pos"],
+            ["neg", "good"],
+            "neg, pos, the task's neg, good; expected the same names",
+        ),
+        (["neg", "pos"], ["neg", "neutral", "pos"], "2 and 3 classes; measure a model on the task"),
+        (["a", "A"], ["a", "b"], "expected the same names"),
+    ],
+)
+def test_classes_that_match_in_part_are_refused(model: list[str], task: list[str], message: str) -> None:
+    with pytest.raises(fm.InputError, match=message):
+        match_classes(model, task)

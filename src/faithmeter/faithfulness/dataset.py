@@ -11,6 +11,7 @@ from typing import overload
 from ..config import BASELINE
 from ..errors import InputError
 from ..methods.registry import Method, default_methods, parse
+from ..models.classifier import match_classes
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..tasks import TASKS, Task
@@ -164,7 +165,9 @@ def measure_task(
             progress(name, texts, count)
 
     parts, inputs, truncated = [], [], 0
-    for batch, labels in read_chunks(work.evaluator, split, count):
+    match = match_classes(getattr(clf, "labels", task.labels), task.labels)
+    for batch, task_labels in read_chunks(work.evaluator, split, count):
+        labels = match.to_model(task_labels)
         parts.append(erase_chunk(work, batch, labels, folder=keep, done=partial(advance, len(batch))))
         inputs.append(locate_tokens(batch, labels))
         truncated += sum(layout.truncated for layout in batch.layouts)
@@ -186,6 +189,7 @@ def measure_task(
         trained_with=trained_with_of(tests),
         threshold=task.threshold,
         truncated=truncated / count,
+        classes_by_number=bool(match.note),
     )
 
 

@@ -69,6 +69,7 @@ def measured_task(
     data: Path | None = None,
 ) -> tuple[Task, MeasureConfig, TrainConfig]:
     """Return the task to measure, the config completed from the checkpoint's training, and that training."""
+    from ..models.classifier import match_classes
     from ..training.finetuning import measured_data
 
     record, trained = training_record(checkpoint), training_of(checkpoint, config, data_dir, data)
@@ -82,11 +83,7 @@ def measured_task(
             raise
         option = "--data" if trained.data else "--task or --data-dir"
         raise InputError(f"{error}; if the data of {checkpoint} were moved, give {option}") from error
-    if len(measured.labels) != len(clf.labels):
-        raise InputError(
-            f"{checkpoint} knows {len(clf.labels)} classes, {measured.name} has {len(measured.labels)}; "
-            "measure a checkpoint on the task it was trained on"
-        )
+    match_classes(clf.labels, measured.labels)  # refused before anything is fitted
     if record is not None and data is not None and digest == record.data:
         trained = record.trained  # the same rows, moved: the measurement keeps its name
     return measured, filled_config(config, trained, clf.fingerprint, digest), trained
