@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -72,7 +76,8 @@ def test_workers_share_a_call_and_only_the_first_process_sums_up(
         raise OSError("no such model")
 
     monkeypatch.setattr(grid_verb, "work", work)
-    monkeypatch.setattr(grid_verb, "subprocess", SimpleNamespace(Popen=Worker))
+    monkeypatch.setattr(grid_verb, "subprocess", SimpleNamespace(Popen=Worker, PIPE=subprocess.PIPE))
+    monkeypatch.setattr(grid_verb, "end_with_parent", lambda: None)
     with pytest.raises(typer.Exit) as stop:
         verb(file, store=tmp_path / "runs")
     assert stop.value.exit_code == 1
@@ -96,3 +101,32 @@ def test_a_failure_is_told_as_json_and_gone_when_the_run_is_done(file: Path, tmp
     verb(file, workers=1, store=store.root, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"outcomes": {"done": 2}, "failures": []}
     assert not list((store.root / "failures").iterdir())
+
+
+WORKER = """
+import time
+from faithmeter.cli.grid import end_with_parent
+end_with_parent()
+print("up", flush=True)
+time.sleep(60)
+"""
+PARENT = """
+import subprocess, sys, time
+worker = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE)
+print(worker.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_worker_ends_with_its_parent_however_that_ends(number: int) -> None:
+    command = [sys.executable, "-c", PARENT, WORKER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        assert parent.stdout.readline() == "up\n"
+        parent.send_signal(number)
+        # the pipe of their output ends when the last of them has ended
+        assert parent.stdout.read() == ""
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)

@@ -95,3 +95,23 @@ def test_two_workers_try_a_failing_run_once_and_one_process_sums_up(tmp_path: Pa
     assert summary.startswith("4 runs: 4 failed; ")
     assert len(failed) == 4
     assert all("no/such/model" in line and "traceback in runs/failures" in line for line in failed)
+
+
+def children(process: int) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to see children")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_grid_leaves_no_workers(tmp_path: Path, number: int) -> None:
+    (tmp_path / "grid.toml").write_text(f"workers = 2\n{GRID}")
+    grid = start(tmp_path)
+    while len(workers := children(grid.pid)) < 2 or not list(tmp_path.glob("runs/*/trainer")):
+        assert grid.poll() is None
+        time.sleep(0.1)
+    os.kill(grid.pid, number)
+    grid.wait()
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < deadline, "a worker goes on without its parent"
+        time.sleep(0.1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections import Counter
@@ -38,20 +39,22 @@ def grid(
     as_json: Json = False,
     call: Annotated[str, typer.Option(hidden=True, help="the call that this process is a worker of")] = "",
 ) -> None:
-    """Train, measure and check all that a file asks for, skipping what is done; then see `faithmeter report`.
+    """Do all runs that a file asks for: train, measure and check. Finished runs are skipped.
 
-    Several of these may work in one folder, also from different machines. Exit code 1 if a run failed.
+    Several processes may work in one folder, also from different machines. Exit code 1 if a run failed.
     Example: faithmeter grid grids/smoke.toml --dry-run
     """
     from ..grid import execute, read
     from ..runs.store import RunStore
 
-    found, place = read(file, data_dir=data_dir), RunStore(store)
-    runs, workers = found.runs, workers or found.workers
+    plan, place = read(file, data_dir=data_dir), RunStore(store)
+    runs, workers = plan.runs, workers or plan.workers
     if dry_run:
         _show_plan(runs, place, as_json)
         return
-    begun, before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)
+    start, done_before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)
+    if worker:
+        end_with_parent()
     call = call or uuid.uuid4().hex
     if workers > 1:
         _share(workers, call)
@@ -60,16 +63,16 @@ def grid(
     with bars() as progress:
         total = progress.add_task("runs", total=len(runs), note="")
 
-        def tell(run: Run, outcome: str) -> None:
-            outcomes[run] = "finished" if outcome == "done" and run not in before else outcome
+        def show_outcome(run: Run, outcome: str) -> None:
+            outcomes[run] = "finished" if outcome == "done" and run not in done_before else outcome
             progress.advance(total)
-            if outcome in ("finished", "failed"):  # here; what other workers did they tell themselves
+            if outcome in ("finished", "failed"):  # other workers print their own
                 progress.console.print(f"{outcome}: {run.name}")
 
-        failed = execute(runs, place, lambda run: work(run, place, progress), tell, call=call)
+        failed = execute(runs, place, lambda run: work(run, place, progress), show_outcome, call=call)
     if worker:
         return
-    _show_outcomes(outcomes, failed, place, time.perf_counter() - begun, as_json)
+    _show_outcomes(outcomes, failed, place, time.perf_counter() - start, as_json)
     if failed:
         raise typer.Exit(1)
 
@@ -79,30 +82,32 @@ def _show_outcomes(
 ) -> None:
     from ..grid import failure_file
 
-    said = {run: "failed" if outcome == "skipped" else outcome for run, outcome in outcomes.items()}
-    counts = Counter(said.values())
-    tried = [(run, why, failure_file(run, store)) for run, why in failed.items() if said[run] == "failed"]
+    results = {run: "failed" if outcome == "skipped" else outcome for run, outcome in outcomes.items()}
+    counts = Counter(results.values())
+    tried = [
+        (run, reason, failure_file(run, store)) for run, reason in failed.items() if results[run] == "failed"
+    ]
     if as_json:
         failures = [
-            {"run": run.name, "error": why, "traceback": str(file) if file.exists() else None}
-            for run, why, file in tried
+            {"run": run.name, "error": reason, "traceback": str(file) if file.exists() else None}
+            for run, reason, file in tried
         ]
         print_json({"outcomes": counts, "failures": failures})
         return
-    told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-    output.print(f"{len(said)} runs: {told}; {_clock(seconds)}")
-    for run, why, file in tried:
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+    output.print(f"{len(results)} runs: {summary}; {_clock(seconds)}")
+    for run, reason, file in tried:
         place = f"; traceback in {file}" if file.exists() else ""
-        output.print(marked("failed: ", "bold red", f"{run.name}: {why}{place}"), soft_wrap=True)
+        output.print(marked("failed: ", "bold red", f"{run.name}: {reason}{place}"), soft_wrap=True)
 
 
 def work(run: Run, store: RunStore, progress: Progress) -> None:
-    """One run, with a bar of its own."""
+    """Do one run, with a progress bar."""
     from ..runs import run as runs
 
     def moved(name: str, done: int, total: int) -> None:
-        said = f"{run.name}: {name}"
-        progress.update(line, description=said, advance=done, total=total * parts, visible=True)
+        title = f"{run.name}: {name}"
+        progress.update(line, description=title, advance=done, total=total * parts, visible=True)
 
     config, before = run.config, len(progress.tasks)
     try:
@@ -127,17 +132,30 @@ def _data_dir(run: Run) -> Path | None:
 
 
 def _share(workers: int, call: str) -> None:
-    """Let other processes do the same in the same store; this one then does what they left, if anything."""
+    """Run worker processes on the same grid and store until they end; what they leave is done here."""
     command = [sys.executable, "-m", "faithmeter", *sys.argv[1:], "--workers", "1", "--call", call]
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     environment = os.environ | {"OMP_NUM_THREADS": threads}
-    processes = [subprocess.Popen(command, env=environment, stdout=sys.stderr) for _ in range(workers)]
+    # nothing is written to their input: it ends with this process, however that ends
+    streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": sys.stderr}
+    processes = [subprocess.Popen(command, env=environment, **streams) for _ in range(workers)]
     try:
         for process in processes:
             process.wait()
     finally:
         for process in processes:
             process.terminate()
+
+
+def end_with_parent() -> None:
+    """End this process when its standard input ends, a pipe from the process that started it."""
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        os._exit(1)  # as by a kill, after which a store is whole
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _show_plan(runs: Sequence[Run], store: RunStore, as_json: bool) -> None:
@@ -157,14 +175,13 @@ def _show_plan(runs: Sequence[Run], store: RunStore, as_json: bool) -> None:
 
 
 def _plain(run: Run, done: bool, cost: tuple[float, str] | None) -> dict[str, Any]:
-    told = (
-        {"seconds": None, "known_from": None} if cost is None else {"seconds": cost[0], "known_from": cost[1]}
-    )
-    return {"run": run.name, "done": done, **told, "config": run.config.to_dict()}
+    seconds, source = cost or (None, None)
+    estimate = {"seconds": seconds, "known_from": source}
+    return {"run": run.name, "done": done, **estimate, "config": run.config.to_dict()}
 
 
 def _totals(runs: Sequence[Run], done: set[Run], estimates: Estimates) -> Any:
-    shown = table("in all", "kind", "runs", "done", "to do", "estimate of what is to do", "without estimate")
+    totals = table("in all", "kind", "runs", "done", "to do", "estimate of what is to do", "without estimate")
     kinds = dict.fromkeys(run.config.kind for run in runs)
     for title in [*kinds, "all"]:
         chosen = [run for run in runs if title in (run.config.kind, "all")]
@@ -172,8 +189,8 @@ def _totals(runs: Sequence[Run], done: set[Run], estimates: Estimates) -> Any:
         costs = [cost[0] for run in left if (cost := estimates[run]) is not None]
         counts = (len(chosen), len(chosen) - len(left), len(left))
         total = _clock(sum(costs)) if costs or not left else "not known"
-        shown.add_row(title, *map(str, counts), total, str(len(left) - len(costs)))
-    return shown
+        totals.add_row(title, *map(str, counts), total, str(len(left) - len(costs)))
+    return totals
 
 
 def _clock(seconds: float) -> str:
