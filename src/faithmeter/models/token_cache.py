@@ -1,12 +1,23 @@
-"""Tokenized splits for fine-tuning, kept in the cache folder of `datasets`."""
+"""Tokenized splits for fine-tuning, kept in the cache folder of `datasets`.
+
+A cached file is verified before it is used and made again if it is damaged. Files that were not used for
+`MAX_UNUSED_DAYS` are deleted when a new one is written.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
+
+from ..files import intact, seal, writing
 from ..tasks.splits import digest
 from .tokens import encode, tokenizer_state
 
@@ -14,37 +25,61 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
 
+FORMAT = 1
+"""Version of the columns that `encode` returns; a change makes all splits be tokenized again."""
+MAX_UNUSED_DAYS = 30
+DAY = 86_400.0
+"""Seconds."""
+
 
 def tokenize(split: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: int) -> Dataset:
     """Return the rows of a split for fine-tuning: columns of `encode`, `labels` and `index`, the row number.
 
-    The same rows are tokenized once for each tokenizer and length.
+    The same rows are tokenized once for each tokenizer and length. The output of a tokenizer in Python
+    depends on code, which no digest covers, so its rows are kept in memory only.
     """
 
     def columns(rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
         encoded = encode(tokenizer, rows["text"], rows.get("context"), max_length=max_length)
         return {**encoded, "labels": rows["label"], "index": numbers}
 
-    tokenized: Dataset = split.map(
-        columns,
-        batched=True,
-        with_indices=True,
-        remove_columns=split.column_names,
-        cache_file_name=_cache_file(split, tokenizer, max_length),
-    )
-    return tokenized
-
-
-def _cache_file(split: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str | None:
-    """Return the file named after all that the tokens depend on; None for a tokenizer in Python.
-
-    The output of a tokenizer in Python depends on code, which no digest covers.
-    """
+    options = {"batched": True, "with_indices": True, "remove_columns": split.column_names}
     if not tokenizer.is_fast:
-        return None
+        return split.map(columns, keep_in_memory=True, load_from_cache_file=False, **options)
+    file = _cache_file(split, tokenizer, max_length)
+    with writing(file.parent), _verified(file):
+        return split.map(columns, cache_file_name=str(file), load_from_cache_file=True, **options)
+
+
+def _cache_file(split: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Path:
+    """Return the file that is named after all that the tokens depend on."""
     import datasets
 
-    key = json.dumps([digest(split), tokenizer_state(tokenizer), max_length], sort_keys=True)
+    key = json.dumps([FORMAT, digest(split), tokenizer_state(tokenizer), max_length], sort_keys=True)
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "faithmeter"
-    folder.mkdir(parents=True, exist_ok=True)
-    return str(folder / f"tokens-{hashlib.sha256(key.encode()).hexdigest()[:32]}.arrow")
+    return folder / f"tokens-{hashlib.sha256(key.encode()).hexdigest()[:32]}.arrow"
+
+
+@contextmanager
+def _verified(file: Path) -> Iterator[None]:
+    """Let one process at a time read an intact file, or write it if there is none, and seal it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    related = [file, *(file.with_name(f".{file.name}.{suffix}") for suffix in ("sha256", "lock"))]
+    with FileLock(related[-1]):
+        for path in related:
+            if path.exists() and time.time() - path.stat().st_mtime > DAY:  # more often would cost a hash
+                os.utime(path)
+        if intact(file):
+            yield
+            return
+        file.unlink(missing_ok=True)
+        yield
+        seal(file)
+    remove_unused(file.parent)
+
+
+def remove_unused(folder: Path) -> None:
+    """Delete the files of a folder that were not used for `MAX_UNUSED_DAYS`."""
+    for path in folder.iterdir():
+        if path.is_file() and time.time() - path.stat().st_mtime > MAX_UNUSED_DAYS * DAY:
+            path.unlink(missing_ok=True)
