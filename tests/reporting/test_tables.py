@@ -591,3 +591,21 @@ def test_intervals_are_apart_if_more_than_rounding_lies_between_them(one: Cell, 
     if abs(gap - 0.1) > 1e-6:
         assert difference.apart == (gap > 0.1)
     assert difference.mean == pytest.approx(other.mean - one.mean)
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)"])
+def test_texts_in_csv_are_never_formulas(name: str) -> None:
+    row = next(csv.reader(io.StringIO(one_task(name).to_csv().split("\r\n", 1)[1])))
+    assert f"'{name}" in row
+    assert "40.0" in row  # a number stays a number
+
+
+def test_markdown_escapes_html_and_links() -> None:
+    text = one_task("<img src=x> [click](https://x.y) www.x.y").to_markdown()
+    assert "<img" not in text.replace(r"\<img", "")
+    assert "[click]" not in text
+    assert "https://" not in text
+
+
+def one_task(name: str) -> Table:
+    return TABLES["faithfulness"](frames(areas=areas([0.4], task=name)), "ours")

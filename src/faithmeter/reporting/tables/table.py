@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
+from ...files import escape_formula, escape_markdown
 from . import html, latex
 from .cells import APART_MARK, MISSING_MARK, SEEDS_NOTE, Cell, Column, format_cell, method_label
 
@@ -111,14 +112,25 @@ class Table:
     def to_markdown(self) -> str:
         """Return a pipe table; the less relevant scores are in italics."""
         columns = [self.columns[number] for number in self.filled_columns]
-        heads = [_escape_markdown(" ".join(column.heading)) for column in columns]
+        heads = [escape_markdown(" ".join(column.heading)) for column in columns]
         rules = ["---" if column.role != "value" else "---:" for column in columns]
         rows = [
             [_markdown_cell(row[number], self.columns[number]) for number in self.filled_columns]
             for row in (*self.rows, *self.totals)
         ]
         lines = ["| " + " | ".join(line) + " |" for line in (heads, rules, *rows)]
-        return "\n".join([f"**{self.title}.**", "", *lines, "", *self.visible_notes]).rstrip() + "\n"
+        return (
+            "\n".join(
+                [
+                    f"**{escape_markdown(self.title)}.**",
+                    "",
+                    *lines,
+                    "",
+                    *map(escape_markdown, self.visible_notes),
+                ]
+            ).rstrip()
+            + "\n"
+        )
 
     def to_latex(self, label: str = "") -> str:
         """Return a table, or a longtable if it fills a page; it needs the packages `latex.PACKAGES`."""
@@ -141,8 +153,8 @@ def save(table: Table, folder: str | Path, name: str) -> list[Path]:
 
 
 def _csv_fields(cell: Cell, column: Column) -> list[str]:
-    """Return the fields of a cell with all digits, so that published digits stay as they are."""
-    number = cell.text if cell.text is not None else _digits(cell.mean)
+    """Return the fields of a cell with all digits; a text is never calculated by a spreadsheet."""
+    number = str(escape_formula(cell.text)) if cell.text is not None else _digits(cell.mean)
     mark = "" if cell.missing else str(cell.apart).lower()
     extra = [mark] if column.side == "difference" else [_digits(cell.minus), _digits(cell.plus)]
     return [number, *extra][: len(column.names)]
@@ -157,11 +169,7 @@ def _markdown_cell(cell: Cell, column: Column) -> str:
         return MISSING_MARK
     value = format_cell(cell, column)
     if column.form == "method":
-        return _escape_markdown("".join(method_label(value.main)))
-    text = _escape_markdown(value.main) + (f" ({value.minus}, {value.plus})" if value.plus else "")
+        return escape_markdown("".join(method_label(value.main)))
+    text = escape_markdown(value.main) + (f" ({value.minus}, {value.plus})" if value.plus else "")
     text += f" {APART_MARK}" if cell.apart else ""
     return f"*{text}*" if cell.grey else text
-
-
-def _escape_markdown(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|")
