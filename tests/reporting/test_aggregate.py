@@ -47,3 +47,15 @@ def test_over_tasks_is_the_mean_over_the_tasks_on_which_a_complete_seed_converge
 def test_over_tasks_keeps_an_undefined_value_undefined() -> None:
     rows = over_tasks(runs([0, 0], [0.2, math.nan], task=["RTE", "CoLA"]), ["method"], "value")
     assert rows["value"].isna().tolist() == [True]
+
+
+def test_the_interval_of_one_seed_is_that_over_texts() -> None:
+    frame = runs([0], [0.3], value_lower=[0.2], value_upper=[0.5])
+    [row] = over_seeds(frame, ["method"]).to_dict("records")
+    assert (row["mean"], row["lower"], row["upper"], row["n"]) == (0.3, 0.2, 0.5, 1)
+    several = runs([0, 1], [0.3, 0.5], value_lower=[0.2, 0.2], value_upper=[0.5, 0.5])
+    [row] = over_seeds(several, ["method"]).to_dict("records")
+    assert (row["lower"], row["upper"]) == bootstrap_interval([0.3, 0.5])[1:3]
+    without = runs([0], [0.3], value_lower=[math.nan], value_upper=[math.nan])
+    [row] = over_seeds(without, ["method"]).to_dict("records")
+    assert (row["lower"], row["upper"]) == (0.3, 0.3)

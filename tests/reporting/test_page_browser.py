@@ -195,7 +195,7 @@ def test_charts_say_what_they_are_and_give_their_numbers(page: Any) -> None:
     assert rows[4][3] == "61.1"  # 99 - 7.9 - 30
     numbers = page.locator("[data-numbers=performance-unmasked]")
     numbers.locator("summary").click()
-    playwright.expect(numbers.locator("tbody")).to_have_text("Plain98.01Masked99.01")
+    playwright.expect(numbers.locator("tbody")).to_have_text("Plain98.0Masked99.0")
 
 
 def test_paper_has_what_is_folded_on_the_screen(page: Any) -> None:

@@ -609,3 +609,18 @@ def test_markdown_escapes_html_and_links() -> None:
 
 def one_task(name: str) -> Table:
     return TABLES["faithfulness"](frames(areas=areas([0.4], task=name)), "ours")
+
+
+def test_one_seed_has_the_interval_over_texts() -> None:
+    def table_of(*values: float) -> Table:
+        runs = frames(areas=areas(values))
+        return TABLES["faithfulness"](
+            runs | {"areas": runs["areas"].assign(acu_lower=0.35, acu_upper=0.46)}, "ours"
+        )
+
+    [row] = rows_of(table_of(0.4))
+    assert [row["acu"], row["acu_minus"], row["acu_plus"], row["racu_minus"]] == ["40.0", "5.0", "6.0", ""]
+    assert "interval over texts" in table_of(0.4).caption
+    assert "Seeds" not in table_of(0.4).to_html()
+    assert "over n seeds" in table_of(0.4, 0.5).caption
+    assert "interval over texts" not in table_of(0.4, 0.5).caption

@@ -31,7 +31,8 @@ def over_seeds(
     """Return the mean of each group over its seeds with a 95 % interval.
 
     Args:
-        frame: One row for each run, with the columns `by`, `seed`, `converged` and `value`.
+        frame: One row for each run, with the columns `by`, `seed`, `converged` and `value`. For a single
+            seed, the columns `{value}_lower` and `{value}_upper` give the interval over texts.
         by: Columns that name a group. Several runs of one seed in a group count as their mean.
         value: Column to average.
         unconverged: Also count seeds that did not converge; by default they are left out.
@@ -40,10 +41,15 @@ def over_seeds(
         Columns `by`, `mean`, `lower`, `upper`, `n` (seeds averaged) and `excluded` (seeds left out). The
         mean is nan for a group in which no seed converged or in which a seed's value is undefined.
     """
+    bounds = [name for name in (f"{value}_lower", f"{value}_upper") if name in frame]
     rows = []
-    for key, seeds in by_seed(frame, by, [value]).groupby(list(by), sort=False):
+    for key, seeds in by_seed(frame, by, [value, *bounds]).groupby(list(by), sort=False):
         counted = seeds if unconverged else seeds[seeds["converged"].astype(bool)]
-        rows.append((*key, *mean_interval(tuple(counted[value])), len(seeds) - len(counted)))
+        interval = mean_interval(tuple(counted[value]))
+        if interval.n == 1 and bounds and counted[bounds].notna().all(axis=None):
+            lower, upper = map(float, counted[bounds].iloc[0])
+            interval = interval._replace(lower=lower, upper=upper)
+        rows.append((*key, *interval, len(seeds) - len(counted)))
     return pd.DataFrame(rows, columns=[*by, *Interval._fields, "excluded"])
 
 

@@ -43,16 +43,18 @@
     const keys = Object.keys(KEYS).filter(varies);
     const step = Object.keys(STEPS).find((name) => name in rows[0]);
     const steps = step ? values(step).sort((a, b) => a - b) : [];
+    const seeds = rows.some((row) => row.n > 1);
+    const interval = rows.some((row) => row.lower < row.upper) ? ", 95 % interval over texts" : "";
+    const over = seeds ? ", mean over seeds with its 95 % interval" : interval;
     const unit = panel.spec.layer.at(-1).encoding.y.title;
     const digits = unit.endsWith("(%)") ? 1 : 3;
-    const head = [...keys.map((name) => KEYS[name]), ...(step ? steps.map(STEPS[step]) : ["Mean"]), "Seeds"];
+    const head = [...keys.map((name) => KEYS[name]), ...(step ? steps.map(STEPS[step]) : ["Mean"]), ...(seeds ? ["Seeds"] : [])];
     const body = linesOf(rows, keys, panel).map((line) => {
       const points = step ? steps.map((value) => line.find((row) => row[step] === value)) : line;
-      const cells = [...points.map((row) => format(row, digits)), String(line[0].n)];
+      const cells = [...points.map((row) => format(row, digits)), ...(seeds ? [String(line[0].n)] : [])];
       const names = keys.map((name) => heading(line[0][name], "row"));
       return build("tr", [...names, ...cells.map((text) => build("td", text))]);
     });
-    const over = rows.some((row) => row.n > 1) ? ", mean over seeds with its 95 % interval" : "";
     const caption = build("caption", `${panel.title}: ${unit}${over}`);
     const first = build("thead", build("tr", head.map((text) => heading(text, "col"))));
     return build("table", [caption, first, build("tbody", body)]);

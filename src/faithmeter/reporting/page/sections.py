@@ -106,7 +106,7 @@ TITLES = {
     "faithfulness": "Performance by percent of tokens masked",
     "roar": "Recursive ROAR beside masked fine-tuning",
 }
-SEEDS_CAPTION = "; ribbons and bars: 95 % intervals over seeds"
+INTERVAL_CAPTION = "; ribbons and bars: 95 % intervals over {}"
 FEWER_TEXTS_CAPTION = "; labels with a number: measured on fewer texts than the others"
 
 
@@ -156,10 +156,12 @@ def _fill(
 
 
 def _caption(name: str, spec: Mapping[str, Any]) -> str:
-    several_seeds = any(row.get("n", 1) > 1 for rows in spec["datasets"].values() for row in rows)
+    points = [row for rows in spec["datasets"].values() for row in rows if row["part"] == "mean"]
+    over = "seeds" if any(point["n"] > 1 for point in points) else "texts"
+    has_intervals = any(point.get("lower", 0) < point.get("upper", 0) for point in points)
+    intervals = INTERVAL_CAPTION.format(over) if has_intervals else ""
     fewer_texts = any(label.endswith(" texts)") for label in _labels(spec))
-    seeds, fewer = SEEDS_CAPTION * several_seeds, FEWER_TEXTS_CAPTION * fewer_texts
-    return TITLES.get(name, name) + seeds + fewer
+    return TITLES.get(name, name) + intervals + FEWER_TEXTS_CAPTION * fewer_texts
 
 
 def _curve_names(spec: Mapping[str, Any]) -> tuple[str, ...]:

@@ -81,6 +81,7 @@ SEED_COLUMNS = (
     Column(("n",), ("Seeds", "n"), form="number", trivial=1),
     Column(("excluded",), ("Seeds", "excl."), form="number", trivial=0),
 )
+TEXTS_NOTE = "Ours: with a 95 % BCa interval over texts."
 SEEDS_NOTE = "Ours: mean over n seeds with a 95 % BCa interval; excl.: seeds that did not converge, left out."
 
 
@@ -94,16 +95,18 @@ class MeanCells:
 
 def mean_cells(frame: DataFrame, by: list[str], value: str) -> dict[Key, MeanCells]:
     """Return the mean over seeds of each group of rows, for a column of fractions, in percent."""
-    return mean_row_cells(over_seeds(frame.assign(**{value: 100 * frame[value]}), by, value), by)
+    columns = [name for name in (value, f"{value}_lower", f"{value}_upper") if name in frame]
+    percents = frame.assign(**{name: 100 * frame[name].astype(float) for name in columns})
+    return mean_row_cells(over_seeds(percents, by, value), by)
 
 
 def mean_row_cells(means: DataFrame, by: list[str]) -> dict[Key, MeanCells]:
-    """Return the cells of rows of `over_seeds`; a single seed has no interval."""
+    """Return the cells of rows of `over_seeds`; a point has no interval."""
     cells = {}
     for row in means.to_dict("records"):
         mean, n, excluded = row["mean"], row["n"], row.get("excluded")
         value = Cell() if isnan(mean) else Cell(mean=round(mean, 6))
-        if n > 1 and not isnan(mean):
+        if not isnan(mean) and (n > 1 or row["lower"] < row["upper"]):
             minus, plus = round(mean - row["lower"], 6), round(row["upper"] - mean, 6)
             value = replace(value, minus=minus, plus=plus)
         cells[tuple(str(row[name]) for name in by)] = MeanCells(value, (Cell(mean=n), Cell(mean=excluded)))

@@ -14,7 +14,17 @@ from ...faithfulness.curves import Curve, racu
 from ..aggregate import Frames, TaskGroup, over_task_groups, task_groups
 from ..labels import short_names
 from . import comparison
-from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, Key, MeanCells, mean_cells, mean_row_cells
+from .cells import (
+    SEED_COLUMNS,
+    SEEDS_NOTE,
+    TEXTS_NOTE,
+    Cell,
+    Column,
+    Key,
+    MeanCells,
+    mean_cells,
+    mean_row_cells,
+)
 from .same_texts import keep_usual_texts, note_fewer_texts
 from .table import Row, Table
 
@@ -66,7 +76,15 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
     reference = comparison.reference_model({*areas["model"], *roar["model"]})
     texts = {score: _texts(frame) for score, frame in scores.items()}
     rows = tuple(_rows(means, texts, reference, [group.name for group in groups]))
-    notes = (HIGHER_NOTE, GREY_NOTE, SEEDS_NOTE, *_group_notes(groups), *left_out, *note_fewer_texts(areas))
+    notes = (
+        HIGHER_NOTE,
+        GREY_NOTE,
+        SEEDS_NOTE,
+        TEXTS_NOTE,
+        *_group_notes(groups),
+        *left_out,
+        *note_fewer_texts(areas),
+    )
     comparison_notes = comparison.REFERENCE_NOTES if reference else comparison.DIFFERENCE_NOTES
     columns = comparison.name_reference(_columns(), reference)
     return Table(_title(task), columns, rows, (), notes, comparison_notes, reference)

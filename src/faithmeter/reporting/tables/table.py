@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ...files import escape_formula, escape_markdown
 from . import html, latex
-from .cells import APART_MARK, MISSING_MARK, SEEDS_NOTE, Cell, Column, format_cell, method_label
+from .cells import APART_MARK, MISSING_MARK, SEEDS_NOTE, TEXTS_NOTE, Cell, Column, format_cell, method_label
 
 Row = tuple[Cell, ...]
 
@@ -46,12 +46,15 @@ class Table:
 
     @property
     def visible_notes(self) -> tuple[str, ...]:
-        """The notes on columns that are there: on published values and seeds only if there are some."""
+        """The notes on what is there: on published values, seeds and intervals only if there are some."""
         columns = [self.columns[number] for number in self.filled_columns]
         compared = any(column.side == "published" for column in columns)
         notes = self.notes + (self.comparison_notes if compared else ())
         several_seeds = any(column.heading[0] == "Seeds" for column in columns)
-        return tuple(note for note in notes if several_seeds or note != SEEDS_NOTE)
+        ours = [number for number in self.filled_columns if self.columns[number].side in ("", "ours")]
+        intervals = any(row[number].plus is not None for row in self.rows for number in ours)
+        other_note = {SEEDS_NOTE: several_seeds, TEXTS_NOTE: intervals and not several_seeds}
+        return tuple(note for note in notes if other_note.get(note, True))
 
     @cached_property
     def filled_columns(self) -> list[int]:
