@@ -73,14 +73,18 @@ def drawn_from(predictions: Predictions) -> Draw:
 
 
 def made_equal(draw: Draw, methods: tuple[str, ...]) -> Draw:
-    """Return a function that draws texts and deals out the methods' predictions at random for each text."""
+    """Return a function that draws texts and deals out the methods' predictions at random.
+
+    They are dealt for each text or, of several seeds, for each seed: so methods are equal on average only.
+    """
 
     def deal(texts: int, rng: np.random.Generator) -> Predictions:
         predictions = draw(texts, rng)
-        stacked = np.stack([predictions.methods[name] for name in methods])  # [M, 1, N, S]
-        order = rng.permuted(np.tile(np.arange(len(methods)), (texts, 1)), axis=1).T  # [M, N]
-        dealt = np.take_along_axis(stacked, order[:, None, :, None], axis=0)
-        arrays = {BASELINE: predictions.methods[BASELINE], **dict(zip(methods, dealt, strict=True))}
+        stacked = np.stack([predictions.methods[name] for name in methods])  # [M, G, N, S]
+        dealt = (1, texts) if predictions.seeds == 1 else (predictions.seeds, 1)
+        order = np.broadcast_to(np.arange(len(methods))[:, None, None, None], (len(methods), *dealt, 1))
+        mixed = np.take_along_axis(stacked, rng.permuted(order, axis=0), axis=0)
+        arrays = {BASELINE: predictions.methods[BASELINE], **dict(zip(methods, mixed, strict=True))}
         return replace(predictions, methods=arrays)
 
     return deal

@@ -62,9 +62,16 @@ def test_identical_methods_share_the_group_and_no_number_of_texts_tells_them_apa
     )
 
 
-def test_one_method_leads_alone() -> None:
+def test_one_method_leads_alone_and_random_is_not_ranked() -> None:
+    only = rank_methods(predictions_of({"random": [2, 2]}))
+    assert (only.areas, only.leaders, only.texts_needed) == ({}, (), None)
     ranking = rank_methods(predictions_of({"random": [2, 2], "a": [1, 1]}))
     assert (ranking.leaders, ranking.comparisons, ranking.texts_needed) == (("a",), (), None)
+
+
+def test_one_text_tells_nothing() -> None:
+    ranking = rank_methods(predictions_of({"random": [2], "a": [1], "b": [0]}))
+    assert (ranking.leaders, ranking.texts_needed) == (("b", "a"), None)
 
 
 @settings(max_examples=25, deadline=None)
@@ -128,14 +135,14 @@ def test_with_several_seeds_a_pair_must_differ_beyond_its_variation_over_seeds()
 
 @pytest.mark.parametrize("count", [2, 5])
 def test_equal_methods_are_seldom_told_apart(count: int) -> None:
-    """scripts/simulate_intervals.py gives exact figures; of 200 rankings at most 10 are expected."""
+    """scripts/simulate_intervals.py gives exact figures; of 100 rankings at most 5 are expected."""
     rng = np.random.default_rng(count)
     apart = 0
-    for seed in range(200):
+    for seed in range(100):
         steps = rng.integers(0, 3, size=(40, 1)) * (rng.random((40, count + 1)) < 0.6)
         names = ["random", *"abcde"[:count]]
         ranking = rank_methods(
             predictions_of(dict(zip(names, steps.T.tolist(), strict=True))), swaps=499, seed=seed
         )
         apart += len(ranking.leaders) < count
-    assert apart <= 18
+    assert apart <= 11

@@ -172,6 +172,13 @@ def test_racu_is_undefined_where_random_erasure_does_not_lower_the_performance()
     assert math.isnan(interval.upper)
 
 
+def test_a_single_text_has_no_bounds() -> None:
+    interval = resample_texts(sample(texts=1), resamples=9).acu("a")
+    assert not math.isnan(interval.mean)
+    assert math.isnan(interval.lower)
+    assert math.isnan(interval.upper)
+
+
 def test_seeds_count_as_their_mean_and_their_variation_widens_the_interval() -> None:
     rng = np.random.default_rng(0)
     texts = [{name: steps_survived(rng, 200) for name in ("random", "a")} for _ in range(4)]

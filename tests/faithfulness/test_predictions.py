@@ -55,10 +55,10 @@ def test_left_out_curves_are_the_metric_of_the_other_texts(seed: int, metric: st
         assert curves[text] == pytest.approx(np.array(expected), abs=1e-12)
 
 
-@pytest.mark.parametrize("metric", sorted(METRICS))
+@pytest.mark.parametrize("metric", ["accuracy", "matthews"])
 def test_a_metric_given_as_a_function_gives_the_curves_of_its_name(metric: str) -> None:
-    named, function = (random_predictions(3, metric=of, seeds=2) for of in (metric, METRICS[metric]))
-    weights = list(resampling_weights(9, 4, np.random.default_rng(0)))
+    named, function = (random_predictions(3, metric=of) for of in (metric, METRICS[metric]))
+    weights = list(resampling_weights(9, 2, np.random.default_rng(0)))
     for name, curves in function.weighted_curves(weights).items():
         assert curves == pytest.approx(named.weighted_curves(weights)[name], abs=1e-6)
         assert function.left_out_curves(name) == pytest.approx(named.left_out_curves(name), abs=1e-12)

@@ -49,17 +49,17 @@ class Ranking:
     @property
     def leaders(self) -> tuple[str, ...]:
         """Methods that cannot be told apart from the one with the highest ACU, that one first."""
-        best = next(iter(self.areas))
-        return (best, *(pair.second for pair in self._with(best) if not pair.apart))
+        return (*[*self.areas][:1], *(pair.second for pair in self._with_best if not pair.apart))
 
     @property
     def texts_needed(self) -> int | None:
         """Texts that would tell the two best methods apart; None if they are, or if no number would."""
-        closest = next(iter(self._with(next(iter(self.areas)))), None)
-        return None if closest is None or closest.apart else closest.texts_needed
+        needed = [None if pair.apart else pair.texts_needed for pair in self._with_best[:1]]
+        return needed[0] if needed else None
 
-    def _with(self, best: str) -> list[Comparison]:
-        return [pair for pair in self.comparisons if pair.first == best]
+    @property
+    def _with_best(self) -> list[Comparison]:
+        return [pair for pair in self.comparisons if pair.first == next(iter(self.areas))]
 
 
 def rank_methods(predictions: Predictions, *, swaps: int = RESAMPLES, seed: int = 0) -> Ranking:
@@ -86,8 +86,9 @@ def rank_methods(predictions: Predictions, *, swaps: int = RESAMPLES, seed: int 
     adjusted = _holm(pvalues)
     comparisons = []
     for pair, influence, p, adjusted_p in zip(pairs, influences, pvalues, adjusted, strict=True):
-        difference = areas[pair[0]] - areas[pair[1]]
-        needed = texts_needed(difference, float(influence.mean(axis=0).std(ddof=1)), pairs=len(pairs))
+        difference, contributions = areas[pair[0]] - areas[pair[1]], influence.mean(axis=0)
+        deviation = float(contributions.std(ddof=1)) if predictions.texts > 1 else math.inf
+        needed = texts_needed(difference, deviation, pairs=len(pairs))
         if needed is not None and adjusted_p > SIGNIFICANCE_LEVEL:
             needed = max(needed, predictions.texts + 1)  # these were not enough
         comparisons.append(Comparison(*pair, difference, float(p), float(adjusted_p), needed))
@@ -95,14 +96,14 @@ def rank_methods(predictions: Predictions, *, swaps: int = RESAMPLES, seed: int 
 
 
 def texts_needed(difference: float, deviation: float, *, pairs: int = 1) -> int | None:
-    """Return about how many texts tell two methods apart with a probability of 80 %.
+    """Return about how many texts tell two methods apart with a probability of 80 %, or None.
 
     Args:
         difference: Difference of their ACU.
         deviation: Standard deviation over texts of what a text contributes to the difference.
         pairs: Number of pairs that are tested, each at its share of the significance level.
     """
-    if abs(difference) < ROUNDING:
+    if abs(difference) < ROUNDING or math.isinf(deviation):
         return None
     quantiles = stats.norm.isf(SIGNIFICANCE_LEVEL / (2 * pairs)) + stats.norm.ppf(POWER)
     return math.ceil((quantiles * deviation / difference) ** 2)

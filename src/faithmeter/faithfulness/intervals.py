@@ -92,7 +92,7 @@ class TextIntervals:
     """Confidence intervals over texts, from the same resampled texts for every method.
 
     Made by `resample_texts`. With several seeds a value is the mean over seeds, and the intervals are over
-    seeds and texts.
+    seeds and texts. A single text has no bounds (nan).
     """
 
     predictions: Predictions
@@ -157,7 +157,7 @@ class TextIntervals:
         if len(of_seeds) > 1:
             left_out.append((of_seeds.sum() - of_seeds) / (len(of_seeds) - 1))
         undefined = np.isnan(resampled)
-        if math.isnan(value) or undefined.mean() > (1 - self.confidence) / 2:
+        if n < 2 or math.isnan(value) or undefined.mean() > (1 - self.confidence) / 2:
             return Interval(value, math.nan, math.nan, n)
         lower, upper = bounds(value, resampled[~undefined], left_out, self.confidence)
         return Interval(value, lower, upper, n)
