@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -113,7 +113,6 @@ time.sleep(60)
 PARENT = """
 import subprocess, sys, time
 worker = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE)
-print(worker.pid, flush=True)
 time.sleep(60)
 """
 
@@ -123,10 +122,8 @@ def test_a_worker_ends_with_its_parent_however_that_ends(number: int) -> None:
     command = [sys.executable, "-c", PARENT, WORKER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        worker = int(parent.stdout.readline())
         assert parent.stdout.readline() == "up\n"
         parent.send_signal(number)
-        # the pipe of their output ends when the last of them has ended
-        assert parent.stdout.read() == ""
-    with pytest.raises(ProcessLookupError):
-        os.kill(worker, 0)
+        start = time.monotonic()
+        assert parent.stdout.read() == "", "ends when the last process that could write has ended"
+        assert time.monotonic() - start < 30
