@@ -31,6 +31,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from typer.main import get_command
 
 import faithmeter as fm
 from faithmeter import cli
@@ -45,34 +46,15 @@ DEEP = "[" * 50_000
 JUNK: list[Any] = [None, True, -1, 0, 3.5, float("nan"), float("inf"), 2**32, 2**70, "", "x" * 300, "\ud800"]
 JUNK += ["\0", "../..", "é全", [], [[]], {}, {"a": 1}, -0.0, "half", "1e999"]
 TOML_JUNK = ["-1", "0", "3.5", "nan", "inf", "true", '""', '"x"', "[]", "[[]]", "{}", "1979-05-27", "9" * 40]
-BYTES = [
-    b"",
-    b"\t",
-    b"\n",
-    b'"',
-    b",",
-    b"\0",
-    b"\xff",
-    b"\xef\xbb\xbf",
-    b"{",
-    b"}",
-    b"\\ud800",
-    b"NaN",
-    b"9" * 5000,
-]
-WORDS = ["", "a film", "\x1b[31m", "全", "0", "-1", "nan", "1e999", "4294967296", "loo-sign", "beam(width=0)"]
-WORDS += [
-    "bAbI-1",
-    "Foo",
-    "x" * 300,
-    "[bold]",
-    "%s{}",
-    "check:p>=0.05",
-    "task=RTE",
-    "..",
-    "task.toml",
-    "data.csv",
-]
+BYTES = [b"", b"\0", b"\xff", b"\xef\xbb\xbf", b"9" * 5000, *b'\t|\n|"|,|{|}|\\ud800|NaN'.split(b"|")]
+WORDS = "a film|\x1b[31m|全|0|-1|1|nan|1e999|4294967296|loo-sign|grad-l2|beam(width=0)|bAbI-1|Foo|[bold]|%s{}"
+WORDS += "|check:p>=0.05|loo-sign:acu>=0|task=RTE|..|task.toml|reviews.csv|half|text|label|none"
+PLACES = {
+    "list": "tasks|methods|runs|schema|task",
+    "grid": "valid.toml|grid.toml",
+    "report": "runs|checkpoint",
+}
+"""First arguments of some verbs; that of the others is a checkpoint."""
 
 GRID = """tasks = ["bAbI-1"]
 models = ["embedded"]
@@ -158,10 +140,8 @@ def make_grid_file(rng: Random, folder: Path) -> Case:
 def make_data(rng: Random, folder: Path) -> Case:
     rows = [{"text": f"text {n}, of rows", "label": "good" if n % 2 else "bad"} for n in range(24)]
     kind = rng.choice(["csv", "tsv", "jsonl", "parquet"])
-    path, how = (
-        folder / f"data.{kind}",
-        rng.choice(["bytes"] * 4 + ["column", "class", "label", "fraction", "text", "cut"]),
-    )
+    path = folder / f"data.{kind}"
+    how = rng.choice(["bytes"] * 4 + ["column", "class", "label", "fraction", "text", "cut"])
     row: dict[str, Any] = rows[rng.randrange(20)]
     match how:
         case "class":
@@ -278,47 +258,15 @@ def explain_one(folder: Path) -> None:
 
 def make_arguments(rng: Random, folder: Path) -> Case:
     verb = rng.choice(list(cli.VERBS))
-    options = [
-        "--json",
-        "--output",
-        "-o",
-        "--task",
-        "--methods",
-        "-m",
-        "--seed",
-        "--limit",
-        "--text",
-        "--data",
-    ]
-    options += [
-        "--strategy",
-        "--epochs",
-        "--learning-rate",
-        "--require",
-        "--pair",
-        "--label",
-        "--data-dir",
-        "--model",
-    ]
-    options += [
-        "--import",
-        "--where",
-        "--dry-run",
-        "--html",
-        "--model-card",
-        "--preview",
-        "--help",
-        "--resume",
-    ]
-    arguments = [
-        verb,
-        rng.choice(["checkpoint", "broken", "embedded", "grid.toml", "none", "tasks", "runs", ""]),
-    ]
+    parameters = get_command(cli.app).commands[verb].params  # type: ignore[attr-defined]
+    options = [name for parameter in parameters for name in parameter.opts if name.startswith("-")]
+    words = [*WORDS.split("|"), "", "x" * 300]
+    places = [*PLACES.get(verb, "checkpoint|broken|embedded").split("|"), rng.choice(words)]
+    arguments = [verb, *([] if verb in ("train", "demo") else [rng.choice(places)])]
     for _ in range(rng.randint(0, 3)):
-        arguments += rng.choice(
-            [[rng.choice(options), rng.choice(WORDS)], [rng.choice(options)], [rng.choice(WORDS)]]
-        )
-    broken = rng.random() < 0.3 and "--help" not in arguments
+        option, word = rng.choice([*options, "--import", "--help"]), rng.choice(words)
+        arguments += rng.choice([[option, word], [option, word], [option], [word]])
+    broken = rng.random() < 0.2 and "--help" not in arguments
     if broken:
         arguments.insert(1, "--no-such-option")  # at the end it would be the value of another option
     return Case(lambda: call(arguments), broken)
@@ -328,14 +276,18 @@ def call(arguments: list[str]) -> None:
     """Run a command line up to where it would work for long; exit codes other than 0 and 1 are refusals."""
     stop = patch.multiple("faithmeter.runs.run", train=reach, measure=reach, roar=reach)
     serve = patch.multiple("faithmeter.serve.server", run_server=reach, listen=reach)
+    output = io.StringIO()
     with stop, serve, patch("subprocess.Popen", reach), patch.object(sys, "argv", ["faithmeter", *arguments]):
         try:
-            cli.main()
+            with redirect_stdout(output):
+                cli.main()
         except Reached:
             return
         except SystemExit as end:
             if end.code not in (None, 0, 1):
                 raise fm.InputError(f"exit code {end.code}") from None
+    if "--json" in arguments and not {"--help", "-h", "--version"} & {*arguments}:
+        json.loads(output.getvalue())
 
 
 def reach(*_: object, **__: object) -> object:
@@ -370,6 +322,7 @@ def prepare(folder: Path) -> None:
     """Write the valid files that the inputs are made from."""
     rows = [{"text": f"text {n}", "label": "good" if n % 2 else "bad"} for n in range(24)]
     (folder / "reviews.csv").write_bytes(encode_rows(rows, "csv"))
+    (folder / "valid.toml").write_text(GRID)
     names = {0: "bad", 1: "good"}
     model = AutoModelForSequenceClassification.from_pretrained(EMBEDDED, id2label=names)
     model.save_pretrained(folder / "checkpoint")
