@@ -40,6 +40,7 @@ LAYERS = {
     "config": "configs of runs, and constants that several packages share",
     "metrics": "labels and predictions → performance",
     "files": "atomic writes, JSON, parquet, checksums, timing",
+    "display": "HTML of results, in one style",
     "published": "the numbers of the paper, as data",
     "tasks": "datasets with splits, columns, labels and metric",
     "models": "text → tokens → masks → logits and hidden states",

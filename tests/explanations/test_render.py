@@ -69,7 +69,7 @@ def test_tones_follow_the_sign_where_there_is_one() -> None:
 def test_faint_scores_are_uncolored_everywhere() -> None:
     faint, full = Part("<b>", 0.09, FOR, "+0.1"), Part("<b>", 1.0, FOR, "+1")
     assert (part_html(faint), part_terminal(faint)) == ("&lt;b&gt;", ("<b>", ""))
-    assert "rgba(214,69,65,1.00)" in part_html(full)
+    assert part_html(full) == "<span class='heat for' style='--share:1.000' title='+1'>&lt;b&gt;</span>"
     assert part_terminal(full) == ("<b>", "#000000 on #d64541")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..display import card, palette_style
 from ..errors import InputError
 from ..methods.registry import Method, explain, parse
 from ..models.classifier import class_number
@@ -16,6 +17,7 @@ from .render import (
     Part,
     Piece,
     format_score,
+    heat_style,
     legend_parts,
     part_html,
     part_terminal,
@@ -102,18 +104,18 @@ class Explanation:
         }
 
     def _repr_html_(self) -> str:
-        rows = [
-            f"<tr><th style='text-align:left;padding-right:1em'>{escape(method)}</th>"
-            f"<td style='color:gray;padding-right:1em'>{kind}</td>"
-            f"<td>{''.join(map(part_html, parts))}</td></tr>"
+        return card(self._html(), style=heat_style(".faithmeter"))
+
+    def _html(self) -> str:
+        """Return the explanation as HTML without a style."""
+        rows = (
+            f"<tr><th>{escape(method)}</th><td class='soft'>{kind}</td>"
+            f"<td{' class=text' if kind != 'strongest' else ''}>{''.join(map(part_html, parts))}</td></tr>"
             for method, kind, parts in self._lines()
-        ]
-        legend = " ".join(map(part_html, self._legend()))
-        facts = "".join(f"<div>{escape(fact)}</div>" for fact in self._facts())
-        return (
-            f"<div style='font-family:sans-serif;line-height:1.7'>{facts}<table>{''.join(rows)}</table>"
-            f"<div style='font-size:smaller'>{legend}</div></div>"
         )
+        facts = "".join(f"<p>{escape(fact)}</p>" for fact in self._facts())
+        legend = " ".join(map(part_html, self._legend()))
+        return f"{facts}<table>{''.join(rows)}</table><p class='soft'>{legend}</p>"
 
     def __rich__(self) -> RenderableType:
         from rich.console import Group
@@ -227,9 +229,17 @@ def explain_texts(
 
 def page(explanations: Iterable[Explanation], *, title: str = "Explanations") -> str:
     """Return a self-contained HTML page of explanations."""
-    body = "<hr>".join(explanation._repr_html_() for explanation in explanations)
-    head = f"<meta charset='utf-8'><title>{escape(title)}</title>"
-    return f"<!doctype html><html lang='en'><head>{head}</head><body>{body}</body></html>\n"
+    content = card("<hr>".join(map(Explanation._html, explanations)), style=heat_style(".faithmeter"))
+    rules = (
+        ":root { color-scheme: light dark; } "
+        "body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--paper); }"
+    )
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title><style>{palette_style()}{rules}</style></head>"
+        f"<body><main>{content}</main></body></html>\n"
+    )
 
 
 def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tuple[Unit, ...]:

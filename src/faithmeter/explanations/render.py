@@ -109,13 +109,12 @@ def legend_parts(label: str, *, signed: bool, unsigned: bool) -> Iterator[Part]:
 
 
 def part_html(part: Part) -> str:
-    """Return the part as HTML with an inline style, for pages without our style sheet."""
+    """Return the part as HTML for a page with `heat_style`."""
     if part.strength < FAINT:
         return escape(part.text)
-    channels = ",".join(map(str, part.tone.light))
-    letters = ";color:#fff" if part.tone is AGAINST and part.strength > 0.8 else ""
-    style = f"background:rgba({channels},{part.strength:.2f});border-radius:3px{letters}"
-    return f"<span style='{style}' title='{escape(part.title)}'>{escape(part.text)}</span>"
+    title = f" title='{escape(part.title)}'" if part.title else ""
+    attributes = f"class='heat {part.tone.name}' style='--share:{part.strength:.3f}'{title}"
+    return f"<span {attributes}>{escape(part.text)}</span>"
 
 
 def part_terminal(part: Part) -> tuple[str, str]:
@@ -129,8 +128,8 @@ def part_terminal(part: Part) -> tuple[str, str]:
     return part.text, letters + " on #{:02x}{:02x}{:02x}".format(*mixed)
 
 
-def heat_style() -> str:
-    """Return the style sheet of heat-maps: a variable for each tone, and the rules that use them."""
+def heat_style(scope: str = ":root") -> str:
+    """Return the style sheet of heat-maps: its colors, as variables of `scope`, and its rules."""
     variables = (
         f"  --{tone.name}{line}: light-dark(rgb({_channels(light)}), rgb({_channels(dark)}));"
         for tone in TONES
@@ -139,7 +138,7 @@ def heat_style() -> str:
             ("-line", tone.light_line, tone.dark_line),
         )
     )
-    return ":root {\n" + "\n".join(variables) + "\n}\n" + _resource("heat.css")
+    return f"{scope} {{\n" + "\n".join(variables) + "\n}\n" + _resource("heat.css")
 
 
 def heat_script() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from ..config import BASELINE, MeasureConfig
+from ..display import palette_style
 from ..errors import InputError, escape_controls
 from ..explanations.explanation import explain_text
 from ..explanations.render import heat_script, heat_style
@@ -107,21 +108,24 @@ def create_app(
     _add_probe(app, admission)
     _add_explain(app, admission)
     _add_measure(app, admission)
-    _add_heat(app)
+    _add_styles(app)
     app.mount("/", StaticFiles(directory=STATIC, html=True))
     return app
 
 
-def _add_heat(app: FastAPI) -> None:
-    """Serve the style and the script of heat-maps, which the report uses as well."""
+def _add_styles(app: FastAPI) -> None:
+    """Serve the colors and the heat-map, which notebooks and the report share."""
+    contents = {
+        "/palette.css": (palette_style(), "text/css"),
+        "/heat.css": (heat_style(), "text/css"),
+        "/heat.js": (heat_script(), "text/javascript"),
+    }
+    for path, (content, media_type) in contents.items():
+        app.add_route(path, _respond_with(content, media_type), include_in_schema=False)
 
-    @app.get("/heat.css", include_in_schema=False)
-    async def style() -> Response:
-        return Response(heat_style(), media_type="text/css")
 
-    @app.get("/heat.js", include_in_schema=False)
-    async def script() -> Response:
-        return Response(heat_script(), media_type="text/javascript")
+def _respond_with(content: str, media_type: str) -> Callable[[Request], Response]:
+    return lambda _: Response(content, media_type=media_type)
 
 
 def _add_model(app: FastAPI, admission: Admission) -> None:

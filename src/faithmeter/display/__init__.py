@@ -1,0 +1,58 @@
+"""HTML of results: one style for notebooks, explanation pages and the live page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+
+MOODS = {"good": "callout good", "caution": "callout", "bad": "callout", "note": "soft"}
+"""Class of a sentence by its mood or severity."""
+
+
+@cache
+def palette_style(scope: str = ":root") -> str:
+    """Return the style sheet with the colors and fonts, as variables of `scope`."""
+    return _resource("palette.css").replace(":root", scope)
+
+
+def card(*parts: str, style: str = "") -> str:
+    """Return parts of HTML as one element that brings its style, for a notebook.
+
+    Args:
+        parts: HTML of the content.
+        style: Further style rules.
+    """
+    rules = palette_style(".faithmeter") + _resource("card.css") + style
+    return f"<div class='faithmeter'><style>{rules}</style>{''.join(parts)}</div>"
+
+
+def heading(text: str) -> str:
+    """Return a heading."""
+    return f"<h3>{escape(text)}</h3>"
+
+
+def sentence(text: str, mood: str = "note") -> str:
+    """Return a sentence, colored by its mood: good, caution, bad or note."""
+    return f"<p class='{MOODS[mood]}'>{escape(text)}</p>"
+
+
+def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; the first column holds names, the others numbers."""
+    head = "".join(f"<th{_number_class(place)}>{escape(text)}</th>" for place, text in enumerate(headings))
+    lines = (
+        "".join(f"<td{_number_class(place)}>{escape(text)}</td>" for place, text in enumerate(row))
+        for row in rows
+    )
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _number_class(place: int) -> str:
+    return " class='number'" if place else ""
+
+
+@cache
+def _resource(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
