@@ -221,6 +221,12 @@ def escape_formula(value: object) -> object:
     return value
 
 
+def write_csv(frame: DataFrame, path: str | Path) -> None:
+    """Write a table as CSV; no text in it is a formula to a spreadsheet."""
+    with writing(Path(path).parent), atomic(Path(path)) as temporary:
+        frame.map(escape_formula).to_csv(temporary, index=False)
+
+
 def escape_markdown(text: str) -> str:
     """Return a text for a cell of a Markdown table: in one line, with HTML, links and markup escaped."""
     return MARKUP.sub(lambda match: f"\\{match[0]}", " ".join(text.split()))

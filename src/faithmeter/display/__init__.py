@@ -28,25 +28,20 @@ def card(*parts: str, style: str = "") -> str:
     return f"<div class='faithmeter'><style>{rules}</style>{''.join(parts)}</div>"
 
 
-def heading(text: str) -> str:
-    """Return a heading."""
-    return f"<h3>{escape(text)}</h3>"
-
-
 def sentence(text: str, mood: str = "note") -> str:
     """Return a sentence, colored by its mood: good, caution, bad or note."""
     return f"<p class='{MOODS[mood]}'>{escape(text)}</p>"
 
 
-def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table; the first column holds names, the others numbers."""
+def grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a titled table; the first column holds names, the others numbers."""
     head = "".join(f"<th{_number_class(place)}>{escape(text)}</th>" for place, text in enumerate(headings))
     lines = (
         "".join(f"<td{_number_class(place)}>{escape(text)}</td>" for place, text in enumerate(row))
         for row in rows
     )
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<h3>{escape(title)}</h3><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _number_class(place: int) -> str:

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from ..config import TrainedWith
+from ..display import card, sentence
 from ..errors import InputError, unknown
 from ..files import atomic
 from .pvalues import fisher, ranks, simes_counts
@@ -62,6 +63,16 @@ class MaSF:
     def __init__(self, *, calibration: str = "published", trained_with: TrainedWith = "unknown") -> None:
         self.calibration = calibration
         self.trained_with: TrainedWith = trained_with
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "columns_"):
+            return f"<MaSF, {self.calibration}, not fitted>"
+        layers, dimensions, rows = self.columns_.shape
+        size = f"{layers} layers × {dimensions} dimensions, {rows} rows learned from"
+        return f"<MaSF, {self.calibration}: {size}, smallest p {self.smallest_p():.3g}>"
+
+    def _repr_html_(self) -> str:
+        return card(sentence(repr(self).strip("<>")))
 
     def fit(self, features: ArrayLike) -> Self:
         """Fit the test.

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, TrainedWith
+from ..display import card, grid
 from ..errors import unknown
+from ..files import write_csv
 from ..metrics import majority, score
 from . import trust
 from .curves import Curve, acu, racu
+from .formats import format_percent
 from .pvalues import DatasetPValue, dataset_pvalue, of_steps
 from .trust import Area, Doubt, MethodEvidence, TaskEvidence, Verdict
 
@@ -56,6 +60,52 @@ class Measurement:
     truncated: float = 0.0
     classes_by_number: bool = False
     _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        areas = ", ".join(f"{name} {format_percent(acu)}" for name, (acu, _) in self._ranked())
+        return f"<Measurement of {self.texts} texts by {self.metric}, ACU in %: {areas}>"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.texts} texts measured by {self.metric}: areas in %"
+        headings = ("method", "ACU", "RACU", *(f"p {test}" for test in self.tests), "evaluations")
+        rows = [
+            (
+                name,
+                *map(format_percent, areas),
+                *(f"{self.p(name, test):.3f}" for test in self.tests),
+                f"{self.evaluations[name]:,}",
+            )
+            for name, areas in self._ranked()
+        ]
+        return card(grid(title, headings, rows), *self.verdict.html())
+
+    def table(self) -> DataFrame:
+        """Return a row for each method, most faithful first, random last.
+
+        Columns: method, acu and racu (fractions), p_… for each test, texts, evaluations, seconds.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "method": name,
+                "acu": acu,
+                "racu": racu,
+                **{f"p_{test}": self.p(name, test) for test in self.tests},
+                "texts": self.texts,
+                "evaluations": self.evaluations[name],
+                "seconds": sum(self.seconds[name].values()),
+            }
+            for name, (acu, racu) in self._ranked()
+        )
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write `table()` to a CSV file."""
+        write_csv(self.table(), path)
+
+    def _ranked(self) -> list[tuple[str, tuple[float, float]]]:
+        """Return methods with their areas, most faithful first, the baseline last."""
+        return sorted(self.areas.items(), key=lambda item: (item[0] == BASELINE, -item[1][0]))
 
     @property
     def methods(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from ..config import BASELINE, TrainedWith
+from ..display import card, grid
 from ..errors import InputError
+from ..files import write_csv
 from ..methods.registry import Method, parse
 from ..models.classifier import class_number
 from ..models.evaluator import Evaluator, Model
@@ -88,6 +91,43 @@ class TextMeasurement:
     methods: Mapping[str, Erasure]
     trained_with: TrainedWith = "unknown"
     truncated: bool = False
+
+    def __repr__(self) -> str:
+        areas = ", ".join(f"{name} {format_percent(acu)}" for name, (acu, _) in self.areas.items())
+        return f"<TextMeasurement of {self.label!r} against {self.orders} random orders, ACU in %: {areas}>"
+
+    def _repr_html_(self) -> str:
+        title = f"probability of {self.label} in %, by percent of the text erased"
+        headings = ("method", *map(str, self.percents), "ACU", "RACU")
+        curves = {
+            name: (*erasure.probability, erasure.acu, erasure.racu) for name, erasure in self.methods.items()
+        }
+        rows = [(name, *(format_percent(value, 0) for value in values)) for name, values in curves.items()]
+        mean = (*(format_percent(value, 0) for value in self.mean), "", "")
+        rows.append((f"random (mean of {self.orders})", *mean))
+        return card(grid(title, headings, rows), *self.verdict.html())
+
+    def table(self) -> DataFrame:
+        """Return a row for each method.
+
+        Columns: method, acu and racu (fractions), chance (share of random orders as good), p_… for each test.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "method": name,
+                "acu": erasure.acu,
+                "racu": erasure.racu,
+                "chance": erasure.chance,
+                **{f"p_{test}": p for test, p in erasure.p.items()},
+            }
+            for name, erasure in self.methods.items()
+        )
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write `table()` to a CSV file."""
+        write_csv(self.table(), path)
 
     @property
     def areas(self) -> dict[str, tuple[float, float]]:

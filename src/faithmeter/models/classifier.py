@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ..display import card, sentence
 from ..errors import InputError, unknown
 from .hooks import EmbeddingHook, NormalizationHooks
 from .tokens import Batch, encode, tokenizer_state
@@ -24,6 +25,8 @@ NOT_DECISIVE = ("_name_or_path", "transformers_version", "architectures", "dtype
 """Settings that tell a model's origin or storage and do not change its output."""
 MAX_NAMED_CLASSES = 6
 """Classes that a message names."""
+MAX_NAMED_CLASSES = 6
+"""Classes that a one-line description names."""
 DEFAULT_MAX_LENGTH = 512
 """Longest input, in tokens, of a model that states no limit."""
 
@@ -61,6 +64,15 @@ class Classifier:
         self.mask_id: int = find_mask_id(tokenizer) if mask_id is None else mask_id
         self.max_length = find_max_length(model, tokenizer)
         self.takes_pair = takes_pair
+
+    def __repr__(self) -> str:
+        size = f"{sum(p.numel() for p in self.model.parameters()) / 1e6:.1f} M parameters"
+        classes = ", ".join(self.labels[:MAX_NAMED_CLASSES]) + ", …" * (len(self.labels) > MAX_NAMED_CLASSES)
+        kind = type(self.model).__name__
+        return f"<Classifier {kind}, {size}, {len(self.labels)} classes: {classes}>"
+
+    def _repr_html_(self) -> str:
+        return card(sentence(repr(self).strip("<>")))
 
     @property
     def device(self) -> torch.device:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...config import BASELINE
+from ...display import sentence
 from ..formats import format_percent, format_pvalue, join_names
 from .evidence import ROUNDING, Area, ProbeEvidence, TaskEvidence, TextEvidence
 from .rules import BAD, CAUTION, NOTE, UNFAITHFUL, Doubt, describe_performance, doubts, explain_unchecked
@@ -68,6 +69,17 @@ class Verdict:
     def reason(self, method: str) -> str:
         """Return the first reason not to trust a method's areas; empty if there is none."""
         return next((doubt.text for doubt in self.doubts if _forbids(doubt, method)), "")
+
+    def html(self) -> list[str]:
+        """Return the answers and doubts as HTML; doubts replace the answer to the last question."""
+        answers = [
+            answer for answer in self.answers if not (self.doubts and answer.question == QUESTIONS[-1])
+        ]
+        names = {answer: "" if answer.question in QUESTIONS else f"{answer.question}: " for answer in answers}
+        return [
+            *(sentence(f"{names[answer]}{answer.text}", answer.mood) for answer in answers),
+            *(sentence(doubt.text, doubt.severity) for doubt in self.doubts),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values."""

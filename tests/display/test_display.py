@@ -1,0 +1,125 @@
+"""Results show themselves: HTML in a notebook, one line in a shell, a table, a CSV file."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import faithmeter as fm
+from faithmeter.display import card, grid, palette_style, sentence
+from toy import WORDS, tiny
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+class Reader(HTMLParser):
+    """Collects tags and text, and checks that tags are closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def clf() -> fm.Classifier:
+    return tiny(dtype=torch.float32, labels=2)
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> fm.Task:
+    path = tmp_path_factory.mktemp("display") / "own.csv"
+    rows = [f"{' '.join(WORDS[n % 9 : n % 9 + 5])},LABEL_{n % 2}" for n in range(200)]
+    path.write_text("\n".join(["text,label", *rows]))
+    return fm.own_task(path, text="text", label="label")
+
+
+@pytest.fixture(scope="module")
+def results(clf: fm.Classifier, task: fm.Task) -> dict[str, Any]:
+    features = clf.features(clf.encode([" ".join(WORDS[n % 9 : n % 9 + 5]) for n in range(40)])).detach()
+    tests = {name: fm.MaSF(calibration=name).fit(features) for name in ("published", "crossfit")}
+    return {
+        "Measurement": fm.measure(clf, task, ["grad-l2", "loo-sign"], limit=10, tests=tests),
+        "TextMeasurement": fm.measure_text(
+            clf, "the film was good", methods=["loo-sign"], orders=19, tests=tests
+        ),
+        "Classifier": clf,
+        "MaSF": tests["crossfit"],
+        "Explanation": fm.explain_text(clf, "the film was good"),
+    }
+
+
+@pytest.mark.parametrize("name", ["Measurement", "TextMeasurement", "Classifier", "MaSF", "Explanation"])
+def test_a_result_is_a_card_in_a_notebook_and_a_line_in_a_shell(results: dict[str, Any], name: str) -> None:
+    line = repr(results[name])
+    assert "\n" not in line
+    assert len(line) < 250
+    assert name in line
+    html = results[name]._repr_html_()
+    assert html.startswith("<div class='faithmeter'><style>")
+    assert ":root" not in html, "a notebook keeps its own style"
+    assert "".join(Reader(html).texts).strip()
+
+
+def test_a_measurement_shows_areas_and_verdict(results: dict[str, Any]) -> None:
+    measurement = results["Measurement"]
+    text = "\n".join(Reader(measurement._repr_html_()).texts)
+    for part in ("ACU", "p crossfit", "loo-sign", *(doubt.text for doubt in measurement.doubts)):
+        assert part in text
+    one = results["TextMeasurement"]
+    text = "\n".join(Reader(one._repr_html_()).texts)
+    assert all(answer.text in text for answer in one.verdict.answers)
+
+
+def test_tables_hold_the_numbers_most_faithful_first(results: dict[str, Any], tmp_path: Path) -> None:
+    measurement = results["Measurement"]
+    table = measurement.table()
+    assert list(table["method"])[-1] == "random"
+    assert list(table["acu"][:-1]) == sorted(table["acu"][:-1], reverse=True)
+    assert dict(zip(table["method"], table["acu"], strict=True)) == {
+        m: measurement.acu(m) for m in table["method"]
+    }
+    for result in (measurement, results["TextMeasurement"]):
+        result.to_csv(tmp_path / "table.csv")
+        read = pd.read_csv(tmp_path / "table.csv")
+        pd.testing.assert_frame_equal(read, result.table(), check_dtype=False, rtol=1e-12)
+
+
+def test_unfitted_tests_say_so() -> None:
+    assert repr(fm.MaSF()) == "<MaSF, published, not fitted>"
+
+
+def test_html_escapes_text() -> None:
+    html = card(grid(["name", HOSTILE], [[HOSTILE, "1"]]), sentence(HOSTILE, "bad"))
+    assert "script" not in Reader(html).tags
+    assert "".join(Reader(html).texts).count(HOSTILE) == 3
+    assert ".faithmeter {" in palette_style(".faithmeter")
+
+
+def test_a_csv_holds_no_formula(tmp_path: Path) -> None:
+    from faithmeter.files import write_csv
+
+    write_csv(pd.DataFrame({"method": ["=1+1"], "acu": [-0.5]}), tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text() == "method,acu\n'=1+1,-0.5\n"
+    with pytest.raises(fm.InputError, match="cannot write to"):
+        write_csv(pd.DataFrame({"a": np.zeros(1)}), tmp_path / "table.csv" / "below.csv")
