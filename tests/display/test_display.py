@@ -110,9 +110,9 @@ def test_unfitted_tests_say_so() -> None:
 
 
 def test_html_escapes_text() -> None:
-    html = card(grid(["name", HOSTILE], [[HOSTILE, "1"]]), sentence(HOSTILE, "bad"))
+    html = card(grid(HOSTILE, ["name", HOSTILE], [[HOSTILE, "1"]]), sentence(HOSTILE, "bad"))
     assert "script" not in Reader(html).tags
-    assert "".join(Reader(html).texts).count(HOSTILE) == 3
+    assert "".join(Reader(html).texts).count(HOSTILE) == 4
     assert ".faithmeter {" in palette_style(".faithmeter")
 
 

@@ -72,9 +72,8 @@ class Verdict:
 
     def html(self) -> list[str]:
         """Return the answers and doubts as HTML; doubts replace the answer to the last question."""
-        answers = [
-            answer for answer in self.answers if not (self.doubts and answer.question == QUESTIONS[-1])
-        ]
+        replaced = QUESTIONS[-1] if self.doubts else None
+        answers = [answer for answer in self.answers if answer.question != replaced]
         names = {answer: "" if answer.question in QUESTIONS else f"{answer.question}: " for answer in answers}
         return [
             *(sentence(f"{names[answer]}{answer.text}", answer.mood) for answer in answers),
