@@ -30,7 +30,8 @@ SUMS = "SHA256SUMS"
 CLOCK_TICK_NS = 50_000_000
 """Files younger than this may change again without a visible sign: their state counts as new every time."""
 State = tuple[int, ...]
-FULL = os.strerror(errno.ENOSPC)
+FULL = re.compile(re.escape(os.strerror(errno.ENOSPC)) + r"|inline_container\.cc.* unexpected pos")
+"""Messages of libraries that hide the error number of a full disk: those of safetensors and of torch."""
 REMEDIES = {
     errno.EACCES: "choose a place where you may write",
     errno.EPERM: "choose a place where you may write",
@@ -130,8 +131,7 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # safetensors and torch raise errors of their own, with the system's words in them
-        number = getattr(error, "errno", None) or (errno.ENOSPC if FULL in str(error) else None)
+        number = getattr(error, "errno", None) or (errno.ENOSPC if FULL.search(str(error)) else None)
         if number not in REMEDIES:
             raise
         raise InputError(f"cannot write to {folder}: {os.strerror(number)}; {REMEDIES[number]}") from error

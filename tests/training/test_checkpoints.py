@@ -172,3 +172,31 @@ def test_a_training_that_diverges_is_an_error_and_no_result(config: fm.TrainConf
             run(short, folder, callbacks=[Explosion(step)])
         assert not (folder / "model.safetensors").exists()
         assert all(intact(path) for path in folder.glob("trainer/checkpoint-*"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534"),
+    ],
+)
+def test_a_full_disk_is_one_line_and_loses_no_finished_epoch(
+    config: fm.TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The disk is full at the end of the second epoch; torch hides the error number of that."""
+    short = changed(config, epochs=2, limit=16)
+    whole = run(short, tmp_path / "whole")
+    save = torch.save
+
+    def save_or_fail(value: object, path: object, *rest: object, **options: object) -> None:
+        if "checkpoint-4" in str(path) and str(path).endswith("optimizer.pt"):
+            raise error
+        save(value, path, *rest, **options)
+
+    monkeypatch.setattr(torch, "save", save_or_fail)
+    with pytest.raises(fm.InputError, match=r"cannot write to .*: No space left on device; free some space"):
+        run(short, tmp_path / "full")
+    monkeypatch.undo()
+    resumed = run(short, tmp_path / "full", resume=True)
+    assert resumed["fingerprint"] == whole["fingerprint"]

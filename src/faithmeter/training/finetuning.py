@@ -15,7 +15,7 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from ..config import TrainConfig
-from ..files import timed
+from ..files import timed, writing
 from ..metrics import majority
 from ..models.classifier import find_max_length
 from ..models.loading import load, load_tokenizer
@@ -110,7 +110,9 @@ def _tokenized(
 
 
 def _save(trainer: MaskedTrainer, config: TrainConfig, folder: Path) -> None:
-    if trainer.is_world_process_zero():
+    if not trainer.is_world_process_zero():
+        return
+    with writing(folder):
         trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
         # loaded again: the trainer's tokenizer keeps the settings of its last call
         load_tokenizer(config.model).save_pretrained(folder)

@@ -23,6 +23,7 @@ from transformers import (
 
 from ..config import Precision, TrainConfig
 from ..errors import InputError
+from ..files import writing
 from ..tasks import Task
 from .checkpoints import Divergence, SealedCheckpoints, require_best
 from .collator import MaskingCollator
@@ -44,6 +45,10 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
     def _load_best_model(self) -> None:
         require_best(self.state)
         super()._load_best_model()
+
+    def _save_checkpoint(self, *arguments: Any) -> None:
+        with writing(Path(self.args.output_dir)):
+            super()._save_checkpoint(*arguments)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LRScheduler:
         if self.released_schedule:  # counts each example as an optimizer step
