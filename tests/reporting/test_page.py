@@ -35,7 +35,7 @@ from faithmeter.reporting.page.examples import (
 from faithmeter.reporting.page.performance import performance_sentences
 from faithmeter.reporting.page.provenance import commands, describe_methods
 from faithmeter.reporting.page.shared_texts import shared
-from faithmeter.runs.store import RunStore
+from faithmeter.runs.store import DamageWarning, RunStore
 from fixtures_report import PERCENTS, PLACES, measure, train
 
 TEXTS = [
@@ -353,3 +353,23 @@ def test_the_head_counts_texts_by_method(tmp_path: Path, monkeypatch: pytest.Mon
     measure(store, trained, TEXTS[:1], {"beam": 0.4, "random": 0.0})
     page = report.write(store, tmp_path / "report.html").page.read_text(encoding="utf-8")
     assert " · 1 to 2 texts, by method · " in page
+
+
+def test_damaged_and_foreign_folders_do_not_block_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("faithmeter.reporting.figures.FIGURES", {})
+    store = RunStore(tmp_path / "runs")
+    trained = train(store)
+    measure(store, trained, TEXTS, {"a": 0.4, "random": 0.0})
+    cut = store.folder(measure(store, trained, TEXTS[:1], {"beam": 0.4, "random": 0.0})) / "texts.parquet"
+    cut.write_bytes(cut.read_bytes()[:-9])
+    half_deleted = store.folder(train(store, seed=1))
+    (half_deleted / "record.json").unlink()
+    for name, text in {"holidays": "", "train-old": '{"format": 99}', "measure-x": "{", "y": "[]"}.items():
+        (store.root / name).mkdir()
+        (store.root / name / "record.json").write_text(text, encoding="utf-8")
+    with pytest.warns(DamageWarning, match="is not as it was written"):
+        page = report.write(store, tmp_path / "report.html").page.read_text(encoding="utf-8")
+    assert "<code>a</code>" in page
+    assert "<code>beam</code>" not in page

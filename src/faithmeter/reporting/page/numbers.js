@@ -13,12 +13,18 @@
   const STEPS = { percent: (value) => `${value} %`, epoch: (value) => `Epoch ${value}` };
   const heading = (text, scope) => build("th", text, { scope });
 
-  /* Percents have one digit, p-values three. */
-  function format(row, digits) {
+  /* Round as `format_percent` in Python does: the exact fraction, halves to even. */
+  function formatPercent(value) {
+    const fraction = value / 100;
+    const isHalf = Math.abs((fraction * 16) % 2) === 1; /* only odd sixteenths lie exactly in the middle */
+    return (isHalf ? Math.round(fraction * 500) / 5 : 100 * Number(fraction.toFixed(3))).toFixed(1);
+  }
+  const formatP = (value) => (value < 0.001 ? "<0.001" : value.toFixed(3));
+
+  function format(row, number) {
     if (!row) return "–";
-    const digit = (value) => (value < 0.001 && digits === 3 ? "<0.001" : value.toFixed(digits));
-    const [lower, upper] = [digit(row.lower), digit(row.upper)];
-    return digit(row.mean) + (lower === upper ? "" : ` [${lower}, ${upper}]`);
+    const [lower, upper] = [number(row.lower), number(row.upper)];
+    return number(row.mean) + (lower === upper ? "" : ` [${lower}, ${upper}]`);
   }
 
   /* Group the rows of a panel into lines with equal keys, in the order of legend and facet. */
@@ -47,11 +53,11 @@
     const interval = rows.some((row) => row.lower < row.upper) ? ", 95 % interval over texts" : "";
     const over = seeds ? ", mean over seeds with its 95 % interval" : interval;
     const unit = panel.spec.layer.at(-1).encoding.y.title;
-    const digits = unit.endsWith("(%)") ? 1 : 3;
+    const number = unit.endsWith("(%)") ? formatPercent : formatP;
     const head = [...keys.map((name) => KEYS[name]), ...(step ? steps.map(STEPS[step]) : ["Mean"]), ...(seeds ? ["Seeds"] : [])];
     const body = linesOf(rows, keys, panel).map((line) => {
       const points = step ? steps.map((value) => line.find((row) => row[step] === value)) : line;
-      const cells = [...points.map((row) => format(row, digits)), ...(seeds ? [String(line[0].n)] : [])];
+      const cells = [...points.map((row) => format(row, number)), ...(seeds ? [String(line[0].n)] : [])];
       const names = keys.map((name) => heading(line[0][name], "row"));
       return build("tr", [...names, ...cells.map((text) => build("td", text))]);
     });

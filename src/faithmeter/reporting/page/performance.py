@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pandas import DataFrame
 
+from ...faithfulness.formats import format_percent
 from ..labels import metric_name, short_names
 
 TRAINING_PHRASES = {
@@ -26,15 +27,11 @@ def performance_sentences(train: DataFrame) -> Iterator[str]:
     for key, rows in test.groupby(["task", "model"]):
         if rows["digest"].nunique() > 1:
             continue
-        values = {row["masking"]: _percent(row["value"]) for row in rows.to_dict("records")}
+        values = {row["masking"]: format_percent(row["value"]) for row in rows.to_dict("records")}
         metric, training = metric_name(rows["metric"].iloc[0]), TRAINING_PHRASES[rows["strategy"].iloc[0]]
         task, model = (names[column][str(name)] for column, name in zip(names, key, strict=True))
         yield (
-            f"{model}, fine-tuned on {task} {training}: {values['0']} {metric} on whole test texts, "
-            f"{values['100']} on wholly masked ones; always the most frequent class: "
-            f"{_percent(rows['majority'].iloc[0])}."
+            f"{model}, fine-tuned on {task} {training}: {values['0']}% {metric} on whole test texts, "
+            f"{values['100']}% on wholly masked ones; always the most frequent class: "
+            f"{format_percent(rows['majority'].iloc[0])}%."
         )
-
-
-def _percent(fraction: float) -> str:
-    return f"{fraction:.1%}"

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pandas import DataFrame
 
+from ...faithfulness.formats import format_percent
 from ..aggregate import over_seeds
 
 Key = tuple[str, ...]
@@ -123,7 +124,8 @@ def format_cell(cell: Cell, column: Column) -> FormattedValue:
     if column.form == "time":
         return FormattedValue(format_duration(cell.mean, sign))
     digits, bounds = column.decimals
-    main = f"{cell.mean:{sign}z.{digits}f}{column.unit}"
+    number = format_percent(cell.mean / 100, digits)
+    main = f"{sign if not number.startswith('-') else ''}{number}{column.unit}"
     if cell.minus is None or cell.plus is None:
         return FormattedValue(main)
     return FormattedValue(
@@ -133,7 +135,7 @@ def format_cell(cell: Cell, column: Column) -> FormattedValue:
 
 def _format_offset(sign: str, size: float, decimals: int) -> str:
     """Format a bound with its sign, also if it is zero; a bound beyond the mean has the other sign."""
-    text = f"{size:z.{decimals}f}"
+    text = format_percent(size / 100, decimals)
     return sign + text if not text.startswith("-") else {"-": "+", "+": "-"}[sign] + text[1:]
 
 

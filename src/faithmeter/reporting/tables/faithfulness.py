@@ -121,7 +121,7 @@ def _columns() -> tuple[Column, ...]:
     return (
         Column(("model",), ("Model",), "section"),
         Column(("task",), ("Dataset",), "group"),
-        Column(("method",), ("IM",), "label", "method"),
+        Column(("method",), ("Method",), "label", "method"),
         *comparison.comparison_columns("acu", "ACU [%]"),
         *comparison.comparison_columns("racu", "RACU [%]"),
         *comparison.comparison_columns("rroar_racu", "R-ROAR RACU [%]"),

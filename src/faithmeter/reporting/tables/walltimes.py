@@ -117,7 +117,7 @@ def comparison_table(frames: Frames, name: str) -> Table:
     columns = (
         Column(("task",), ("Dataset",), "group"),
         Column(("model",), ("Model",), "group" if per_method else "label"),
-        *([Column(("method",), ("IM",), "label", "method")] if per_method else []),
+        *([Column(("method",), ("Method",), "label", "method")] if per_method else []),
         *_columns(part),
     )
     totals = []
