@@ -10,7 +10,8 @@ import torch
 import transformers
 
 import faithmeter as fm
-from faithmeter.models.classifier import find_max_length, match_classes
+from faithmeter.models.classes import match_classes
+from faithmeter.models.classifier import find_max_length
 from toy import ARCHITECTURES, WITH_TYPES, encoder
 from toy import letter_tokenizer as letters
 

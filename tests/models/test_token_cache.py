@@ -16,8 +16,8 @@ from datasets import Dataset
 import faithmeter as fm
 from faithmeter.errors import DamageWarning
 from faithmeter.models import token_cache
+from faithmeter.models.encoding import encode
 from faithmeter.models.token_cache import DAY, MAX_UNUSED_DAYS, tokenize
-from faithmeter.models.tokens import encode
 from toy import WITH_TYPES
 from toy import letter_tokenizer as letters
 

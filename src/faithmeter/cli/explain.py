@@ -61,7 +61,7 @@ def explain(
     """
     from ..explanations.explanation import explain_texts, page
     from ..methods.registry import parse
-    from ..models.classifier import class_number
+    from ..models.classes import class_number
     from ..models.evaluator import Evaluator
     from ..models.loading import load
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..display import card, palette_style
 from ..errors import InputError
 from ..methods.registry import Method, explain, parse
-from ..models.classifier import class_number
+from ..models.classes import class_number
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from .render import (

@@ -15,9 +15,9 @@ from ..faithfulness.single_text import measure_text
 from ..faithfulness.trajectory import Tests
 from ..faithfulness.trust import MIN_ORDERS, choose_test
 from ..methods.registry import Method, parse
+from ..models.encoding import encode
 from ..models.evaluator import Evaluator, Model
 from ..models.loading import load
-from ..models.tokens import encode
 from ..runs.fitted_tests import load_tests
 from .explanation import explain_text
 

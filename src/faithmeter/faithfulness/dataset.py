@@ -11,7 +11,7 @@ from typing import overload
 from ..config import BASELINE
 from ..errors import InputError
 from ..methods.registry import Method, default_methods, parse
-from ..models.classifier import match_classes
+from ..models.classes import match_classes
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..tasks import TASKS, Task

@@ -16,7 +16,7 @@ from ..display import card, grid
 from ..errors import InputError
 from ..files import write_csv
 from ..methods.registry import Method, parse
-from ..models.classifier import class_number
+from ..models.classes import class_number
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..models.tokens import Batch

@@ -9,14 +9,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
-from hashlib import sha256
 from importlib.metadata import entry_points
-from pathlib import Path
-from types import CodeType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,14 +24,13 @@ from .beam import beam_search
 from .gradients import gradient_l1, gradient_l2, input_x_gradient, mask_gradient
 from .integrated import integrated_gradient
 from .occlusion import leave_one_out
+from .options import default_options, read_option
 from .random import random_order
+from .source import Function, digest_source, find_place
 
-Function = Callable[..., Tensor]
-"""`(clf, batch, labels, **options) -> Tensor [B, T]`."""
 Cost = Callable[..., int]
 """`(tokens, **options) -> int`, see `Method.cost`."""
 OWN_METHOD_HINT = "(your own method must be imported first; on the command line: faithmeter --import FILE …)"
-TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 
 
 @dataclass(frozen=True)
@@ -63,19 +58,12 @@ class Method:
     @property
     def defaults(self) -> dict[str, Any]:
         """Options that the function declares, with their default values."""
-        parameters = inspect.signature(self.function).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        return default_options(self.function)
 
     @property
     def options_with_defaults(self) -> dict[str, Any]:
         """All options that the function is called with, chosen or default."""
         return {**self.defaults, **self.options}
-
-    @property
-    def takes_any_option(self) -> bool:
-        """True if the function has a `**options` parameter."""
-        parameters = inspect.signature(self.function).parameters.values()
-        return any(p.kind is p.VAR_KEYWORD for p in parameters)
 
     def evaluations(self, tokens: int) -> int:
         """Return an upper bound on the evaluations that explain one text of `tokens` explained tokens."""
@@ -141,8 +129,8 @@ def method(
         raise InputError(f"a method named {name!r}; expected letters, digits, '-', '.', '+' or '_'")
 
     def register(function: Function) -> Function:
-        if name in METHODS and _place(METHODS[name].function) != _place(function):
-            where = ".".join(_place(METHODS[name].function))
+        if name in METHODS and find_place(METHODS[name].function) != find_place(function):
+            where = ".".join(find_place(METHODS[name].function))
             raise InputError(f"method {name!r} exists already, in {where}; give yours another name")
         METHODS[name] = Method(
             name,
@@ -151,40 +139,13 @@ def method(
             signed=getattr(function, "signed", signed),
             about=about or (inspect.getdoc(function) or "").partition("\n")[0],
             unit=unit,
-            code=_code(function),
+            code=digest_source(function),
             cost=cost,
             by_default=by_default,
         )
         return function
 
     return register
-
-
-def _place(function: Function) -> tuple[str, str]:
-    """Return module and name, which stay equal when a notebook defines a function again."""
-    name = getattr(function, "__qualname__", type(function).__name__)
-    return str(getattr(function, "__module__", None)), name
-
-
-def _code(function: Function) -> str:
-    """Return the digest of a function's source, or bytecode if no file holds it; empty for built-ins."""
-    function = inspect.unwrap(getattr(function, "func", function))  # unwrap functools.partial
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    if code is None or _place(function)[0].partition(".")[0] == __name__.partition(".")[0]:
-        return ""
-    # Without a file, inspect may answer with the source of something else (Python 3.13).
-    if Path(code.co_filename).is_file():
-        source = inspect.getsource(code)
-    else:
-        defaults = getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)
-        source = repr((_bytecode(code), defaults))
-    return sha256(source.encode()).hexdigest()[:12]
-
-
-def _bytecode(code: CodeType) -> tuple[object, ...]:
-    """Return instructions, names and constants of a code object, nested ones included."""
-    constants = [_bytecode(const) if isinstance(const, CodeType) else repr(const) for const in code.co_consts]
-    return code.co_code, code.co_names, code.co_varnames, constants
 
 
 def absolute(function: Function) -> Function:
@@ -260,7 +221,9 @@ def parse(text: str | Method) -> Method:
         raise unknown("method", name, METHODS, OWN_METHOD_HINT)
     known = METHODS[name]
     given = [part.partition("=") for part in (inside or "").split(",") if part.strip()]
-    options = {key.strip(): _value(known, key.strip(), value.strip()) for key, _, value in given}
+    options = {
+        key.strip(): read_option(name, known.function, key.strip(), value.strip()) for key, _, value in given
+    }
     return replace(known, options=options)
 
 
@@ -317,36 +280,3 @@ def as_labels(labels: Tensor | Iterable[int], batch: Batch) -> Tensor:
         given = tuple(tensor.shape)
         raise InputError(f"labels of shape {given} for {len(batch)} texts; expected one for each text")
     return tensor.long()
-
-
-def _value(known: Method, name: str, text: str) -> Any:
-    """Return an option's value, of its default's type and, if annotated as a Literal, one of its words."""
-    options, value = known.defaults, _read(text)
-    if name in options:
-        default, words = options[name], _words(known.function, name)
-        if words and value not in words:
-            raise unknown(f"{name} of {known.name}", text, words)
-        fits = type(value) is type(default) or (type(default) is float and type(value) is int)
-        if default is not None and not fits:
-            expected = TYPE_NAMES.get(type(default), type(default).__name__)
-            raise InputError(f"{known.name}({name}={text}): expected {expected}, such as {name}={default}")
-    elif not known.takes_any_option:
-        listed = ", ".join(f"{option}={default}" for option, default in options.items()) or "none"
-        raise InputError(f"method {known.name} has no option {name!r}; its options and defaults: {listed}")
-    return value
-
-
-def _words(function: Function, option: str) -> tuple[Any, ...]:
-    try:
-        hint = get_type_hints(function).get(option)
-    except NameError:  # a name that is imported for type checkers only
-        return ()
-    return get_args(hint) if get_origin(hint) is Literal else ()
-
-
-def _read(text: str) -> int | float | bool | str:
-    """Return a number or a truth value if the text looks like one, else the text."""
-    for read in (int, float, {"true": True, "false": False}.__getitem__):
-        with suppress(ValueError, KeyError):
-            return read(text)
-    return text

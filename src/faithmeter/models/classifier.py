@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,19 +12,17 @@ import torch
 from torch import Tensor
 
 from ..display import card, sentence
-from ..errors import InputError, unknown
+from ..errors import InputError
+from .classes import MAX_NAMED_CLASSES, require_classes
+from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, NormalizationHooks
-from .tokens import Batch, encode, tokenizer_state
+from .tokens import Batch
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 NOT_DECISIVE = ("_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache")
 """Settings that tell a model's origin or storage and do not change its output."""
-MAX_NAMED_CLASSES = 6
-"""Classes that a message names."""
-MAX_NAMED_CLASSES = 6
-"""Classes that a one-line description names."""
 DEFAULT_MAX_LENGTH = 512
 """Longest input, in tokens, of a model that states no limit."""
 
@@ -189,88 +185,6 @@ def fingerprint_model(
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def require_classes(config: PreTrainedConfig) -> None:
-    """Raise an InputError unless a model's head chooses one of two or more classes."""
-    heads = {"regression": "for regression", "multi_label_classification": "for several labels at once"}
-    head = "for regression" if config.num_labels < 2 else heads.get(config.problem_type or "")
-    if head:
-        raise InputError(
-            f"the model has a head {head} (num_labels {config.num_labels}, problem_type "
-            f"{config.problem_type}); expected a classifier that chooses one of two or more classes"
-        )
-    numbers = sorted(config.id2label)
-    if numbers != [*range(config.num_labels)]:
-        raise InputError(
-            f"the model's id2label names the classes {numbers}; expected 0 to {config.num_labels - 1}: "
-            "correct its config.json"
-        )
-
-
-def class_number(classes: Sequence[str], label: str | int) -> int:
-    """Return the number of a class given by its name or its number."""
-    if label in classes:
-        return classes.index(str(label))
-    if str(label).isdecimal() and int(label) < len(classes):
-        return int(label)
-    raise unknown("label", str(label), classes)
-
-
-@dataclass(frozen=True)
-class ClassMatch:
-    """Classes of a task as class numbers of a model."""
-
-    numbers: tuple[int, ...]
-    """The model's class number of each class of the task."""
-    note: str = ""
-    """How classes were matched whose names do not tell; empty if all were matched by name."""
-
-    def to_model(self, labels: Tensor) -> Tensor:
-        """Convert class numbers of the task to those of the model, Tensor [B]."""
-        return torch.tensor(self.numbers)[labels]
-
-
-def match_classes(model_labels: Sequence[str], task_labels: Sequence[str]) -> ClassMatch:
-    """Match the classes of a task to those of a model by name, ignoring case.
-
-    Names that do not tell (`LABEL_0`, numbers, or names of which none is shared) are matched by number.
-
-    Raises:
-        InputError: The numbers of classes differ, or only some of the names are shared.
-    """
-    lists = f"the model's classes are {_excerpt(model_labels)}, the task's {_excerpt(task_labels)}"
-    if len(model_labels) != len(task_labels):
-        counts = f"{len(model_labels)} and {len(task_labels)} classes"
-        raise InputError(f"{lists}: {counts}; measure a model on the task it was trained on")
-    names, task_names = [*map(_class_key, model_labels)], [*map(_class_key, task_labels)]
-    shared = {*names} & {*task_names}
-    if len(shared) == len(names):
-        return ClassMatch(tuple(names.index(name) for name in task_names))
-    if shared and not (_named_numbers(names) or _named_numbers(task_names)):
-        raise InputError(
-            f"{lists}; expected the same names: correct id2label in the model's config.json, or the task's"
-        )
-    numbers = _named_numbers(names) or [*range(len(names))]
-    places = tuple(map(numbers.index, _named_numbers(task_names) or range(len(names))))
-    pairs = (f"{label} = {model_labels[place]}" for label, place in zip(task_labels, places, strict=True))
-    return ClassMatch(places, f"classes of task and model were matched by number: {_excerpt([*pairs])}")
-
-
-def _class_key(name: str) -> str:
-    """Return a class name as it is compared: case, blanks, hyphens and underscores do not count."""
-    return re.sub(r"[\s_-]+", " ", name).strip().casefold()
-
-
-def _named_numbers(names: Sequence[str]) -> list[int]:
-    """Return the class numbers that names such as `label 1` or `1` state; empty if they state none."""
-    matches = [re.fullmatch(r"(?:label )?([0-9]{1,9})", name) for name in names]
-    numbers = [int(match[1]) for match in matches if match]
-    return numbers if sorted(numbers) == [*range(len(names))] else []
-
-
-def _excerpt(names: Sequence[str]) -> str:
-    return ", ".join([*names[:MAX_NAMED_CLASSES], *(["…"] if len(names) > MAX_NAMED_CLASSES else [])])
 
 
 def find_mask_id(tokenizer: PreTrainedTokenizerBase | None) -> int:

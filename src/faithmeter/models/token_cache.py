@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from ..files import intact, seal, writing
 from ..tasks.splits import digest
-from .tokens import encode, tokenizer_state
+from .encoding import encode, tokenizer_state
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -1,22 +1,16 @@
-"""Text → Batch: token ids, and for each token whether it is special, explained or context."""
+"""Batch: token ids of texts, and for each token whether it is special, explained or context."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..config import Scope
 from ..errors import InputError
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding
-    from transformers import PreTrainedTokenizerBase
 
 SPECIAL, EXPLAINED, CONTEXT = -1, 0, 1
 """Kinds of tokens. Explained tokens are scored and erased; context is the other text of a pair."""
@@ -148,100 +142,6 @@ class Batch:
         return cls.from_rows(typed, pad_id=pad_id)
 
 
-def encode(
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[str],
-    pairs: Sequence[str] | None = None,
-    *,
-    max_length: int,
-    layouts: bool = False,
-) -> dict[str, list[Any]]:
-    """Return columns of tokenized rows: `input_ids`, `kinds`, `truncated`, and `token_type_ids` if used.
-
-    With `layouts` there is a column `layout`, too. Texts beyond `max_length` tokens lose tokens from the
-    longer of the two until they fit.
-    """
-    require_unicode([*texts, *(pairs or ())])
-    encode_rows = _encode_fast if tokenizer.is_fast else _encode_slow
-    columns = encode_rows(tokenizer, list(texts), None if pairs is None else list(pairs), max_length, layouts)
-    require_explained(columns["kinds"], texts)
-    return columns
-
-
-def tokenizer_state(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
-    """Return all that decides a tokenizer's output, as JSON-ready values."""
-    state: dict[str, Any] = {"class": type(tokenizer).__name__}
-    if tokenizer.is_fast:
-        state = json.loads(tokenizer.backend_tokenizer.to_str())
-        state |= {"truncation": None, "padding": None}  # set by the last call
-    special = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
-    sides = [tokenizer.padding_side, tokenizer.truncation_side]
-    vocabulary = None if tokenizer.is_fast else sorted(tokenizer.get_vocab().items())
-    limits = [tokenizer.model_input_names, min(tokenizer.model_max_length, 10**9)]
-    return [state, special, sides, vocabulary, limits]
-
-
-def _encode_fast(
-    tokenizer: PreTrainedTokenizerBase,
-    texts: list[str],
-    pairs: list[str] | None,
-    max_length: int,
-    layouts: bool,
-) -> dict[str, list[Any]]:
-    options = {"add_special_tokens": True, "return_attention_mask": False, "verbose": False}
-    encoded = tokenizer(texts, pairs, truncation=True, max_length=max_length, **options)
-    columns = {name: column for name, column in encoded.items() if name in ("input_ids", "token_type_ids")}
-    sequences = [encoding.sequence_ids for encoding in encoded.encodings]
-    columns["kinds"] = [[SPECIAL if s is None else s for s in sequence] for sequence in sequences]
-    columns["truncated"] = [bool(encoding.overflowing) for encoding in encoded.encodings]
-    if layouts:
-        rows = zip(texts, pairs or repeat(None), encoded.encodings, strict=False)
-        columns["layout"] = [_layout(*row) for row in rows]
-    return columns
-
-
-def _layout(text: str, pair: str | None, encoding: Encoding) -> Layout:
-    rows = zip(encoding.sequence_ids, encoding.offsets, encoding.word_ids, strict=True)
-    explained = [(_trimmed(text, *span), word) for kind, span, word in rows if kind == EXPLAINED]
-    spans, words = zip(*explained, strict=True) if explained else ((), ())
-    return Layout(text, pair, spans, words, bool(encoding.overflowing))
-
-
-def _encode_slow(
-    tokenizer: PreTrainedTokenizerBase,
-    texts: list[str],
-    pairs: list[str] | None,
-    max_length: int,
-    layouts: bool,
-) -> dict[str, list[Any]]:
-    """Tokenize with a tokenizer in Python (ESM), which cannot tell the text that a token came from."""
-    columns: dict[str, list[Any]] = {"input_ids": [], "kinds": [], "truncated": []}
-    columns |= {"layout": []} if layouts else {}
-    for row, text in enumerate(texts):
-        parts = [text] if pairs is None else [text, pairs[row]]
-        ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(part)) for part in parts]
-        room = max_length - tokenizer.num_special_tokens_to_add(pair=pairs is not None)
-        truncated = sum(map(len, ids)) > room
-        while sum(map(len, ids)) > room:
-            max(reversed(ids), key=len).pop()
-        special = tokenizer.get_special_tokens_mask(*ids)
-        kinds = iter([EXPLAINED] * len(ids[0]) + [CONTEXT] * sum(map(len, ids[1:])))
-        columns["kinds"].append([SPECIAL if is_special else next(kinds) for is_special in special])
-        columns["input_ids"].append(tokenizer.build_inputs_with_special_tokens(*ids))
-        columns["truncated"].append(truncated)
-        if layouts:
-            pieces = [tokenizer.decode([token]).strip() for token in ids[0]]
-            columns["layout"].append(_joined(pieces, None if pairs is None else pairs[row], truncated))
-    return columns
-
-
-def _joined(pieces: list[str], pair: str | None, truncated: bool) -> Layout:
-    """Return the layout of tokens that are joined by blanks, each a word."""
-    ends = [end - 1 for end in accumulate(len(piece) + 1 for piece in pieces)]
-    spans = tuple((end - len(piece), end) for piece, end in zip(pieces, ends, strict=True))
-    return Layout(" ".join(pieces), pair, spans, tuple(range(len(pieces))), truncated)
-
-
 def kinds_from_ids(row: Sequence[int], special: set[int]) -> list[int]:
     """Return the kind of each token by the special ids: the first run of others is explained.
 
@@ -293,10 +193,3 @@ def _without_padding(row: Sequence[int], pad_id: int) -> list[int]:
     while ids and ids[-1] == pad_id:
         ids.pop()
     return ids
-
-
-def _trimmed(text: str, start: int, end: int) -> Span:
-    """Return a span without the blanks around it, which some tokenizers count to a token."""
-    piece = text[start:end]
-    start += len(piece) - len(piece.lstrip())
-    return start, start + len(piece.strip())

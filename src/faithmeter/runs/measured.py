@@ -69,7 +69,7 @@ def measured_task(
     data: Path | None = None,
 ) -> tuple[Task, MeasureConfig, TrainConfig]:
     """Return the task to measure, the config completed from the checkpoint's training, and that training."""
-    from ..models.classifier import match_classes
+    from ..models.classes import match_classes
     from ..training.finetuning import measured_data
 
     record, trained = training_record(checkpoint), training_of(checkpoint, config, data_dir, data)

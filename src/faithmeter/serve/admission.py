@@ -10,8 +10,10 @@ from ..errors import InputError
 from ..explanations.pipeline import require_explaining
 from ..faithfulness.trajectory import Tests
 from ..methods.registry import Method
-from ..models.classifier import Classifier, class_number
-from ..models.tokens import EXPLAINED, encode
+from ..models.classes import class_number
+from ..models.classifier import Classifier
+from ..models.encoding import encode
+from ..models.tokens import EXPLAINED
 from ..tasks import Task
 from .limits import Limits
 from .schemas import Example, ExplainRequest, TextRequest

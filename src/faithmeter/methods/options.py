@@ -1,0 +1,58 @@
+"""Options of a method: those that its function declares, and their values as read from a name."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from ..errors import InputError, unknown
+from .source import Function
+
+Option = int | float | bool | str
+TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+
+
+def default_options(function: Function) -> dict[str, Any]:
+    """Return the options that a function declares, with their default values."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def takes_any_option(function: Function) -> bool:
+    """Return whether a function has a `**options` parameter."""
+    parameters = inspect.signature(function).parameters.values()
+    return any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def read_option(method: str, function: Function, name: str, text: str) -> Option:
+    """Return an option's value, of its default's type and, if annotated as a Literal, one of its words."""
+    defaults, value = default_options(function), _read(text)
+    if name in defaults:
+        default, words = defaults[name], _words(function, name)
+        if words and value not in words:
+            raise unknown(f"{name} of {method}", text, words)
+        fits = type(value) is type(default) or (type(default) is float and type(value) is int)
+        if default is not None and not fits:
+            expected = TYPE_NAMES.get(type(default), type(default).__name__)
+            raise InputError(f"{method}({name}={text}): expected {expected}, such as {name}={default}")
+    elif not takes_any_option(function):
+        listed = ", ".join(f"{option}={default}" for option, default in defaults.items()) or "none"
+        raise InputError(f"method {method} has no option {name!r}; its options and defaults: {listed}")
+    return value
+
+
+def _words(function: Function, option: str) -> tuple[Any, ...]:
+    try:
+        hint = get_type_hints(function).get(option)
+    except NameError:  # a name that is imported for type checkers only
+        return ()
+    return get_args(hint) if get_origin(hint) is Literal else ()
+
+
+def _read(text: str) -> Option:
+    """Return a number or a truth value if the text looks like one, else the text."""
+    for read in (int, float, {"true": True, "false": False}.__getitem__):
+        with suppress(ValueError, KeyError):
+            return read(text)
+    return text
