@@ -1,4 +1,4 @@
-"""Simulate measurements: how often intervals over texts contain the truth, and equal methods are told apart.
+"""Simulate intervals over texts: how often they contain the truth, and equal methods are told apart.
 
     python scripts/simulate_intervals.py [--frame texts.parquet --classes 6] [--repetitions 2000]
 
