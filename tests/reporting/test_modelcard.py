@@ -95,7 +95,7 @@ class Made:
         task = self.config.data or self.config.task
         said = MeasureConfig(checkpoint=self.fingerprint, data="d", task=task, limit=texts)
         known: dict[str, Any] = {"labels": ["good", HOSTILE, "bad"], "threshold": 0.25, "majority": 0.2}
-        known |= {"texts": texts, "floors": {"crossfit": 0.0005}}
+        known |= {"texts": texts, "floors": {"crossfit": 0.0005}, "truncated": 0.125}
         names = [name for name in methods if name != "random"]
         config = MeasureConfig.from_dict(said.to_dict() | {"methods": names} | config)
         return self.store.put(config, measure_result(self.config, methods, **known))
@@ -127,10 +127,10 @@ def test_the_tables_have_the_numbers_of_the_records(made: Made) -> None:
     performance, methods, masked, digests = tables(body)
     assert performance[1:] == [["unmasked", "98.7"], ["fully masked", "18.7"], ["class majority", "16.9"]]
     assert methods[1:] == [
-        ["loo-sign", "44.2", "121.1", "0.159", "0.080", "200"],
-        ["random", "0.0", "0.0", "0.600", "0.300", "200"],
-        ["grad-l2", "-1.2", "–", "0.040", "0.020", "200"],
-        ["beam(width=20)", "41.0", "105.0", "0.125", "0.062", "50"],  # on other texts: no rival
+        ["loo-sign", "44.2", "–", "121.1", "0.159", "0.080", "200"],
+        ["grad-l2", "-1.2", "–", "–", "0.040", "0.020", "200"],
+        ["beam(width=20)", "41.0", "–", "105.0", "0.125", "0.062", "50"],  # on other texts: no rival
+        ["random", "0.0", "–", "0.0", "0.600", "0.300", "200"],  # a baseline is not the most faithful
     ]
     expected = [[str(p), f"{90 - p / 2:.1f}", "0.600", f"{p / 10:.1f}"] for p in PERCENTS]
     assert masked[1:] == expected
@@ -193,14 +193,15 @@ def test_the_commands_say_what_was_run(made: Made) -> None:
 def test_what_must_not_be_trusted_is_said(made: Made) -> None:
     made.measure(METHODS | {"loo-abs": method(0.2, 0.5, 0.5)}, texts=50)
     text = write(made.folder, made.store).read_text(encoding="utf-8")
-    assert "- The area of grad-l2 on bAbI-1: texts so erased are out of distribution (p = 0.040)." in text
-    assert "- Explanations by grad-l2: they are no better than a random order." in text
-    assert "fewer than 100 texts" in text
-    assert "the ends of 12.5% of the test texts" in text
-    assert "not learned" not in text
+    assert "- texts erased by grad-l2 are out of distribution (p = 0.040), so do not trust its areas." in text
+    assert "- loo-sign, loo-abs and grad-l2: measured on 50 texts only, so small differences mean" in text
+    assert "- 12.5% of the texts are too long for the model, which did not read their ends." in text
+    assert "did not learn" not in text
     low = {name: one | {"curve": one["curve"] | {"values": [0.2] * 11}} for name, one in METHODS.items()}
     made.measure(low, texts=300)
-    assert "not learned" in write(made.folder, made.store).read_text(encoding="utf-8")
+    assert "the model did not learn the task (20.0% micro F1" in write(made.folder, made.store).read_text(
+        encoding="utf-8"
+    )
 
 
 def test_writing_again_changes_nothing_and_a_new_measurement_only_ours(made: Made) -> None:
@@ -211,7 +212,7 @@ def test_writing_again_changes_nothing_and_a_new_measurement_only_ours(made: Mad
     made.measure(METHODS | {"loo-sign": method(0.333, 0.9, 0.5)}, texts=400)
     text = write(made.folder, made.store).read_text(encoding="utf-8")
     assert text.count(BEGIN) == text.count(END) == 1
-    assert "| loo-sign | 33.3 | 90.0 |" in text
+    assert "| loo-sign | 33.3 | – | 90.0 |" in text
     assert "44.2" not in text
     assert [file.name for file in made.folder.glob(".README*")] == []
     assert made.store.get(made.config) is not None  # the card is no part of what the record vouches for

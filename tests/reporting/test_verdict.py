@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -25,6 +26,11 @@ def areas(**columns: Any) -> dict[str, Any]:
         "racu": 0.0,
         "p_published": 0.5,
         "p_crossfit": 0.5,
+        "acu_lower": math.nan,
+        "acu_upper": math.nan,
+        "leaders": (),
+        "texts_needed": None,
+        "digest": "digest",
         "floor_published": 0.01,
         "floor_crossfit": 0.01,
         "p_wholly_masked": 0.5,

@@ -196,11 +196,12 @@ def _measure_text(
 
 def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, float]]:
     """Return what can be required of each method: areas in percent, and the p-value to go by."""
-    evidence = result.evidence
-    return {
-        name: {"acu": 100 * acu, "racu": 100 * racu, "p": evidence.p(name)}
-        for name, (acu, racu) in result.areas.items()
-    }
+    values = {}
+    for name, (acu, racu) in result.areas.items():
+        values[name] = {"acu": 100 * acu, "racu": 100 * racu, "p": result.evidence.p(name)}
+        for area, interval in result.bounds(name).items():
+            values[name] |= {f"{area}.lower": 100 * interval.lower, f"{area}.upper": 100 * interval.upper}
+    return values
 
 
 def summary(*results: Measurement) -> Table:
@@ -211,14 +212,18 @@ def summary(*results: Measurement) -> Table:
     """
     tests = [f"p {test}" for test in results[0].tests]
     title = f"faithfulness by {results[0].metric}: areas in %, p of the steps below 100 % together"
-    lines = table(title, "method", "ACU", "RACU", *tests, "texts", "evaluations", "seconds")
+    lines = table(title, "method", "ACU", "[95 %]", "RACU", *tests, "texts", "evaluations", "seconds")
     rows = [(result, method) for result in results for method in result.methods if method != BASELINE]
     rows.sort(key=lambda row: -row[0].acu(row[1]))
     for result, method in [*rows, (results[0], BASELINE)]:
-        areas = [format_percent(area) for area in result.areas[method]]
+        acu, racu = (format_percent(area) for area in result.areas[method])
+        _, lower, upper, _ = result.bounds(method)["acu"]
+        interval = "" if method == BASELINE else f"[{format_percent(lower)}, {format_percent(upper)}]"
         pvalues = [f"{result.p(method, test):.3f}" for test in result.tests]
         seconds = f"{sum(result.seconds[method].values()):.1f}"
-        lines.add_row(method, *areas, *pvalues, f"{result.texts}", f"{result.evaluations[method]}", seconds)
+        lines.add_row(
+            method, acu, interval, racu, *pvalues, f"{result.texts}", f"{result.evaluations[method]}", seconds
+        )
     common = set.intersection(*(set(result.frame["row"]) for result in results))
     if any(result.texts > len(common) for result in results):
         shared = {method: result.among(common).acu(method) for result, method in rows}

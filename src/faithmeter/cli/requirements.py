@@ -18,11 +18,14 @@ from .screen import console, marked
 CHECK = "check"
 """Name in a requirement that stands for the baseline, which masks at random."""
 AREAS = ("acu", "racu")
-QUANTITIES = (*AREAS, "p")
+QUANTITIES = (*AREAS, *(f"{area}.{bound}" for area in AREAS for bound in ("lower", "upper")), "p")
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 Require = Annotated[
-    list[str], typer.Option(help="such as 'loo-sign:racu>=40' or 'check:p>=0.05'; exit code 1 when not met")
+    list[str],
+    typer.Option(
+        help="such as 'loo-sign:racu>=40', 'loo-sign:acu.lower>=20', 'check:p>=0.05'; if not met, exit code 1"
+    ),
 ]
 EvenIfUntrusted = Annotated[
     bool, typer.Option("--even-if-untrusted", help="let requirements hold for areas that must not be trusted")
@@ -90,7 +93,7 @@ def hold(
     """
     failed = False
     for required in requirements:
-        value = quantities[required.method][required.quantity]
+        value = quantities[required.method].get(required.quantity, math.nan)
         is_area = required.quantity.partition(".")[0] in AREAS
         reason = verdict.reason(required.method) if is_area and not even_if_untrusted else ""
         met = COMPARISONS[required.comparison](value, required.bound) and not reason

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_HALF_EVEN, Decimal
 
 UNDEFINED = "–"
 
 
 def format_percent(fraction: float, decimals: int = 1) -> str:
-    """Format a fraction in percent, e.g. `35.2`; the exact value is rounded, halves to even.
+    """Format a fraction in percent, e.g. `35.2`."""
+    return format_number(100 * fraction, decimals)
 
-    Undefined values (NaN) are a dash.
-    """
-    if math.isnan(fraction):
-        return UNDEFINED
-    rounded = (100 * Decimal(fraction)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_EVEN)
-    return f"{abs(rounded) if rounded == 0 else rounded}"  # not -0.0
+
+def format_number(value: float, decimals: int = 1) -> str:
+    """Format a number; its exact value is rounded, halves to even, and undefined values are a dash."""
+    return UNDEFINED if math.isnan(value) else f"{value:z.{decimals}f}"
 
 
 def format_pvalue(p: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,11 @@ from ..errors import unknown
 from ..files import write_csv
 from ..metrics import majority, score
 from . import trust
+from .comparisons import Ranking, rank_methods
 from .curves import Curve, acu, racu
 from .formats import format_percent
+from .intervals import Interval, TextIntervals, resample_texts
+from .predictions import Predictions
 from .pvalues import DatasetPValue, dataset_pvalue, of_steps
 from .trust import Area, Doubt, MethodEvidence, TaskEvidence, Verdict
 
@@ -176,7 +180,22 @@ class Measurement:
         """Return one p-value for all texts and the steps below 100 %."""
         return of_steps({percent: step.p for percent, step in self.pvalues(method, test).items()})
 
-    @property
+    @cached_property
+    def predictions(self) -> Predictions:
+        """Predicted classes of all methods, from which intervals and comparisons are computed."""
+        return Predictions.from_frames([self.frame], classes=self.classes, metric=self.metric)
+
+    @cached_property
+    def intervals(self) -> TextIntervals:
+        """Confidence intervals over texts of curve points, ACU, RACU and differences of two methods."""
+        return resample_texts(self.predictions)
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """The methods ranked by ACU, each pair tested, and the group that leads."""
+        return rank_methods(self.predictions)
+
+    @cached_property
     def evidence(self) -> TaskEvidence:
         """The facts that doubts and verdict are derived from."""
         tests, whole = self.tests, self.curve(BASELINE).values[0]
@@ -184,10 +203,14 @@ class Measurement:
         return TaskEvidence(
             methods={
                 name: MethodEvidence(
-                    Area.point(self.acu(name)), {test: self.p(name, test) for test in tests}, self.texts
+                    Area.of(self.intervals.acu(name)),
+                    {test: self.p(name, test) for test in tests},
+                    self.texts,
                 )
                 for name in self.methods
             },
+            group=self.leaders,
+            texts_needed=self.texts_needed,
             metric=self.metric,
             whole=whole,
             majority=self.majority,
@@ -198,6 +221,20 @@ class Measurement:
             p_wholly_masked=masked,
             classes_by_number=self.classes_by_number,
         )
+
+    def bounds(self, method: str) -> dict[str, Interval]:
+        """Return the confidence intervals of a method's areas."""
+        return {"acu": self.intervals.acu(method), "racu": self.intervals.racu(method)}
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """Methods that cannot be told apart from the one with the largest area, that one first."""
+        return self.ranking.leaders if len(self.methods) > 1 else ()
+
+    @property
+    def texts_needed(self) -> int | None:
+        """About how many texts would tell the two best methods apart; None if they are, or none would."""
+        return self.ranking.texts_needed if len(self.methods) > 1 else None
 
     @property
     def doubts(self) -> list[Doubt]:
@@ -220,6 +257,8 @@ class Measurement:
             "truncated": self.truncated,
             "classes_by_number": self.classes_by_number,
             "methods": {method: self._describe(method) for method in self.methods},
+            "leaders": list(self.leaders),
+            "texts_needed": self.texts_needed,
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,6 +272,7 @@ class Measurement:
         pvalues = {test: self.pvalues(method, test) for test in self.tests}
         return {
             **self._describe_areas(method, self.metric),
+            "intervals": self._describe_intervals(method),
             "others": others,
             "p": {test: self.p(method, test) for test in self.tests},
             "pvalues": {
@@ -242,6 +282,13 @@ class Measurement:
             "evaluations": self.evaluations[method],
             "seconds": dict(self.seconds[method]),
         }
+
+    def _describe_intervals(self, method: str) -> dict[str, dict[str, float]]:
+        """Return the bounds of ACU, RACU and each point of the curve (`curve.10` at 10 %)."""
+        points = zip(self.predictions.percents, self.intervals.curve(method), strict=True)
+        curve = {f"curve.{percent}": interval for percent, interval in points}
+        quantities = {**self.bounds(method), **curve}
+        return {name: {"lower": each.lower, "upper": each.upper} for name, each in quantities.items()}
 
     def _describe_areas(self, method: str, metric: str) -> dict[str, Any]:
         curve = asdict(self.curve(method, metric))

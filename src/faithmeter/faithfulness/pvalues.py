@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from .formats import format_pvalue as format_pvalue
 
 LEVELS = (0.001, 0.005, 0.01, 0.05, 0.1)
 """Levels at which the share of significant rows is recorded."""

@@ -23,6 +23,7 @@ from ..models.tokens import Batch
 from . import trust
 from .curves import Curve, acu, racu
 from .formats import format_percent
+from .intervals import Interval
 from .pvalues import of_steps
 from .trajectory import Tests, floors_of, parse_methods, trace_erasure, trained_with_of
 from .trust import MIN_ORDERS, ROUNDING, Doubt, TextEvidence, TextMethodEvidence, Verdict
@@ -133,6 +134,10 @@ class TextMeasurement:
     def areas(self) -> dict[str, tuple[float, float]]:
         """ACU and RACU by method."""
         return {name: (erasure.acu, erasure.racu) for name, erasure in self.methods.items()}
+
+    def bounds(self, method: str) -> dict[str, Interval]:
+        """Return no confidence intervals: there is one text."""
+        return {}
 
     @property
     def evidence(self) -> TextEvidence:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE
-from ..faithfulness.intervals import bootstrap_interval
+from ..faithfulness.intervals import Interval, bootstrap_interval
 from ..faithfulness.pvalues import simes
 from ..faithfulness.trust import Area, MethodEvidence, TaskEvidence, can_reject
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 TESTS = ("published", "crossfit")
+PREFERRED = {"strategy": ("half", "all", "unknown", "none"), "validation": ("both", "masked", "unmasked")}
+"""Order in which a fine-tuning is chosen where a store holds several."""
 
 
 def gather_evidence(rows: DataFrame, *, cost: float = math.nan, p_plain: float = math.nan) -> TaskEvidence:
@@ -30,7 +32,7 @@ def gather_evidence(rows: DataFrame, *, cost: float = math.nan, p_plain: float =
     learned = select_learned(rows)
     used = learned if len(learned) else rows
     most = used[used["texts"] == used["texts"].max()]
-    tests = [test for test in TESTS if used[f"p_{test}"].notna().any()]
+    tests = [test for test in TESTS if used[[f"p_{test}", f"floor_{test}"]].notna().all(axis=1).any()]
     baseline = used[used["method"] == BASELINE]
     return TaskEvidence(
         methods={str(name): _method(own, tests) for name, own in used.groupby("method", sort=False)},
@@ -47,12 +49,42 @@ def gather_evidence(rows: DataFrame, *, cost: float = math.nan, p_plain: float =
         classes_by_number=bool(used["classes_by_number"].any()),
         cost=cost,
         p_plain=p_plain,
+        **_leaders(used),
     )
 
 
+def rank(strategy: str, validation: str, scope: str) -> tuple[int, int, bool]:
+    """Return a sort key of fine-tunings, the preferred one first."""
+    places = PREFERRED["strategy"].index(strategy), PREFERRED["validation"].index(validation)
+    return *places, scope != "explained"
+
+
+def choose_tuning(areas: DataFrame) -> DataFrame:
+    """Return the rows of one fine-tuning: masked rather than plain, if methods were measured on both."""
+    explained = areas[areas["method"] != BASELINE]
+    candidates = (explained if len(explained) else areas)[[*PREFERRED, "scope"]].drop_duplicates()
+    best = min(candidates.itertuples(index=False), key=lambda tuning: rank(*tuning))
+    return areas[(areas[[*PREFERRED, "scope"]] == list(best)).all(axis=1)]
+
+
+def _leaders(rows: DataFrame) -> dict[str, Any]:
+    """Return the group that leads in the measurement of one seed; several seeds have none."""
+    import pandas as pd
+
+    explained = rows[rows["method"] != BASELINE]
+    usual = explained[explained["texts"] == explained["texts"].mode().max()]
+    if rows["seed"].nunique() > 1 or usual["digest"].nunique() != 1:
+        return {}
+    first = usual.iloc[0]
+    needed = None if pd.isna(first["texts_needed"]) else int(first["texts_needed"])
+    return {"group": tuple(first["leaders"]), "texts_needed": needed}
+
+
 def select_learned(rows: DataFrame) -> DataFrame:
-    """Return the rows of models that are better than guessing."""
-    return rows[rows["converged"].astype(bool) & (rows["whole"] > rows["majority"])]
+    """Return the rows of seeds that are better than guessing, on the most texts they were measured on."""
+    runs = rows.sort_values("texts", kind="stable").drop_duplicates("seed", keep="last")
+    better = runs[runs["converged"].astype(bool) & (runs["whole"] > runs["majority"])]
+    return rows[rows["seed"].isin(better["seed"])]
 
 
 def check_pvalue(rows: DataFrame) -> float:
@@ -63,11 +95,13 @@ def check_pvalue(rows: DataFrame) -> float:
 
 def _method(rows: DataFrame, tests: list[str]) -> MethodEvidence:
     texts = rows["texts"].mode().max()
-    areas = rows[rows["texts"] == texts]["acu"]
+    areas = rows[rows["texts"] == texts]
+    [first, *others] = areas.itertuples()
+    over_texts = Interval(first.acu, first.acu_lower, first.acu_upper, int(texts))
+    interval = bootstrap_interval(areas["acu"]) if others else over_texts
     able = {test: rows[can_reject(rows[f"floor_{test}"])] for test in tests}
     p = {test: _combine(own if len(own) else rows, f"p_{test}") for test, own in able.items()}
-    interval = bootstrap_interval(areas)
-    return MethodEvidence(Area(interval.mean, interval.lower, interval.upper), p, int(texts))
+    return MethodEvidence(Area.of(interval), p, int(texts))
 
 
 def _combine(rows: DataFrame, column: str) -> float:

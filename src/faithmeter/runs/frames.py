@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..errors import unknown
 from ..faithfulness.trust import choose_test
-from .record import MeasureRecord, MethodResult, Record, RoarRecord, TrainRecord
+from .record import Bounds, MeasureRecord, MethodResult, Record, RoarRecord, TrainRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 Row = dict[str, Any]
 
+NO_BOUNDS = Bounds(lower=math.nan, upper=math.nan)
 TRAINING = ("task", "model", "seed", "strategy", "validation", "scope")
 """Columns that identify a fine-tuning."""
 SETTINGS = "settings"
@@ -33,7 +35,8 @@ COLUMNS = {
         *("p_published", "p_crossfit", "below_published", "below_crossfit", "converged"),
     ),
     "areas": (
-        *(*SEEDED, "method", "texts", "metric", "acu", "racu"),
+        *(*SEEDED, "method", "texts", "metric", "acu", "acu_lower", "acu_upper"),
+        *("racu", "racu_lower", "racu_upper", "leaders", "texts_needed"),
         *("p_published", "p_crossfit", "floor_published", "floor_crossfit", "p_wholly_masked"),
         *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number"),
     ),
@@ -149,11 +152,15 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
     if not isinstance(record, MeasureRecord):
         return
     for method, common in _methods(record, run):
-        areas = {"acu": method.acu, "racu": method.racu, "evaluations": method.evaluations}
+        areas: Row = {"acu": method.acu, "racu": method.racu, "evaluations": method.evaluations}
         pvalues = {f"p_{test}": p for test, p in method.p.items()}
         pvalues |= {f"floor_{test}": floor for test, floor in record.floors.items()}
         if method.pvalues:
             pvalues["p_wholly_masked"] = method.pvalues[choose_test(method.pvalues)][100].p
+        for name in ("acu", "racu"):
+            bounds = method.intervals.get(name, NO_BOUNDS)
+            areas |= {f"{name}_lower": bounds.lower, f"{name}_upper": bounds.upper}
+        areas |= {"leaders": tuple(record.leaders), "texts_needed": record.texts_needed}
         limits = {"truncated": record.truncated, "classes_by_number": record.classes_by_number}
         performance = {"whole": method.curve.values[0], "majority": record.majority}
         yield {**common, **areas, **pvalues, **limits, **performance}

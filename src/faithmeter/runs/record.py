@@ -223,6 +223,12 @@ class MeasureRecord(_Record):
     classes_by_number: bool = Field(
         default=False, description="whether classes of model and task were matched by number, not by name"
     )
+    leaders: list[str] = Field(
+        default=[], description="methods that cannot be told apart from the best, best first"
+    )
+    texts_needed: int | None = Field(
+        default=None, description="about how many texts would tell the two best methods apart"
+    )
     device: str = "cpu"
     precision: str = "fp32"
 

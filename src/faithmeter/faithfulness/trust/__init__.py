@@ -14,7 +14,7 @@ from .evidence import (
     can_reject,
     choose_test,
 )
-from .rules import BAD, CAUTION, NOTE, RULES, Doubt, doubts
+from .rules import BAD, CAUTION, NOTE, RULES, STEP_WARNING, Doubt, doubts
 from .verdict import GOOD, LIMITS, QUESTIONS, Answer, Verdict, describe_unmeasured, format_area, verdict
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "QUESTIONS",
     "ROUNDING",
     "RULES",
+    "STEP_WARNING",
     "Answer",
     "Area",
     "Doubt",

@@ -13,6 +13,8 @@ from ...config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
 if TYPE_CHECKING:
     from pandas import Series
 
+    from ..intervals import Interval
+
 MIN_TEXTS = 100
 """Texts below which small differences between methods mean little."""
 MIN_ORDERS = round(1 / SIGNIFICANCE_LEVEL) - 1
@@ -55,9 +57,10 @@ class Area:
     upper: float
 
     @classmethod
-    def point(cls, value: float) -> Area:
-        """Return an area without an interval."""
-        return cls(value, value, value)
+    def of(cls, interval: Interval) -> Area:
+        """Return an area with its interval; undefined bounds count as none."""
+        mean, lower, upper, _ = interval
+        return cls(mean, mean, mean) if math.isnan(lower) or math.isnan(upper) else cls(mean, lower, upper)
 
     @property
     def has_interval(self) -> bool:
@@ -113,8 +116,10 @@ class TaskEvidence(Evidence):
         return self.converged and self.whole > self.majority
 
     def p(self, method: str) -> float:
-        """P-value of a method by the test to go by; NaN where no test can reject."""
-        return self.methods[method].p.get(str(self.test), math.nan) if self.checked else math.nan
+        """P-value of a method by the test to go by; NaN where no test can reject, or it was not measured."""
+        if not self.checked or method not in self.methods:
+            return math.nan
+        return self.methods[method].p.get(str(self.test), math.nan)
 
     def is_outside(self, method: str) -> bool:
         """Whether the texts that a method erases are out of distribution."""

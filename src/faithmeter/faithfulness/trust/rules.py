@@ -21,6 +21,8 @@ from .evidence import (
 BAD, CAUTION, NOTE = "bad", "caution", "note"
 """Severities. Bad: areas must not be trusted. Caution: they have a limit. Note: good to know."""
 SEVERITIES = (BAD, CAUTION, NOTE)
+STEP_WARNING = "do not trust this step"
+"""Said of a step at which one text is out of distribution."""
 UNFAITHFUL = "unfaithful"
 """Kind of a doubt about explanations: the area may be trusted, and says that they are not faithful."""
 
@@ -153,11 +155,11 @@ def matched_by_number(evidence: TaskEvidence) -> Iterator[Doubt]:
 
 def truncated(evidence: Evidence) -> Iterator[Doubt]:
     if evidence.truncated:
-        one = not isinstance(evidence, TaskEvidence)
-        whose = "this text" if one else f"{format_percent(evidence.truncated)}% of the texts"
-        yield Doubt(
-            "truncated", CAUTION, (), f"the model could not read the end of {whose}, which is too long"
-        )
+        text = "this text is too long for the model, which did not read its end"
+        if isinstance(evidence, TaskEvidence):
+            share = f"{format_percent(evidence.truncated)}% of the texts"
+            text = f"{share} are too long for the model, which did not read their ends"
+        yield Doubt("truncated", CAUTION, (), text)
 
 
 def unlearned_seeds(evidence: TaskEvidence) -> Iterator[Doubt]:

@@ -186,10 +186,10 @@ def _describe_lead(evidence: TaskEvidence, best: str, others: list[str]) -> str:
 def _find_tied(evidence: TaskEvidence, best: str, others: list[str]) -> tuple[str, ...]:
     """Return the methods that cannot be told apart from the best.
 
-    Over the texts of one seed by the paired comparison; over seeds, methods whose intervals overlap.
+    The paired comparison on the texts of one seed decides; without one, methods whose intervals overlap.
     """
-    if evidence.group:
-        return tuple(name for name in others if name in evidence.group) if best in evidence.group else ()
+    if evidence.group[:1] == (best,):
+        return tuple(name for name in others if name in evidence.group)
     area = evidence.methods[best].acu
     if not area.has_interval:
         return ()

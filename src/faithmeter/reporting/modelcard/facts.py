@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...config import BASELINE, SIGNIFICANCE_LEVEL
+from ...config import BASELINE
 from ...errors import InputError
-from ...faithfulness.pvalues import format_pvalue
+from ...faithfulness.trust import LIMITS, Verdict, verdict
 from ...models.loading import load
 from ...runs.frames import frame
 from ...runs.record import RECORD, MeasureRecord, Record, TrainRecord, read_record
 from ...runs.store import RunStore
 from ...tasks import TASKS
+from ..evidence import choose_tuning, gather_evidence
 from ..reproduce import reproduce
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ NUMBERS = {
     "p_crossfit": ("p_value", "in-distribution p-value"),
 }
 """Columns of a method's results, and their type and name in a model-index."""
-FEW = 100
-"""Below this many texts a curve is coarse."""
-
 DEFAULT_STORE = "runs"
 """Store of the commands that a card tells, as it is the default of the command line."""
 
@@ -50,8 +48,9 @@ class Measured:
     task: str
     metric: str
     performance: dict[str, float]
-    methods: list[Row]  # the most faithful first
+    methods: list[Row]  # the most faithful first, the baseline last
     steps: list[Row]  # of the baseline
+    verdict: Verdict
 
     @property
     def name(self) -> str:
@@ -103,10 +102,20 @@ def _training(folder: Path) -> TrainRecord | None:
 
 def _measured(areas: DataFrame, steps: DataFrame, train: TrainRecord | None) -> Iterator[Measured]:
     for task in sorted(areas["task"].unique()):
-        own = areas[areas["task"] == task]  # areas on other texts are no rivals
-        methods = _rows(own.sort_values(["texts", "acu"], ascending=False, kind="stable"))
-        random = _rows(steps[(steps["task"] == task) & (steps["method"] == BASELINE)])
-        yield Measured(task, methods[0]["metric"], performance(train, task, random), methods, random)
+        own = choose_tuning(areas[areas["task"] == task])
+        ranked = own.assign(baseline=own["method"] == BASELINE).sort_values(
+            ["baseline", "texts", "acu"], ascending=[True, False, False], kind="stable"
+        )  # areas on other texts are no rivals
+        rows = steps[(steps["task"] == task) & (steps["method"] == BASELINE)]
+        random = _rows(rows[rows["strategy"] == own["strategy"].iloc[0]])
+        yield Measured(
+            task,
+            own["metric"].iloc[0],
+            performance(train, task, random),
+            _rows(ranked),
+            random,
+            verdict(gather_evidence(own)),
+        )
 
 
 def _rows(frame: DataFrame) -> list[Row]:
@@ -155,26 +164,11 @@ def results(facts: Facts) -> Iterator[EvalResult]:
 
 
 def doubts(facts: Facts) -> Iterator[str]:
-    """What must not be trusted: first what was found here, then what always holds."""
+    """Yield the reasons to doubt the measurements, then the limits that always hold."""
     for measured in facts.tasks:
-        methods = [row for row in measured.methods if row["method"] != BASELINE]
-        for row in measured.methods:
-            if defined(row["p_crossfit"]) and row["p_crossfit"] < SIGNIFICANCE_LEVEL:
-                what = f"The area of {row['method']} on {measured.name}"
-                yield f"{what}: texts so erased are out of distribution ({format_pvalue(row['p_crossfit'])})."
-        if weak := [row["method"] for row in methods if row["acu"] <= 0]:
-            yield f"Explanations by {', '.join(weak)}: they are no better than a random order."
-        if few := [row["method"] for row in methods if row["texts"] < FEW]:
-            yield f"Small differences of {', '.join(few)}: fewer than {FEW} texts were measured."
-        if not all(row["converged"] for row in measured.methods):
-            yield f"Any number of {measured.name}: the model has not learned it."
-    if max(record.floors.get("crossfit", 1.0) for record in facts.records) >= SIGNIFICANCE_LEVEL:
-        yield "High p-values: there was no test, or too few validation texts for it to reject anything."
-    if facts.train and (share := facts.train.truncated["test"]):
-        yield f"Long texts: the ends of {share:.1%} of the test texts were not read."
-    yield "The order of methods that are close: this is one training, with one seed."
-    yield "Texts unlike these: measure each; the pipeline below returns its p-value and what to doubt."
-    yield "A faithful explanation as a proof that the model is right or fair: it shows what the model used."
+        where = f"{measured.name}: " if len(facts.tasks) > 1 else ""
+        yield from (f"{where}{doubt.text}." for doubt in measured.verdict.doubts)
+    yield from (f"{limit}." for limit in LIMITS)
 
 
 def commands(facts: Facts) -> Iterator[str]:

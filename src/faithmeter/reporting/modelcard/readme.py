@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
-from ...config import EMBEDDED, SIGNIFICANCE_LEVEL
+from ...config import BASELINE, EMBEDDED, SIGNIFICANCE_LEVEL
 from ...errors import InputError
+from ...faithfulness.formats import UNDEFINED, format_percent
 from ...tasks import TASKS
-from .facts import HUB_METRICS, PAPER, SOURCE, Facts, commands, defined, digests, doubts
+from .facts import HUB_METRICS, PAPER, SOURCE, Facts, Row, commands, defined, digests, doubts
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -55,7 +57,8 @@ def section(facts: Facts) -> str:
         finalize=lambda value: value if isinstance(value, Markup) else plain(value),
     )
     environment.filters |= {
-        "percent": lambda value: f"{round(100 * value, 1) + 0.0}" if defined(value) else "–",  # not -0.0
+        "percent": lambda value: format_percent(value if defined(value) else math.nan),
+        "interval": format_interval,
         "p": lambda value: f"{value:.3f}" if defined(value) else "–",
         "last": lambda path: Path(path).name,
         "listed": lambda names: ", ".join(names),
@@ -72,6 +75,13 @@ def section(facts: Facts) -> str:
         "versions": facts.records[-1].environment.versions,
     }
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(told)
+
+
+def format_interval(row: Row) -> str:
+    """Format the interval of a method's ACU, e.g. `29.8 to 32.2`; a dash for the baseline or without one."""
+    if row["method"] == BASELINE or not defined(row["acu_lower"]):
+        return UNDEFINED
+    return f"{format_percent(row['acu_lower'])} to {format_percent(row['acu_upper'])}"
 
 
 def with_section(card: str, text: str, path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ...config import BASELINE
 from ...faithfulness.formats import format_percent
+from ..evidence import PREFERRED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -15,24 +16,8 @@ if TYPE_CHECKING:
     Frames: TypeAlias = Mapping[str, DataFrame]
     Published: TypeAlias = Mapping[tuple[str, str, str], float]
 
-PREFERRED = {"strategy": ("half", "all", "unknown", "none"), "validation": ("both", "masked", "unmasked")}
-"""Order in which a fine-tuning is chosen where a store holds several."""
 SharedAreas = Mapping[str, tuple[int, Mapping[str, float]]]
 """For a method: the number of texts that it shares with others, and areas on them by method."""
-
-
-def rank(strategy: str, validation: str, scope: str) -> tuple[int, int, bool]:
-    """Return a sort key of fine-tunings, the preferred one first."""
-    places = PREFERRED["strategy"].index(strategy), PREFERRED["validation"].index(validation)
-    return *places, scope != "explained"
-
-
-def choose_tuning(areas: DataFrame) -> DataFrame:
-    """Return the rows of one fine-tuning: masked rather than plain, if methods were measured on both."""
-    explained = areas[areas["method"] != BASELINE]
-    candidates = (explained if len(explained) else areas)[[*PREFERRED, "scope"]].drop_duplicates()
-    best = min(candidates.itertuples(index=False), key=lambda tuning: rank(*tuning))
-    return areas[(areas[[*PREFERRED, "scope"]] == list(best)).all(axis=1)]
 
 
 def masking_cost(train: DataFrame, rows: DataFrame) -> float:

@@ -6,7 +6,7 @@
   if (!source) return;
   const bytes = Uint8Array.from(atob(source), (letter) => letter.charCodeAt(0));
   const json = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { baseline, levels, significance, groups } = await new Response(json).json();
+  const { baseline, levels, significance, stepWarning, groups } = await new Response(json).json();
   const ROWS_AT_A_TIME = 60; /* rows of the list that are made at a time */
   const list = element("texts");
   const slider = element("erased");
@@ -161,7 +161,7 @@
   function showPValues(by, now) {
     const format = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(3));
     const foreign = by.p_crossfit?.[now] < significance;
-    const warning = foreign ? ": do not trust this step" : "";
+    const warning = foreign ? `: ${stepWarning}` : "";
     element("pvalue").textContent = by.p_crossfit ? format(by.p_crossfit[now]) + warning : "not tested";
     element("pvalue").parentNode.classList.toggle("bad", foreign);
     element("published").textContent = by.p_published ? `published test: ${format(by.p_published[now])}` : "";

@@ -15,7 +15,7 @@ from ...config import BASELINE
 from ...explanations.render import piece_score, strongest, word_pieces
 from ...files import plain
 from ...runs.record import INPUTS, TEXTS, MeasureRecord, Record
-from .answers import rank
+from ..evidence import rank
 from .provenance import find_method
 
 SCORE_LEVELS = 50

@@ -11,10 +11,16 @@ from typing import Any
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ...explanations.render import heat_script, heat_style
+from ...faithfulness.trust import STEP_WARNING
 from ..figures import config
 from .examples import SCORE_LEVELS, compress_json, to_json
 
-CONSTANTS = {"baseline": BASELINE, "levels": SCORE_LEVELS, "significance": SIGNIFICANCE_LEVEL}
+CONSTANTS = {
+    "baseline": BASELINE,
+    "levels": SCORE_LEVELS,
+    "significance": SIGNIFICANCE_LEVEL,
+    "stepWarning": STEP_WARNING,
+}
 """Constants that the scripts share with Python."""
 SCRIPTS = ("page.js", "charts.js", "numbers.js", "examples.js")
 

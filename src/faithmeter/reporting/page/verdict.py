@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ...faithfulness import trust
 from ...faithfulness.formats import join_names
 from ...faithfulness.trust import BAD, CAUTION, GOOD, QUESTIONS, Answer
-from ..evidence import check_pvalue, gather_evidence, select_learned
+from ..evidence import check_pvalue, choose_tuning, gather_evidence, select_learned
 from .answers import (
     areas_on_shared_texts,
-    choose_tuning,
     compare_on_shared_texts,
     describe_performance,
     masking_cost,
