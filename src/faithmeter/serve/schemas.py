@@ -84,7 +84,7 @@ class Piece(ApiResponse):
 
 class Doubt(ApiResponse):
     kind: str = Field(description="name of the rule: outside, unchecked, unfaithful, training, …")
-    severity: str = Field(description="bad: do not trust the areas; caution: they have a limit; note")
+    severity: str = Field(description="bad (forbids to trust areas), caution (they have a limit), or note")
     methods: list[str] = Field(description="the methods concerned; empty means all")
     text: str
 
