@@ -122,10 +122,10 @@ def test_methods_are_switched_and_chosen(page: Any, address: str) -> None:
     page.locator(".chooser summary").click()
     page.locator("#methods input[value=beam]").check()
     page.locator("#methods input[value=int-grad-sign]").uncheck()
-    playwright.expect(page.locator("#shown-methods label")).to_have_text(["grad-l2", "loo-sign", "beam"])
+    playwright.expect(page.locator("#method-tabs label")).to_have_text(["grad-l2", "loo-sign", "beam"])
     label = found["label"]
     for method in methods:
-        page.locator("#shown-methods label", has_text=method).click()
+        page.locator("#method-tabs label", has_text=method).click()
         scores = [word["scores"][method] for word in found["words"]]
         strongest = max(range(8), key=lambda number: abs(scores[number]))
         sign = "" if method != "loo-sign" else "+" if scores[strongest] > 0 else "-"
@@ -179,7 +179,7 @@ def test_a_refused_method_costs_the_others_nothing(page: Any, wrong: list[str]) 
         re.compile("^beam: this could take .* evaluations")
     )
     playwright.expect(page.locator(".word.for").first).to_be_visible()
-    page.locator("#shown-methods label", has_text="beam").click()
+    page.locator("#method-tabs label", has_text="beam").click()
     playwright.expect(page.locator(".word.for, .word.against, .word.important")).to_have_count(0)
     playwright.expect(page.locator("#legend")).to_be_hidden()
     playwright.expect(page.locator("#strongest")).to_be_disabled()
@@ -229,7 +229,7 @@ def test_the_text_is_measured(page: Any, address: str) -> None:
     playwright.expect(chart.locator("circle")).to_have_count(11)
     results.get_by_role("button", name="grad-l2").click()
     playwright.expect(page.get_by_role("img", name="erased by grad-l2")).to_be_visible()
-    playwright.expect(page.locator("#shown-methods input[value=grad-l2]")).to_be_checked()
+    playwright.expect(page.locator("#method-tabs input[value=grad-l2]")).to_be_checked()
     page.locator("#text").fill("another text")  # a measurement belongs to its text
     playwright.expect(page.locator("table.results")).to_have_count(0)
 
@@ -318,7 +318,7 @@ def test_too_long_and_empty_texts_are_told(page: Any) -> None:
     playwright.expect(page.locator(".word")).to_have_count(0)
     page.locator("#text").fill("  ")
     playwright.expect(page.locator("#problem")).to_be_hidden()
-    playwright.expect(page.locator("#reading")).to_contain_text("Your text will stand here")
+    playwright.expect(page.locator("#reading")).to_contain_text("Your text appears here")
     page.locator("#pair").fill("")
     page.locator("#text").fill(" ".join(WORDS * 50))  # many, but not too many
     playwright.expect(page.locator(".word")).to_have_count(510)

@@ -1,9 +1,9 @@
-// The server's JSON API: an answer, or lines of progress with the answer in the last one.
+// Client of the JSON API: a response, or lines of progress with the result in the last one.
 
 const STREAM = "application/x-ndjson";
-const SILENT = "The server does not answer. Start it again with faithmeter serve, and go on.";
+const SILENT = "The server does not answer. Start it again with faithmeter serve, then continue.";
 
-// What the server will not do, in its words.
+// A request that the server refuses, with its message.
 export class Refusal extends Error {}
 
 export async function model() {
@@ -24,11 +24,11 @@ export async function ask(what, body, { signal, onProgress } = {}) {
     if (line.result !== undefined) return line.result;
     onProgress(line);
   }
-  throw new Error("the answer broke off; ask again");
+  throw new Error("the response is incomplete; try again");
 }
 
-// A function that asks and forgets what it asked before: only the newest question is answered. `busy` is told
-// when it begins to work and when nothing is asked any more.
+// Return a function that cancels its previous call: only the newest one is answered. `busy` is called with true
+// when work begins, and with false when no call is left.
 export function newest(work, busy = () => {}) {
   let current = null;
   const run = async (...given) => {
@@ -54,11 +54,11 @@ export function newest(work, busy = () => {}) {
 async function read(response) {
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
-  const said = body.detail ?? `the server answered with ${response.status}`;
-  throw response.status === 422 ? new Refusal(said) : new Error(said);
+  const detail = body.detail ?? `the server answered with ${response.status}`;
+  throw response.status === 422 ? new Refusal(detail) : new Error(detail);
 }
 
-// A browser says of a server that is not there, or ends, no more than TypeError.
+// Browsers report a missing server, or one that stops, as TypeError only.
 function reached(promise) {
   return promise.catch((error) => {
     throw error instanceof TypeError ? new Error(SILENT) : error;

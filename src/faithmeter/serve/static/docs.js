@@ -35,25 +35,25 @@ function example(path, schema) {
 }
 
 function operation(path, verb, { summary, requestBody, responses }) {
-  const wanted = schemaOf(requestBody);
-  const refused = Object.entries(responses).filter(([code]) => code !== "200").map(([code, { description: why }]) => `${code}: ${why}`);
+  const body = schemaOf(requestBody);
+  const refusals = Object.entries(responses).filter(([code]) => code !== "200").map(([code, { description: why }]) => `${code}: ${why}`);
   return make(
     "section",
     {},
     make("h2", {}, make("span", { class: "verb" }, verb.toUpperCase()), make("code", {}, path)),
     make("p", {}, summary),
-    ...example(path, wanted),
-    ...fields("Takes", wanted),
-    ...fields("Gives", schemaOf(responses["200"])),
-    ...(refused.length ? [make("p", { class: "soft" }, ...prose(refused.join(" · ")))] : []),
+    ...example(path, body),
+    ...fields("Request", body),
+    ...fields("Response", schemaOf(responses["200"])),
+    ...(refusals.length ? [make("p", { class: "soft" }, ...prose(refusals.join(" · ")))] : []),
   );
 }
 
-const SHAPES = ["Piece", "Unit", "Erasure", "Doubt", "Sentence", "Example", "MethodInfo", "Problem"];
-const shapes = SHAPES.map((name) => [name, description.components.schemas[name]]);
+const TYPES = ["Piece", "Unit", "Erasure", "Doubt", "Sentence", "Example", "MethodInfo", "Problem"];
+const types = TYPES.map((name) => [name, description.components.schemas[name]]);
 
 byId("docs").append(
   make("section", {}, make("p", {}, ...prose(description.info.description))),
   ...Object.entries(description.paths).flatMap(([path, verbs]) => Object.entries(verbs).map(([verb, what]) => operation(path, verb, what))),
-  make("section", {}, make("h2", {}, "Shapes"), ...shapes.flatMap(([name, schema]) => fields(name, schema))),
+  make("section", {}, make("h2", {}, "Types"), ...types.flatMap(([name, schema]) => fields(name, schema))),
 );

@@ -12,7 +12,7 @@ export const pvalue = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(p < 0.1 ? 3 : 2)
 export const equalsP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${pvalue(p)}`);
 
 // The p-value to go by, of those by test: as `trust.choose_test` chooses.
-export const judged = (byTest) => byTest.crossfit ?? Object.values(byTest)[0];
+export const decisivePvalue = (byTest) => byTest.crossfit ?? Object.values(byTest)[0];
 
 export function make(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);

@@ -1,47 +1,47 @@
-// The page: what is typed, masked and chosen → questions to the server → what is shown.
+// The page: input → requests to the server → display.
 
 import { ask, model, newest, Refusal } from "./api.js";
 import { byId, make, show } from "./dom.js";
-import { measurement } from "./measured.js";
+import { measurement } from "./measurement.js";
 import { describeModel } from "./model.js";
 import { showHeat, showMasks, showText, showVerdict } from "./reading.js";
 
-const TYPING = 300; // milliseconds of silence after which a text counts as typed
-const HEIRS = { explain: ["explain-cancel"], "explain-cancel": ["explain", "reading"], measure: ["measure-cancel"], "measure-cancel": ["measure"] };
+const TYPING = 300; // milliseconds without a key press after which the text is sent
+const NEXT_FOCUS = { explain: ["explain-cancel"], "explain-cancel": ["explain", "reading"], measure: ["measure-cancel"], "measure-cancel": ["measure"] };
 
-// What is known of a text
+// Results for one text
 const nothing = () => ({
   masked: new Set(),
-  whole: null, // the probe without masks
+  whole: null, // probe without masks
   probe: null,
-  explained: {}, // by method: an explanation,
-  refused: {}, // or why there is none
+  explained: {}, // explanation by method
+  refused: {}, // or the reason why there is none, by method
   measured: null,
 });
 
-const state = { model: null, unit: "words", methods: [], shown: "loo-sign", working: {}, ...nothing() };
+const state = { model: null, unit: "words", methods: [], method: "loo-sign", working: {}, ...nothing() };
 
 const missing = () => state.methods.filter((name) => !(name in state.explained) && !(name in state.refused));
 const measurable = () => state.methods.filter((name) => !(name in state.refused));
 
-const asked = () => ({ text: byId("text").value, pair: pairAsked() });
+const textFields = () => ({ text: byId("text").value, pair: pairField() });
 
-function pairAsked() {
+function pairField() {
   const known = state.model.context;
   const typed = byId("pair").value;
   return typed || known ? typed : null;
 }
 
 const probe = newest(async (signal) => {
-  const answer = await ask("probe", { ...asked(), masked: [...state.masked] }, { signal });
+  const answer = await ask("probe", { ...textFields(), masked: [...state.masked] }, { signal });
   state.probe = answer;
   if (!state.masked.size) state.whole = answer;
   return answer;
 });
 
 const explain = newest(async (signal) => {
-  for (const name of missing().sort((a, b) => (b === state.shown) - (a === state.shown))) {
-    const body = { ...asked(), methods: [name], label: state.whole.prediction };
+  for (const name of missing().sort((a, b) => (b === state.method) - (a === state.method))) {
+    const body = { ...textFields(), methods: [name], label: state.whole.prediction };
     const onProgress = (line) => render.progress("explain", `explaining by ${name}`, line);
     try {
       state.explained[name] = await ask("explain", body, { signal, onProgress });
@@ -54,7 +54,7 @@ const explain = newest(async (signal) => {
 }, working("explain"));
 
 const measure = newest(async (signal) => {
-  const body = { ...asked(), methods: measurable(), label: state.whole.prediction };
+  const body = { ...textFields(), methods: measurable(), label: state.whole.prediction };
   const onProgress = (line) => render.progress("measure", line.done ? `${line.stage} done, ${line.done} of ${line.stages}` : line.stage, line);
   state.measured = await ask("measure", body, { signal, onProgress });
   render.measured();
@@ -68,7 +68,7 @@ function working(name) {
   };
 }
 
-// What a person does
+// Actions
 
 function changed() {
   for (const question of [probe, explain, measure]) question.cancel();
@@ -107,8 +107,8 @@ function masksChanged() {
 }
 
 function maskStrongest() {
-  const free = state.explained[state.shown][state.unit]
-    .map((unit, number) => ({ score: unit.scores[state.shown], tokens: state.whole[state.unit][number].tokens }))
+  const free = state.explained[state.method][state.unit]
+    .map((unit, number) => ({ score: unit.scores[state.method], tokens: state.whole[state.unit][number].tokens }))
     .filter(({ tokens }) => tokens.some((token) => !state.masked.has(token)));
   if (!free.length) return undefined;
   const best = free.reduce((a, b) => (b.score > a.score ? b : a));
@@ -116,9 +116,9 @@ function maskStrongest() {
   return masksChanged();
 }
 
-function chooseShown(name) {
-  state.shown = name;
-  for (const input of byId("shown-methods").querySelectorAll("input")) input.checked = input.value === name;
+function chooseMethod(name) {
+  state.method = name;
+  for (const input of byId("method-tabs").querySelectorAll("input")) input.checked = input.value === name;
   render.heat();
   render.measured(name);
 }
@@ -126,7 +126,7 @@ function chooseShown(name) {
 function chooseMethods() {
   const boxes = [...byId("methods").querySelectorAll("input:checked")];
   state.methods = boxes.map((box) => box.value);
-  if (!state.methods.includes(state.shown)) state.shown = state.methods[0] ?? "";
+  if (!state.methods.includes(state.method)) state.method = state.methods[0] ?? "";
   state.measured = null;
   measure.cancel();
   render.methods();
@@ -145,12 +145,12 @@ async function safely(work, place = "problem") {
   }
 }
 
-// What is seen
+// Display
 
 const render = {
   nothing() {
     byId("reading").inert = false;
-    byId("reading").replaceChildren(make("span", { class: "soft" }, "Your text will stand here, every word a switch."));
+    byId("reading").replaceChildren(make("span", { class: "soft" }, "Your text appears here; click a word to mask it."));
     byId("prediction").replaceChildren(make("span", { class: "soft" }, "nothing yet"));
     byId("classes").replaceChildren();
     byId("normal").className = "soft";
@@ -168,7 +168,7 @@ const render = {
   },
 
   heat() {
-    showHeat(state.explained[state.shown], state.unit, state.model.methods.find(({ name }) => name === state.shown));
+    showHeat(state.explained[state.method], state.unit, state.model.methods.find(({ name }) => name === state.method));
     const refused = state.methods.filter((name) => name in state.refused);
     byId("refusals").replaceChildren(...refused.map((name) => make("li", {}, make("b", {}, name), `: ${state.refused[name]}`)));
     show(byId("refusals"), refused.length > 0);
@@ -180,22 +180,22 @@ const render = {
     const { explain: explaining, measure: measuring } = state.working;
     const unexplained = state.whole && missing().length;
     byId("unmask").disabled = !state.masked.size;
-    byId("strongest").disabled = !state.explained[state.shown];
+    byId("strongest").disabled = !state.explained[state.method];
     byId("measure").disabled = !(state.whole && measurable().length);
     show(byId("explain"), unexplained && !explaining);
     show(byId("explain-working"), unexplained && explaining);
     show(byId("measure"), !measuring);
     for (const id of ["measure-working", "measure-cancel"]) show(byId(id), measuring);
-    if (had?.closest("[hidden]")) HEIRS[had.id]?.map(byId).find((heir) => !heir.closest("[hidden]"))?.focus();
+    if (had?.closest("[hidden]")) NEXT_FOCUS[had.id]?.map(byId).find((element) => !element.closest("[hidden]"))?.focus();
   },
 
   methods() {
     const inputs = state.methods.map((name) => {
-      const input = make("input", { type: "radio", name: "shown", value: name, onchange: () => chooseShown(name) });
-      input.checked = name === state.shown;
+      const input = make("input", { type: "radio", name: "method", value: name, onchange: () => chooseMethod(name) });
+      input.checked = name === state.method;
       return make("label", {}, input, make("span", {}, name));
     });
-    byId("shown-methods").replaceChildren(...inputs);
+    byId("method-tabs").replaceChildren(...inputs);
     byId("chosen-names").textContent = state.methods.join(", ") || "none";
   },
 
@@ -203,8 +203,8 @@ const render = {
     const place = byId("measured");
     show(byId("glossary"), state.measured);
     if (!state.measured) return place.replaceChildren();
-    const shown = state.measured.methods[state.shown] ? state.shown : Object.keys(state.measured.methods)[0];
-    place.replaceChildren(...measurement(state.measured, shown, place.clientWidth, chooseShown));
+    const method = state.measured.methods[state.method] ? state.method : Object.keys(state.measured.methods)[0];
+    place.replaceChildren(...measurement(state.measured, method, place.clientWidth, chooseMethod));
     if (focus && document.activeElement === document.body) place.querySelector(".pick[aria-pressed=true]")?.focus();
     return undefined;
   },
@@ -212,8 +212,8 @@ const render = {
   progress(name, stage, { evaluations, max_evaluations }) {
     byId(`${name}-bar`).max = max_evaluations;
     byId(`${name}-bar`).value = evaluations;
-    const [made, most] = [evaluations, max_evaluations].map((count) => count.toLocaleString("en"));
-    byId(`${name}-stage`).textContent = `${stage} · ${made} of at most ${most} evaluations of the model`;
+    const [count, limit] = [evaluations, max_evaluations].map((number) => number.toLocaleString("en"));
+    byId(`${name}-stage`).textContent = `${stage} · ${count} of at most ${limit} evaluations of the model`;
   },
 
   problem(text, place = "problem") {
@@ -254,7 +254,7 @@ function listen() {
     render.probe();
     render.heat();
   });
-  // where the screen is too small for both, what the model says stays in sight below the words
+  // on small screens the prediction stays visible below the words
   new IntersectionObserver(([{ isIntersecting }]) => show(byId("strip"), !isIntersecting && Boolean(state.probe))).observe(
     byId("prediction"),
   );
@@ -270,6 +270,6 @@ await safely(async () => {
   describeModel(state.model, take, chooseMethods);
   chooseMethods();
   listen();
-  if (byId("text").value.trim()) await typed(); // a browser keeps what was typed over a reload
+  if (byId("text").value.trim()) await typed(); // browsers keep the text when the page is reloaded
   else if (state.model.examples.length) await take(state.model.examples[0]);
 });

@@ -2,7 +2,7 @@
 
 /* global heat */
 
-import { byId, equalsP, judged, make, percent, show } from "./dom.js";
+import { byId, equalsP, decisivePvalue, make, percent, show } from "./dom.js";
 
 const PUNCTUATION = /^\p{P}+$/u;
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
@@ -20,7 +20,7 @@ export function showText(probe, unit, press) {
   }
   if (unit === "words") parts.push(points.slice(before).join(""));
   byId("reading").inert = false;
-  byId("reading").dir = getComputedStyle(byId("text")).direction; // as the browser found it for the field
+  byId("reading").dir = getComputedStyle(byId("text")).direction; // the direction that the browser detects for the field
   byId("reading").replaceChildren(...(RIGHT_TO_LEFT.test(probe.text) ? parts.flatMap(directed) : parts));
 }
 
@@ -106,7 +106,7 @@ function classes(probe, whole) {
 
 function showNormal(probe) {
   const element = byId("normal");
-  const p = judged(probe.pvalues);
+  const p = decisivePvalue(probe.pvalues);
   const { mood, text } = probe.verdict;
   element.className = { good: "", caution: "soft", bad: "callout" }[mood];
   show(byId("normal-aside"), p !== undefined);

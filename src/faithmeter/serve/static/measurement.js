@@ -1,27 +1,27 @@
-// A measured text: what to doubt, the curve beside random orders, and a table of the methods.
+// Measurement of a text: doubts, the curve compared with random orders, and a table of the methods.
 
-import { draw, judged, make, percent, pvalue } from "./dom.js";
+import { draw, decisivePvalue, make, percent, pvalue } from "./dom.js";
 
 const HEIGHT = 260;
 const MARGIN = { top: 12, right: 12, bottom: 42, left: 46 };
 
-// `choose` is called with the method whose heat-map and curve are to be shown.
-export function measurement(result, shown, width, choose) {
+// `choose` is called with the method to display.
+export function measurement(result, method, width, choose) {
   return [
     doubts(result),
     make(
       "figure",
       {},
-      chart(result, shown, width),
+      chart(result, method, width),
       make(
         "figcaption",
         { class: "soft" },
-        make("span", { class: "key method" }, shown),
+        make("span", { class: "key method" }, method),
         make("span", { class: "key others" }, "other methods"),
-        make("span", { class: "key random" }, `mean of ${result.orders} random orders, and where 90 % of them are`),
+        make("span", { class: "key random" }, `mean of ${result.orders} random orders, and the range of 90 % of them`),
       ),
     ),
-    table(result, shown, choose),
+    table(result, method, choose),
     numbers(result),
   ];
 }
@@ -32,14 +32,14 @@ function doubts(result) {
   return make("div", { class: mood === "good" ? "callout good" : "callout" }, make("strong", {}, `${text}.`), ...(items.length ? [make("ul", {}, ...items)] : []));
 }
 
-function chart(result, shown, width) {
+function chart(result, method, width) {
   const inside = { width: width - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
   const x = (at) => MARGIN.left + (inside.width * at) / 100;
   const y = (share) => MARGIN.top + inside.height * (1 - share);
   const line = (values) => values.map((value, step) => `${x(result.percents[step])},${y(value)}`).join(" ");
   const band = `${line(result.upper)} ${result.percents.map((_, i, all) => all.length - 1 - i).map((i) => `${x(result.percents[i])},${y(result.lower[i])}`).join(" ")}`;
-  const ordered = Object.keys(result.methods).filter((name) => name !== shown);
-  const label = describe(result, shown);
+  const ordered = Object.keys(result.methods).filter((name) => name !== method);
+  const label = describe(result, method);
   return draw(
     "svg",
     { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label, class: "chart" },
@@ -52,29 +52,29 @@ function chart(result, shown, width) {
     draw("polygon", { class: "band", points: band }),
     draw("polyline", { class: "mean", points: line(result.mean) }),
     ...ordered.map((name) => draw("polyline", { class: "other", points: line(result.methods[name].probability) }, draw("title", {}, name))),
-    draw("polyline", { class: "shown", points: line(result.methods[shown].probability) }),
-    ...result.methods[shown].probability.map((value, step) =>
+    draw("polyline", { class: "selected", points: line(result.methods[method].probability) }),
+    ...result.methods[method].probability.map((value, step) =>
       draw("circle", { class: "dot", cx: x(result.percents[step]), cy: y(value), r: 3.5 }, draw("title", {}, `${result.percents[step]} % erased: ${percent(value, 1)}`)),
     ),
   );
 }
 
-function describe(result, shown) {
-  const { probability, acu } = result.methods[shown];
+function describe(result, method) {
+  const { probability, acu } = result.methods[method];
   const middle = Math.floor(probability.length / 2);
-  return `Probability of ${result.label} as the text is erased by ${shown}: ${percent(probability[0])} at first, ${percent(probability[middle])} at ${result.percents[middle]} % erased, against ${percent(result.mean[middle])} at random. Area ${percent(acu, 1)}. All numbers are in the table below.`;
+  return `Probability of ${result.label} as the text is erased by ${method}: ${percent(probability[0])} at first, ${percent(probability[middle])} at ${result.percents[middle]} % erased, against ${percent(result.mean[middle])} at random. Area ${percent(acu, 1)}. All numbers are in the table below.`;
 }
 
-function table(result, shown, choose) {
+function table(result, method, choose) {
   const rows = Object.entries(result.methods)
     .sort(([, a], [, b]) => b.acu - a.acu)
     .map(([name, erasure]) => {
-      const pick = make("button", { type: "button", class: "pick", "aria-pressed": String(name === shown), onclick: () => choose(name) }, name);
-      const p = judged(erasure.p);
+      const pick = make("button", { type: "button", class: "pick", "aria-pressed": String(name === method), onclick: () => choose(name) }, name);
+      const p = decisivePvalue(erasure.p);
       const verdict = result.verdicts[name];
       return make(
         "tr",
-        { class: name === shown ? "chosen" : "" },
+        { class: name === method ? "chosen" : "" },
         make("th", { scope: "row" }, pick),
         make("td", { class: verdict.mood }, verdict.text),
         make("td", { class: "number" }, percent(erasure.acu, 1)),
