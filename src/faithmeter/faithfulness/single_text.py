@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 STYLES = {"good": "green", "caution": "yellow", "bad": "red", "note": "dim"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Erasure:
     """Results of one method on one text; lists have a value for each percent of the measurement.
 
@@ -54,6 +54,10 @@ class Erasure:
     acu: float
     racu: float
     chance: float
+
+    def __eq__(self, other: object) -> bool:
+        # dicts compare by identity first, so that an undefined RACU equals another one
+        return isinstance(other, Erasure) and vars(self) == vars(other)
 
 
 @dataclass(frozen=True)
