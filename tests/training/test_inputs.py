@@ -10,6 +10,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import faithmeter as fm
+from broken import BROKEN
 from faithmeter.runs.measured import task_of
 from faithmeter.training.inputs import load_encoder, read_inputs
 from toy import word_tokenizer
@@ -54,7 +55,7 @@ def test_training_never_begins_with_random_weights(
 
 def test_a_new_head_is_no_damage(config: fm.TrainConfig, tmp_path: Path) -> None:
     new = encoder_with(config, tmp_path / "encoder", "head")
-    _, names = load_encoder(new, task_of(new))
+    names = load_encoder(new, task_of(new)).new_weights
     assert names
     assert all(name.startswith("classifier.") for name in names)
     load_encoder(fm.TrainConfig(), fm.task("bAbI-1"))  # the embedded model
@@ -69,3 +70,16 @@ def test_digests_cover_the_weights_and_the_tokenizer(config: fm.TrainConfig, tmp
     word_tokenizer(words).save_pretrained(copy.model)
     assert read_inputs(copy, task)["encoder"] != same["encoder"]
     assert fm.load(config.model).fingerprint != fm.load(copy.model).fingerprint
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in BROKEN if name != "one weight infinite"]
+)  # in the old head
+def test_a_broken_encoder_is_refused_in_one_line(name: str, config: fm.TrainConfig, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(config.model, folder)
+    BROKEN[name][0](folder)
+    broken = config.replace(model=str(folder))
+    with pytest.raises(fm.InputError) as caught:
+        load_encoder(broken, task_of(broken))
+    assert "\n" not in str(caught.value)

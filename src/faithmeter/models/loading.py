@@ -77,8 +77,8 @@ def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str 
             f"faithmeter train --model {path} …"
         )
     require_finite_weights(model, path)
+    require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
     with reading("model", path):
-        require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
         return Classifier(model, tokenizer, takes_pair=takes_pair)
 
 
@@ -191,7 +191,10 @@ def require_vocabulary(tokenizer: PreTrainedTokenizerBase, embeddings: int, path
             "expected the tokenizer that the model was trained with"
         )
     sample = [tokenizer.decode([number]) for number in ids[:: max(1, len(ids) // SAMPLE_WORDS)]]
-    tokens = [token for text in sample for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
+    with reading("tokenizer", path):
+        tokens = [
+            token for text in sample for token in tokenizer(text, add_special_tokens=False)["input_ids"]
+        ]
     if not tokens or tokens.count(tokenizer.unk_token_id) > MAX_UNKNOWN * len(tokens):
         raise InputError(
             f"the tokenizer in {str(path)!r} knows no words: every text would be unknown to the model; "

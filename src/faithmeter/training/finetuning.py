@@ -24,7 +24,7 @@ from ..tasks import Task
 from ..tasks.splits import digest
 from . import UNFINISHED
 from .checkpoints import require_best, resume_point
-from .inputs import fingerprint_encoder, load_encoder, load_splits, summarize_inputs
+from .inputs import load_encoder, load_splits, summarize_inputs
 from .masked_eval import CONDITIONS, Sweep
 from .trainer import MaskedTrainer, Sessions, find_precision, make_trainer, read_history
 
@@ -55,10 +55,9 @@ def finetune(
     transformers.set_seed(config.seed)  # the new head and dropout draw from torch's global generator
     with timed(seconds, "load"):
         splits = load_splits(config, task)
-        tokenizer = load_tokenizer(config.model)
-        model, new_weights = load_encoder(config, task)
-        encoder = fingerprint_encoder(model, tokenizer, new_weights)
-        inputs = summarize_inputs(task, splits, encoder, previous)
+        encoder = load_encoder(config, task)
+        model, tokenizer = encoder.model, encoder.tokenizer
+        inputs = summarize_inputs(task, splits, encoder.fingerprint, previous)
         checkpoint = resume_point(folder / UNFINISHED, inputs, resume=resume)
     with timed(seconds, "tokenize"):
         rows = _tokenized(splits, model, tokenizer, erased)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
@@ -11,7 +11,16 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel, Pr
 from ..config import TrainConfig
 from ..errors import InputError
 from ..models.classifier import fingerprint_model
-from ..models.loading import encoder_keys, list_keys, load_model, load_tokenizer, require_finite_weights
+from ..models.loading import (
+    encoder_keys,
+    list_keys,
+    load_model,
+    load_tokenizer,
+    read_checkpoint,
+    require_finite_weights,
+    require_vocabulary,
+    resolve,
+)
 from ..tasks import Task
 from ..tasks.splits import digest
 
@@ -29,11 +38,30 @@ def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
     }
 
 
-def load_encoder(config: TrainConfig, task: Task) -> tuple[PreTrainedModel, set[str]]:
-    """Return the pre-trained encoder with a classification head, and the names of the new weights.
+class Encoder(NamedTuple):
+    """A pre-trained encoder with a classification head, and its tokenizer."""
 
-    Only weights of the head may be new; a missing weight of the encoder is an error.
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    new_weights: set[str]
+    """Names of the weights of the new head."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the loaded encoder, without new weights, which the seed decides."""
+        return fingerprint_model(
+            self.model, self.tokenizer, without=self.new_weights, settings_without=HEAD_SETTINGS
+        )
+
+
+def load_encoder(config: TrainConfig, task: Task) -> Encoder:
+    """Load the encoder of a config and verify it; only weights of the head may be new.
+
+    Raises:
+        InputError: Files are damaged, weights of the encoder are missing, or the tokenizer knows no words.
     """
+    read_checkpoint(resolve(config.model))
+    tokenizer = load_tokenizer(config.model)
     names = dict(enumerate(task.labels))
     model, report = load_model(
         AutoModelForSequenceClassification,
@@ -53,14 +81,8 @@ def load_encoder(config: TrainConfig, task: Task) -> tuple[PreTrainedModel, set[
             "begin with random ones; save the model again, with its config"
         )
     require_finite_weights(model, config.model)
-    return model, new
-
-
-def fingerprint_encoder(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, new_weights: set[str]
-) -> str:
-    """Return the fingerprint of the loaded encoder, without new weights, which the seed decides."""
-    return fingerprint_model(model, tokenizer, without=new_weights, settings_without=HEAD_SETTINGS)
+    require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), config.model)
+    return Encoder(model, tokenizer, new)
 
 
 def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previous: str = "") -> Inputs:
@@ -75,9 +97,8 @@ def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previo
 
 def read_inputs(config: TrainConfig, task: Task) -> Inputs:
     """Return the digests of the inputs that a training of this config would have now."""
-    model, new = load_encoder(config, task)
-    encoder = fingerprint_encoder(model, load_tokenizer(config.model), new)
-    return summarize_inputs(task, load_splits(config, task), encoder)
+    encoder = load_encoder(config, task)
+    return summarize_inputs(task, load_splits(config, task), encoder.fingerprint)
 
 
 def describe_changes(before: Mapping[str, Any], now: Inputs) -> str:
