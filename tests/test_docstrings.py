@@ -16,6 +16,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 import faithmeter as fm
+from faithmeter.methods import METHODS
 from faithmeter.models.loading import load_tokenizer, resolve
 from faithmeter.tasks import stories
 
@@ -67,6 +68,7 @@ def test_the_example_of_a_public_name_runs(
     name: str, namespace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(namespace["folder"])
+    monkeypatch.setattr("faithmeter.methods.registry.METHODS", dict(METHODS))  # an example registers one
     text = inspect.getdoc(getattr(fm, name)) or ""
     example = doctest.DocTestParser().get_doctest(text, dict(namespace), name, None, 0)
     lines: list[str] = []
