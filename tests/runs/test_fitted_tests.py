@@ -61,7 +61,6 @@ def test_single_texts_need_no_data(faithmeter, checkpoint: Path, monkeypatch: py
     assert fm.pipeline(checkpoint, method="grad-l2")(TEXT)["p_value"] is not None
     record = json.loads((checkpoint / "record.json").read_text())
     assert record["columns"] == ["text"]
-    assert sum(name.startswith("masf-") for name in record["files"]) == 2, "verified with the weights"
 
 
 def test_only_the_task_needs_the_data_and_they_may_be_named(
@@ -93,7 +92,6 @@ def test_a_checkpoint_that_can_only_be_read_keeps_its_tests_in_the_cache(
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", refuse)
-    monkeypatch.setattr("faithmeter.models.loading.read_checkpoint", lambda _: None)  # files are missing
     clf = fm.load(checkpoint)
     first = load_tests(clf, checkpoint, MeasureConfig())
     (original / "reviews.csv").unlink()

@@ -15,6 +15,7 @@ from ..config import MeasureConfig
 from ..errors import DamageWarning, InputError
 from ..tasks import Task
 from .measured import filled_config, measured_task, training_record
+from .record import TESTS
 
 if TYPE_CHECKING:
     from ..faithfulness.masf import MaSF
@@ -86,7 +87,7 @@ def read_tests(clf: Classifier, checkpoint: str | Path, config: MeasureConfig) -
                     for name, file in files.items()
                 }
             except InputError as error:
-                warnings.warn(str(error), DamageWarning, stacklevel=2)
+                warnings.warn(f"{error}; it is not used", DamageWarning, stacklevel=2)
     return None
 
 
@@ -116,4 +117,4 @@ def _files(folder: Path, config: MeasureConfig) -> dict[str, Path]:
 
     settings = config.replace(checkpoint="", methods=(), code=(), limit=0, step=10).digest
     version = FORMAT.rpartition("-")[2]
-    return {name: folder / f"masf-{name}-{settings}-{version}.safetensors" for name in CALIBRATIONS}
+    return {name: folder / f"{TESTS}{name}-{settings}-{version}.safetensors" for name in CALIBRATIONS}

@@ -35,6 +35,8 @@ TEXTS = "texts.parquet"
 """Results of every text, beside the record of a measurement."""
 INPUTS = "inputs.parquet"
 """The measured texts with the places of their tokens, beside the record of a measurement."""
+TESTS = "masf-"
+"""Beginning of the names of files with fitted in-distribution tests, beside a checkpoint."""
 RECORD_FORMAT: Final = 1
 """Version of the record; it changes when a field is renamed, removed or takes another meaning."""
 

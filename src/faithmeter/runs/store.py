@@ -27,6 +27,7 @@ from .record import (
     RECORD,
     RECORD_FORMAT,
     RECORDS,
+    TESTS,
     ForeignRecord,
     MeasureRecord,
     Record,
@@ -283,9 +284,14 @@ def _quarantine(folder: Path) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files of a run but for its record and the model card, which may change."""
+    """Return the files that a record vouches for.
+
+    Not among them are the model card, which may change, and the in-distribution tests, which verify
+    themselves and are fitted again when they are damaged.
+    """
     paths = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
-    return [path for path in paths if path.name not in (RECORD, "README.md")]
+    own = (RECORD, "README.md")
+    return [path for path in paths if path.name not in own and not path.name.startswith(TESTS)]
 
 
 def require_files(folder: Path, record: Record) -> None:
