@@ -1,4 +1,4 @@
-"""What a model card tells of a checkpoint: from its own folder, and from the store's measurements of it."""
+"""Facts of a model card: from the checkpoint's folder, and from the measurements of it in a store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOURCE = "faithmeter"
 """Names the source of our results in a model-index."""
 PAPER = "https://arxiv.org/abs/2310.07819"
 HUB_METRICS = {"macro_f1": "f1", "micro_f1": "f1", "matthews": "matthews_correlation"}
-"""What the hub calls our metrics, where it differs."""
+"""Names of our metrics on the hub, where they differ."""
 NUMBERS = {
     "acu": ("acu", "ACU"),
     "racu": ("racu", "RACU"),
@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one task; rows are those of the store's frames."""
+    """Measurements on one task; rows are those of the store's frames."""
 
     task: str
     metric: str
@@ -70,16 +70,16 @@ class Facts:
 
 
 def gather(folder: Path, store: RunStore) -> Facts:
-    """What the folder and the store know of a checkpoint; its weights tell which measurements are of it."""
+    """Return the facts about a checkpoint; its fingerprint selects the measurements of it."""
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder; expected that of a checkpoint, where its README.md belongs")
     clf = load(folder)
-    found = [
+    runs = [
         (where, record)
         for where, record in store.records()
         if isinstance(record, MeasureRecord) and record.config.checkpoint == clf.fingerprint
     ]
-    if not found:
+    if not runs:
         raise InputError(
             f"{store.root} holds no measurement of {folder}; run `faithmeter measure {folder}` first"
         )
@@ -89,8 +89,8 @@ def gather(folder: Path, store: RunStore) -> Facts:
         labels=clf.labels,
         fingerprint=clf.fingerprint,
         train=train,
-        records=sorted((record for _, record in found), key=lambda record: record.finished),
-        tasks=list(_measured(frame("areas", found), frame("measure", found), train)),
+        records=sorted((record for _, record in runs), key=lambda record: record.finished),
+        tasks=list(_measured(frame("areas", runs), frame("measure", runs), train)),
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).with_name("section.md.jinja")
 BEGIN, END = "<!-- faithmeter: begin -->", "<!-- faithmeter: end -->"
-"""What stands between them is ours."""
+"""Marks around the section that faithmeter writes."""
 TAGS = ["faithfulness", "explainability", "interpretability", "masked-language-model", SOURCE]
 
 
@@ -65,7 +65,7 @@ def section(facts: Facts) -> str:
         "json": lambda value: Markup(json.dumps(value)),
         "fenced": lambda code: Markup(fenced(code)),
     }
-    told = {
+    values = {
         **vars(facts),
         "alpha": SIGNIFICANCE_LEVEL,
         "paper": PAPER,
@@ -74,7 +74,7 @@ def section(facts: Facts) -> str:
         "digests": list(digests(facts)),
         "versions": facts.records[-1].environment.versions,
     }
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(told)
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
 
 
 def format_interval(row: Row) -> str:
