@@ -64,7 +64,7 @@ def panels(
     `top`, by default at the highest value.
     """
     facet: dict[str, Any] = {"column": alt.Column(f"{column}:N", title=None, sort=list(order) or "ascending")}
-    if model_rows:
+    if model_rows and rows["model"].nunique() > 1:
         facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right"))
     tasks = sorted(rows["task"].unique(), key=lambda task: (task != ALL, task.casefold()))
     across = max(1, views // rows[column].nunique())
