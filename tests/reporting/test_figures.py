@@ -210,7 +210,14 @@ def test_epochs_are_those_of_plain_and_masked() -> None:
 
 def measured(**columns: Any) -> DataFrame:
     common: dict[str, Any] = {"task": "RTE", "model": "hub/m", "seed": 0, "strategy": "half"}
-    common |= {"validation": "both", "percent": 50, "metric": "accuracy", "value": 0.5, "converged": True}
+    common |= {
+        "scope": "explained",
+        "validation": "both",
+        "percent": 50,
+        "metric": "accuracy",
+        "value": 0.5,
+        "converged": True,
+    }
     common |= {"texts": 100, "random": 0.8, "p_published": 0.5, "p_crossfit": 0.5}
     return DataFrame({**common, **columns})
 
@@ -409,3 +416,12 @@ def test_legends_of_curves_have_their_dashes() -> None:
     assert dash["legend"]["symbolStrokeWidth"] > 0
     assert dict(zip(dash["scale"]["domain"], dash["scale"]["range"], strict=True))["loo-sign"] == [4, 2]
     assert all(path.endswith("H3.4") for path in shape["scale"]["range"])  # a line through the shape
+
+
+def test_models_without_masked_fine_tuning_have_curves_with_intervals_over_texts() -> None:
+    bounds = {"value_lower": 0.4, "value_upper": 0.7, "random_lower": 0.75, "random_upper": 0.85}
+    for strategy in ("none", "unknown"):
+        frame = measured(method=["loo-abs"], strategy=strategy, **bounds)
+        rows = shown(figure("faithfulness", measure=frame), "RTE", "mean")
+        found = {row["label"]: (row["mean"], row["lower"], row["upper"]) for row in rows}
+        assert found == {"loo-abs": (50, 40, 70), "random": (80, 75, 85)}

@@ -67,6 +67,14 @@ def choose_tuning(areas: DataFrame) -> DataFrame:
     return areas[(areas[[*PREFERRED, "scope"]] == list(best)).all(axis=1)]
 
 
+def choose_tunings(frame: DataFrame) -> DataFrame:
+    """Return the rows of one fine-tuning for each task and model."""
+    import pandas as pd
+
+    rows = [choose_tuning(own) for _, own in frame.groupby(["task", "model"], sort=False)]
+    return pd.concat(rows) if rows else frame
+
+
 def _leaders(rows: DataFrame) -> dict[str, Any]:
     """Return the group that leads in the measurement of one seed; several seeds have none."""
     import pandas as pd

@@ -31,7 +31,8 @@ COLUMNS = {
         *("metric", "value", "loss", "majority", "threshold", "converged"),
     ),
     "measure": (
-        *(*SEEDED, "method", "percent", "texts", "metric", "value", "random"),
+        *(*SEEDED, "method", "percent", "texts", "metric", "value", "value_lower", "value_upper"),
+        *("random", "random_lower", "random_upper"),
         *("p_published", "p_crossfit", "below_published", "below_crossfit", "converged"),
     ),
     "areas": (
@@ -139,13 +140,22 @@ def _measure(record: Record, run: Row) -> Iterator[Row]:
     if not isinstance(record, MeasureRecord):
         return
     for method, common in _methods(record, run):
-        random = record.methods.get(BASELINE, method).curve
-        erased = zip(method.curve.percents, method.curve.values, random.values, strict=True)
+        random = record.methods.get(BASELINE, method)
+        erased = zip(method.curve.percents, method.curve.values, random.curve.values, strict=True)
         for percent, value, baseline in erased:
+            points = {"value": value, "random": baseline}
+            points |= _bounds("value", method, f"curve.{percent}")
+            points |= _bounds("random", random, f"curve.{percent}")
             steps = {test: steps[percent] for test, steps in method.pvalues.items()}
             pvalues = {f"p_{test}": step.p for test, step in steps.items()}
             below = {f"below_{test}": step.below[SIGNIFICANCE_LEVEL] for test, step in steps.items()}
-            yield {**common, "percent": percent, "value": value, "random": baseline, **pvalues, **below}
+            yield {**common, "percent": percent, **points, **pvalues, **below}
+
+
+def _bounds(column: str, method: MethodResult, quantity: str) -> Row:
+    """Return the columns of an interval over texts; NaN in records that have none."""
+    bounds = method.intervals.get(quantity, NO_BOUNDS)
+    return {f"{column}_lower": bounds.lower, f"{column}_upper": bounds.upper}
 
 
 def _areas(record: Record, run: Row) -> Iterator[Row]:
@@ -158,8 +168,7 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
         if method.pvalues:
             pvalues["p_wholly_masked"] = method.pvalues[choose_test(method.pvalues)][100].p
         for name in ("acu", "racu"):
-            bounds = method.intervals.get(name, NO_BOUNDS)
-            areas |= {f"{name}_lower": bounds.lower, f"{name}_upper": bounds.upper}
+            areas |= _bounds(name, method, name)
         areas |= {"leaders": tuple(record.leaders), "texts_needed": record.texts_needed}
         limits = {"truncated": record.truncated, "classes_by_number": record.classes_by_number}
         performance = {"whole": method.curve.values[0], "majority": record.majority}

@@ -8,18 +8,21 @@ from pandas import DataFrame
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ..aggregate import Frames, over_seeds
+from ..evidence import choose_tunings
 from .charts import PERCENT, Draw, curves, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
 from .styles import GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts
 
+TESTED = (PLAIN, MASKED, UNKNOWN)
+VALUES = ("value", "value_lower", "value_upper")
 WAYS = ("Recursive ROAR", "Ours")
 
 
 def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
-    """Draw in-distribution p-values of the test split as texts are erased, Plain and Masked."""
+    """Draw in-distribution p-values of the test split as texts are erased, by fine-tuning."""
     value = f"p_{calibration}"
     rows = name_strategies(label_rows(frames["measure"])).dropna(subset=[value]).assign(unit="p-value")
-    rows = rows[rows["tuning"].isin([PLAIN, MASKED, UNKNOWN])]
+    rows = rows[rows["tuning"].isin(TESTED)]
     if rows.empty:
         return None
     rows = _label(rows, "tuning")
@@ -29,15 +32,18 @@ def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
         join_parts(mean=means, level=level),
         _curves(rows, level=True),
         column="tuning",
-        order=(PLAIN, MASKED, UNKNOWN),
+        order=TESTED,
         top=1.0,
         model_rows=True,
     )
 
 
 def faithfulness(frames: Frames) -> alt.ConcatChart | None:
-    """Draw performance after masked fine-tuning as texts are erased, absolute and signed methods."""
-    rows = _masked(frames["measure"])
+    """Draw performance as texts are erased, absolute and signed methods, after masked fine-tuning.
+
+    Models that were only fine-tuned otherwise, or elsewhere, are drawn as they are.
+    """
+    rows = _learned(frames["measure"])
     if rows.empty:
         return None
     rows = _with_random(rows.assign(group=rows["method"].map(group)), "group")
@@ -50,7 +56,7 @@ def roar(frames: Frames) -> alt.ConcatChart | None:
     if frames["roar"].empty:
         return None
     methods = frames["roar"][["task", "model", "method"]].drop_duplicates()
-    theirs, ours = label_rows(frames["roar"]), _masked(frames["measure"].merge(methods))
+    theirs, ours = label_rows(frames["roar"]), _learned(frames["measure"].merge(methods))
     theirs = theirs.assign(label=theirs["method"], way=WAYS[0], converged=True)
     rows = pd.concat([theirs, _with_random(ours.assign(way=WAYS[1]), "way")], ignore_index=True)
     means = over_seeds(rows, [*PANEL, "way", "label", "percent"])
@@ -62,10 +68,10 @@ def _curves(rows: DataFrame, *, level: bool = False) -> Draw:
     return curves(styles, "label", "", x=PERCENT, marked="datum.percent % 20 == 0", level=level)
 
 
-def _masked(measured: DataFrame) -> DataFrame:
-    """Return the converged runs of Masked fine-tuning."""
-    rows = name_strategies(label_rows(measured))
-    return rows[rows["tuning"].isin([MASKED, UNKNOWN]) & rows["converged"].astype(bool)]
+def _learned(measured: DataFrame) -> DataFrame:
+    """Return the converged runs of one fine-tuning for each task and model."""
+    rows = label_rows(choose_tunings(measured))
+    return rows[rows["converged"].astype(bool)]
 
 
 def _with_random(rows: DataFrame, column: str) -> DataFrame:
@@ -74,7 +80,8 @@ def _with_random(rows: DataFrame, column: str) -> DataFrame:
     random = (rows if methods.empty else methods).drop_duplicates(
         [*PANEL, column, "seed", "texts", "percent"]
     )
-    random = random.assign(method=BASELINE, value=100 * random["random"])
+    baseline = {column: random[column.replace("value", "random")] for column in VALUES if column in random}
+    random = random.assign(method=BASELINE, **baseline)
     return _label(pd.concat([methods, random], ignore_index=True), column)
 
 

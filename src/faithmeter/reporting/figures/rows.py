@@ -9,13 +9,16 @@ from .styles import STRATEGIES
 
 PANEL = ["task", "model", "unit"]
 """Columns that tell in which panel a row is drawn."""
+PERCENT_COLUMNS = ("value", "value_lower", "value_upper", "random", "random_lower", "random_upper")
 
 
 def label_rows(frame: DataFrame) -> DataFrame:
     """Return rows with short names of task and model, values in percent, and the unit of the axis."""
     task, model = (frame[name].map(short_names(frame[name])) for name in ("task", "model"))
     unit = frame["metric"].map(metric_name) + " (%)"
-    return frame.assign(task=task, model=model, value=100 * frame["value"], unit=unit)
+    columns = [name for name in PERCENT_COLUMNS if name in frame]
+    percents = {name: 100 * frame[name].astype(float) for name in columns}
+    return frame.assign(task=task, model=model, unit=unit, **percents)
 
 
 def name_strategies(frame: DataFrame) -> DataFrame:

@@ -12,6 +12,7 @@ from pandas import DataFrame
 from ...config import BASELINE
 from ...faithfulness.curves import Curve, racu
 from ..aggregate import Frames, TaskGroup, over_task_groups, task_groups
+from ..evidence import choose_tunings
 from ..labels import short_names
 from . import comparison
 from .cells import (
@@ -59,14 +60,16 @@ def published_table(task: str | None = None) -> Table:
 
 
 def comparison_table(frames: Frames, task: str | None = None) -> Table:
-    """Return what was measured after masked fine-tuning, beside published values."""
+    """Return what was measured, after masked fine-tuning if there is one, beside published values."""
     if task is not None:
         frames = {
             kind: frame[frame["task"].map(comparison.strip_options) == task] for kind, frame in frames.items()
         }
     areas, roar = frames["areas"], recursive_roar(frames)
-    masked = areas["strategy"].isin(("half", "unknown")) & (areas["validation"] == "both")
-    areas, left_out = keep_usual_texts(areas[masked & (areas["method"] != BASELINE)], BY)
+    areas = choose_tunings(areas)
+    areas, left_out = keep_usual_texts(areas[areas["method"] != BASELINE], BY)
+    masked = areas[(areas["strategy"] == "half") & (areas["validation"] == "both")]
+    like_published = {*_keys(masked), *_keys(roar)}
     scores = {"acu": areas, "racu": areas, "rroar_racu": roar}
     groups = task_groups(areas, roar) if task is None else []
     means = {
@@ -75,7 +78,7 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
     }
     reference = comparison.reference_model({*areas["model"], *roar["model"]})
     texts = {score: _texts(frame) for score, frame in scores.items()}
-    rows = tuple(_rows(means, texts, reference, [group.name for group in groups]))
+    rows = tuple(_rows(means, texts, reference, like_published, [group.name for group in groups]))
     notes = (
         HIGHER_NOTE,
         GREY_NOTE,
@@ -133,15 +136,21 @@ def _columns() -> tuple[Column, ...]:
 
 
 def _rows(
-    means: dict[str, dict[Key, MeanCells]], texts: dict[str, dict[Key, int]], reference: str, last: list[str]
+    means: dict[str, dict[Key, MeanCells]],
+    texts: dict[str, dict[Key, int]],
+    reference: str,
+    like_published: set[Key],
+    last: list[str],
 ) -> Iterator[Row]:
+    """Yield a row for each model, task and method; `like_published` were fine-tuned as in the paper."""
     paper = {tuple(row[name] for name in LABELS): row for row in comparison.published_rows("faithfulness")}
     _, datasets, methods = zip(*paper, strict=True)
     keys = {key for scores in means.values() for key in scores}
     names = short_names({model for model, _, _ in keys})
     for key in comparison.sort_keys(keys, comparison.MODELS, datasets, methods, last=last):
         model, task, method = key
-        theirs = paper.get((PurePath(reference or model).name, comparison.strip_options(task), method), {})
+        published_key = (PurePath(reference or model).name, comparison.strip_options(task), method)
+        theirs = paper.get(published_key, {}) if key in like_published else {}
         cells: list[Cell] = []
         for score, bounds in BOUNDS.items():
             ours = means[score].get(key, MeanCells()).value
@@ -160,6 +169,10 @@ def _published_cells(row: dict[str, Any]) -> Row:
         for score, bounds in BOUNDS.items()
     )
     return (*labels, *scores)
+
+
+def _keys(frame: DataFrame) -> Iterator[Key]:
+    return frame[BY].itertuples(index=False, name=None)
 
 
 def _texts(frame: DataFrame) -> dict[Key, int]:
