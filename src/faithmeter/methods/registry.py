@@ -257,10 +257,10 @@ def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: st
         error.add_note(f"in method {parsed}")
         raise
     if not isinstance(scores, Tensor) or scores.shape != batch.input_ids.shape:
-        given = f"a tensor of {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
+        result = f"a tensor of {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
         raise InputError(
-            f"method {parsed} gave {given}; expected a tensor of {tuple(batch.input_ids.shape)}: a score for "
-            "each token"
+            f"method {parsed} gave {result}; expected a tensor of {tuple(batch.input_ids.shape)}: a score "
+            "for each token"
         )
     scores = scores.detach().cpu().double().masked_fill(~batch.explained, 0)
     if not scores.isfinite().all():

@@ -67,7 +67,7 @@ def match_classes(model_labels: Sequence[str], task_labels: Sequence[str]) -> Cl
     Raises:
         InputError: The numbers of classes differ, or only some of the names are shared.
     """
-    lists = f"the model's classes are {_excerpt(model_labels)}, the task's {_excerpt(task_labels)}"
+    lists = f"the model's classes are {list_classes(model_labels)}, the task's {list_classes(task_labels)}"
     if len(model_labels) != len(task_labels):
         counts = f"{len(model_labels)} and {len(task_labels)} classes"
         raise InputError(f"{lists}: {counts}; measure a model on the task it was trained on")
@@ -82,7 +82,7 @@ def match_classes(model_labels: Sequence[str], task_labels: Sequence[str]) -> Cl
     numbers = _named_numbers(names) or [*range(len(names))]
     places = tuple(map(numbers.index, _named_numbers(task_names) or range(len(names))))
     pairs = (f"{label} = {model_labels[place]}" for label, place in zip(task_labels, places, strict=True))
-    return ClassMatch(places, f"classes of task and model were matched by number: {_excerpt([*pairs])}")
+    return ClassMatch(places, f"classes of task and model were matched by number: {list_classes([*pairs])}")
 
 
 def _class_key(name: str) -> str:
@@ -97,5 +97,6 @@ def _named_numbers(names: Sequence[str]) -> list[int]:
     return numbers if sorted(numbers) == [*range(len(names))] else []
 
 
-def _excerpt(names: Sequence[str]) -> str:
+def list_classes(names: Sequence[str]) -> str:
+    """Return the first names of classes, separated by commas."""
     return ", ".join([*names[:MAX_NAMED_CLASSES], *(["…"] if len(names) > MAX_NAMED_CLASSES else [])])

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..display import card, sentence
 from ..errors import InputError
-from .classes import MAX_NAMED_CLASSES, require_classes
+from .classes import list_classes, require_classes
 from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, NormalizationHooks
 from .tokens import Batch
@@ -63,7 +63,7 @@ class Classifier:
 
     def __repr__(self) -> str:
         size = f"{sum(p.numel() for p in self.model.parameters()) / 1e6:.1f} M parameters"
-        classes = ", ".join(self.labels[:MAX_NAMED_CLASSES]) + ", …" * (len(self.labels) > MAX_NAMED_CLASSES)
+        classes = list_classes(self.labels)
         kind = type(self.model).__name__
         return f"<Classifier {kind}, {size}, {len(self.labels)} classes: {classes}>"
 

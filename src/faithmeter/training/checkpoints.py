@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from ..errors import DamageWarning, InputError
 from ..files import intact, read_sealed_json, seal, write_sealed_json
@@ -82,11 +82,15 @@ def _name(step: int) -> str:
 class SealedCheckpoints(TrainerCallback):  # type: ignore[misc]
     """Seals every checkpoint, deletes all but the last and the best, and finds the best in a moved store."""
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
         if state.best_global_step:  # the saved path is wrong if the store was moved
             state.best_model_checkpoint = str(Path(args.output_dir) / _name(state.best_global_step))
 
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
         if not state.is_world_process_zero:
             return
         folder = Path(args.output_dir)
@@ -97,7 +101,7 @@ class SealedCheckpoints(TrainerCallback):  # type: ignore[misc]
                 shutil.rmtree(checkpoint, ignore_errors=True)
 
 
-def require_best(state: Any) -> None:
+def require_best(state: TrainerState) -> None:
     """Refuse to end a training without the weights of its best epoch."""
     best = state.best_model_checkpoint
     if best is None or not intact(Path(best), "the best epoch cannot be restored"):
@@ -110,14 +114,28 @@ def require_best(state: Any) -> None:
 class Divergence(TrainerCallback):  # type: ignore[misc]
     """Ends a training whose loss or weights are not finite, before they are saved."""
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **_: Any) -> None:
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any],
+        **_: Any,
+    ) -> None:
         self._require_finite(args, state, {name: value for name, value in logs.items() if "loss" in name})
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> None:
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: torch.nn.Module,
+        **_: Any,
+    ) -> None:
         finite = all(bool(torch.isfinite(weight).all()) for weight in model.parameters())
         self._require_finite(args, state, {"weights": 0.0 if finite else math.nan})
 
-    def _require_finite(self, args: Any, state: Any, values: dict[str, float]) -> None:
+    def _require_finite(self, args: TrainingArguments, state: TrainerState, values: dict[str, float]) -> None:
         for name, value in values.items():
             if not math.isfinite(value):
                 raise InputError(

@@ -12,12 +12,16 @@ import numpy as np
 import torch
 import transformers
 from datasets import Dataset
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import (
+    EvalPrediction,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     Trainer,
     TrainerCallback,
+    TrainerControl,
+    TrainerState,
     TrainingArguments,
 )
 
@@ -50,7 +54,7 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
         with writing(Path(self.args.output_dir)):
             super()._save_checkpoint(*arguments)
 
-    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LRScheduler:
+    def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LRScheduler:
         if self.released_schedule:  # counts each example as an optimizer step
             num_training_steps = int(self.args.num_train_epochs) * len(self.train_dataset)
         scheduler: LRScheduler = super().create_scheduler(num_training_steps, optimizer)
@@ -63,7 +67,9 @@ class _EpochClock(TrainerCallback):  # type: ignore[misc]
     def __init__(self, collator: MaskingCollator) -> None:
         self.collator = collator
 
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
         self.collator.epoch = round(state.epoch)
 
 
@@ -73,11 +79,15 @@ class Sessions(TrainerCallback):  # type: ignore[misc]
     earlier = 0.0
     """Seconds up to the checkpoint that this session continues from; work lost in a kill is not counted."""
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
         self.earlier = max((line.get(SPENT, 0.0) for line in state.log_history), default=0.0)
         self.begun = time.perf_counter()
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # a checkpoint comes next
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:  # a checkpoint comes next
         spent = self.earlier + time.perf_counter() - self.begun
         state.log_history.append({"epoch": state.epoch, "step": state.global_step, SPENT: spent})
 
@@ -93,7 +103,7 @@ def make_trainer(
 ) -> MaskedTrainer:
     """Return the trainer of a config; its log and checkpoints go into `folder`."""
 
-    def validate(prediction: Any) -> dict[str, float]:
+    def validate(prediction: EvalPrediction) -> dict[str, float]:
         logits = np.asarray(prediction.predictions)
         selection = validation.scores(logits, SELECTION[config.validation], task.metrics)
         flat = {"selection": selection[task.metric]}
