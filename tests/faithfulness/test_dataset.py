@@ -276,6 +276,24 @@ def test_the_check_is_fitted_on_texts_masked_as_in_training(strategy: str, maske
     assert not (where & ~batch.explained).any()
 
 
+def test_a_model_of_unknown_training_is_checked_against_whole_texts(clf, reviews: fm.Task, tests) -> None:
+    """A plainly trained model passed, as the tests were fitted on masked texts, which it never knew."""
+    unknown, plain = fm.fit_tests(clf, reviews), fm.fit_tests(clf, reviews, trained_with="none")
+    split = reviews.load()["validation"]
+    with torch.inference_mode():
+        features = clf.features(clf.encode(split["text"][:], split["context"][:])).float().numpy()
+    expected = fm.MaSF(calibration="published").fit(features)
+    np.testing.assert_allclose(unknown["published"].columns_, expected.columns_, atol=1e-6)
+    np.testing.assert_array_equal(unknown["crossfit"].statistics_, plain["crossfit"].statistics_)
+    assert not np.array_equal(unknown["crossfit"].statistics_, tests["crossfit"].statistics_)
+    result = fm.measure(clf, reviews, ["grad-l2"], limit=12, tests=unknown)
+    assert result.to_record()["trained_with"] == "unknown"
+    assert "training" in [doubt.kind for doubt in result.doubts]
+    assert not any("fine-tuned with masks" in answer.text for answer in result.verdict.answers)
+    text = fm.measure_text(clf, "the film was good", tests=unknown, orders=19)
+    assert (text.trained_with, "training" in [doubt.kind for doubt in text.doubts]) == ("unknown", True)
+
+
 def test_one_class_alone_is_refused(clf, tmp_path) -> None:
     path = tmp_path / "one.csv"
     path.write_text("review,stars\n" + "\n".join(f"good film,{'a' if i < 100 else 'b'}" for i in range(101)))

@@ -409,6 +409,16 @@ def test_methods_that_cannot_be_told_apart_share_the_lead() -> None:
     assert strange.leaders == ("b",), "the first is out of distribution"
 
 
+def test_most_texts_out_of_distribution_one_by_one_are_not_overlooked() -> None:
+    """With few validation texts 95 % of the texts were rejected at a step, but all steps together not."""
+    judged = verdict(evidence(outside_share=0.95, trained_with="unknown"))
+    assert [doubt.kind for doubt in judged.doubts] == ["outside", "training"]
+    assert "(95% of them one by one, at some step)" in judged.doubts[0].text
+    assert judged.trusted == ()
+    assert judged.answers[0].text.startswith("No: for the model, whose training is not known,")
+    assert verdict(evidence(outside_share=0.3)).doubts == ()
+
+
 def test_areas_on_other_texts_are_no_rivals() -> None:
     methods = dict(evidence().methods)
     methods["beam"] = MethodEvidence(Area(0.5, 0.4, 0.6), {"crossfit": 0.5}, 50)

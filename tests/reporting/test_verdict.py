@@ -34,6 +34,7 @@ def areas(**columns: Any) -> dict[str, Any]:
         "floor_published": 0.01,
         "floor_crossfit": 0.01,
         "p_wholly_masked": 0.5,
+        "outside_share": 0.0,
         "truncated": 0.0,
         "classes_by_number": False,
         "whole": 0.9,

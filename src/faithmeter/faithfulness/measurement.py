@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import BASELINE, TrainedWith
+from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
 from ..display import card, grid
 from ..errors import unknown
 from ..files import write_csv
@@ -199,7 +199,8 @@ class Measurement:
     def evidence(self) -> TaskEvidence:
         """The facts that doubts and verdict are derived from."""
         tests, whole = self.tests, self.curve(BASELINE).values[0]
-        masked = self.pvalues(BASELINE, trust.choose_test(tests))[100].p if tests else math.nan
+        steps = self.pvalues(BASELINE, trust.choose_test(tests)) if tests else {}
+        shares = [step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if percent < 100]
         return TaskEvidence(
             methods={
                 name: MethodEvidence(
@@ -218,7 +219,8 @@ class Measurement:
             floors=self.floors,
             trained_with=self.trained_with,
             truncated=self.truncated,
-            p_wholly_masked=masked,
+            outside_share=max(shares, default=0.0),
+            p_wholly_masked=steps[100].p if steps else math.nan,
             classes_by_number=self.classes_by_number,
         )
 

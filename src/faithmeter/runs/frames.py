@@ -38,7 +38,14 @@ COLUMNS = {
     "areas": (
         *(*SEEDED, "method", "texts", "metric", "acu", "acu_lower", "acu_upper"),
         *("racu", "racu_lower", "racu_upper", "leaders", "texts_needed"),
-        *("p_published", "p_crossfit", "floor_published", "floor_crossfit", "p_wholly_masked"),
+        *(
+            "p_published",
+            "p_crossfit",
+            "floor_published",
+            "floor_crossfit",
+            "p_wholly_masked",
+            "outside_share",
+        ),
         *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number"),
     ),
     "seconds": (*SEEDED, "kind", "method", "phase", "seconds"),
@@ -166,7 +173,10 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
         pvalues = {f"p_{test}": p for test, p in method.p.items()}
         pvalues |= {f"floor_{test}": floor for test, floor in record.floors.items()}
         if method.pvalues:
-            pvalues["p_wholly_masked"] = method.pvalues[choose_test(method.pvalues)][100].p
+            steps = method.pvalues[choose_test(method.pvalues)]
+            pvalues["p_wholly_masked"] = steps[100].p
+            shares = [step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if percent < 100]
+            pvalues["outside_share"] = max(shares)
         for name in ("acu", "racu"):
             areas |= _bounds(name, method, name)
         areas |= {"leaders": tuple(record.leaders), "texts_needed": record.texts_needed}

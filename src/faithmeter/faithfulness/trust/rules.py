@@ -85,20 +85,27 @@ def explain_unchecked(evidence: Evidence) -> str:
 def outside(evidence: TaskEvidence) -> Iterator[Doubt]:
     for method in evidence.methods:
         if evidence.is_outside(method):
-            p = format_pvalue(evidence.p(method))
+            how = describe_outside(evidence, method)
             if method == BASELINE:
-                text = f"texts masked at random are out of distribution ({p}), so do not trust any area"
+                text = f"texts masked at random are out of distribution ({how}), so do not trust any area"
                 yield Doubt("outside", BAD, (), text)
             else:
-                text = f"texts erased by {method} are out of distribution ({p}), so do not trust its areas"
+                text = f"texts erased by {method} are out of distribution ({how}), so do not trust its areas"
                 yield Doubt("outside", BAD, (method,), text)
+
+
+def describe_outside(evidence: TaskEvidence, method: str) -> str:
+    """Say what shows that erased texts are out of distribution: one p-value, or most texts by themselves."""
+    if rejects(evidence.p(method)):
+        return format_pvalue(evidence.p(method))
+    return f"{format_percent(evidence.outside_share, 0)}% of them one by one, at some step"
 
 
 def untold_training(evidence: Evidence) -> Iterator[Doubt]:
     texts = {
         "none": "the model was fine-tuned without masks, so a check that does not reject proves little",
         "unknown": "how the model was trained is not known, so the check compares masked texts with whole "
-        "ones; if it was fine-tuned with masks, say so with trained_with",
+        "ones; if its training masked texts, say so with trained_with",
     }
     if evidence.floors and evidence.trained_with in texts:
         yield Doubt("training", CAUTION, (), texts[evidence.trained_with])

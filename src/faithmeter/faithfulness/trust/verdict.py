@@ -11,7 +11,17 @@ from ...config import BASELINE
 from ...display import sentence
 from ..formats import format_percent, format_pvalue, join_names
 from .evidence import ROUNDING, Area, ProbeEvidence, TaskEvidence, TextEvidence
-from .rules import BAD, CAUTION, NOTE, UNFAITHFUL, Doubt, describe_performance, doubts, explain_unchecked
+from .rules import (
+    BAD,
+    CAUTION,
+    NOTE,
+    UNFAITHFUL,
+    Doubt,
+    describe_outside,
+    describe_performance,
+    doubts,
+    explain_unchecked,
+)
 
 GOOD = "good"
 MAX_COST = 0.02
@@ -136,7 +146,8 @@ def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
         return CAUTION, f"Not known: {reason}; it has {reached}."
     p, training = format_pvalue(evidence.p(BASELINE)), TRAININGS[evidence.trained_with]
     if evidence.is_outside(BASELINE):
-        strange = f"for the model, {training}, texts masked at random are out of distribution ({p})"
+        how = describe_outside(evidence, BASELINE)
+        strange = f"for the model, {training}, texts masked at random are out of distribution ({how})"
         return BAD, f"No: {strange}, so what it does with them says little about what it goes by."
     masked = evidence.trained_with in ("half", "all")
     normal = "there is no sign that texts masked at random are out of distribution for the model"
