@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import get_args
@@ -22,6 +23,7 @@ from faithmeter.config import MeasureConfig, RoarConfig, Strategy, TrainConfig, 
 from faithmeter.grid import planned
 from faithmeter.grid.file import GridFile, StrategyPair
 from faithmeter.runs.measured import training_record
+from faithmeter.runs.run import current_inputs, input_config
 from faithmeter.runs.store import Busy, Unready
 from records import measure_result, method_result, train_result
 
@@ -247,10 +249,15 @@ def test_a_task_without_methods_is_not_measured(tmp_path) -> None:
     assert {run.config.methods for run in measured if run.config.kind == "measure"} == {("beam",)}
 
 
+read_inputs = cache(current_inputs)
+
+
 def result_of(run: grid.Run) -> dict[str, object]:
     if run.config.kind == "measure":
         return measure_result(run.trained, {"random": method_result({0: 0.9, 100: 0.5})})
-    return train_result(**({"plain": 0.9} if run.config.kind == "roar" else {}))
+    inputs = read_inputs(input_config(run.trained))
+    own = {"plain": 0.9, "previous": "f"} if run.config.kind == "roar" else {}
+    return train_result(splits=inputs["splits"], encoder=inputs["encoder"], **own)
 
 
 def pretend(store: fm.RunStore, worked: list[str]) -> object:
