@@ -126,6 +126,10 @@ def test_what_another_model_erased_is_erased_again(tmp_path: Path) -> None:
         "it was trained on what the first one erased"
     )
     assert roar.read_positions(tmp_path / "none") == {}
+    sums = tmp_path / "run" / f".{roar.ERASED}.sha256"
+    sums.write_text(sums.read_text().replace(roar.ERASED, "erazed.parquet"))
+    with pytest.raises(fm.InputError, match=r"erased\.parquet is not as it was written; delete"):
+        roar.read_positions(tmp_path / "run")
 
 
 @pytest.mark.parametrize("name", ["texts.parquet", "inputs.parquet"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..errors import InputError
 from ..faithfulness.chunks import read_chunks
 from ..faithfulness.dataset import seeded
 from ..faithfulness.erasure import erase
@@ -84,9 +85,18 @@ def stored_positions(folder: Path, model: str, compute: Callable[[], Positions])
 
 
 def read_positions(folder: Path) -> Positions:
-    """Return the erased positions that a checkpoint was trained with; empty if nothing was erased."""
-    frame = read_parquet(folder / ERASED)
-    return {} if frame is None else _positions(frame)
+    """Return the erased positions that a checkpoint was trained with; empty if nothing was erased.
+
+    Raises:
+        InputError: The file with the positions is damaged: without it all of them would count as not erased.
+    """
+    path = folder / ERASED
+    if not path.exists():
+        return {}
+    frame = read_parquet(path)
+    if frame is None:
+        raise InputError(f"{path} is not as it was written; delete {folder} and run that step again")
+    return _positions(frame)
 
 
 def _positions(frame: DataFrame) -> Positions:
