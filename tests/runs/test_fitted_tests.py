@@ -123,7 +123,7 @@ def test_one_method_of_a_wider_measurement_is_read(
 ) -> None:
     store, data = fm.RunStore("runs"), original / "moved.csv"
     wide = runs.measure(checkpoint, MeasureConfig(methods=("grad-l2", "loo-sign")), store, data=data)
-    monkeypatch.setattr("faithmeter.faithfulness.dataset.measure_task", fail)
+    monkeypatch.setattr("faithmeter.faithfulness.dataset.measure", fail)
     one = runs.measure(checkpoint, MeasureConfig(methods=("loo-sign",)), store, data=data)
     assert one.methods == ["random", "loo-sign"]
     assert one.to_dict()["methods"]["loo-sign"] == wide.to_dict()["methods"]["loo-sign"]

@@ -10,16 +10,15 @@ import torch
 
 from ..config import TrainedWith
 from ..errors import InputError
-from ..faithfulness import trust
 from ..faithfulness.trajectory import Tests, floors_of, states, trained_with_of
-from ..faithfulness.trust import Doubt, ProbeEvidence
+from ..faithfulness.trust import Measured, ProbeEvidence
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from .render import Piece, token_pieces, word_pieces
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(Measured):
     """Prediction of a text with some of its explained tokens masked."""
 
     text: str
@@ -35,11 +34,6 @@ class Probe:
     trained_with: TrainedWith = "unknown"
 
     @property
-    def doubts(self) -> list[Doubt]:
-        """Reasons to doubt what the model makes of the text, the most severe first."""
-        return trust.doubts(self.evidence)
-
-    @property
     def evidence(self) -> ProbeEvidence:
         """The facts that doubts and verdict are derived from."""
         return ProbeEvidence(
@@ -52,9 +46,8 @@ class Probe:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values, doubts and verdict included."""
-        verdict = trust.verdict(self.evidence)
-        [answer] = verdict.answers
-        doubts = [asdict(doubt) for doubt in verdict.doubts]
+        [answer] = self.verdict.answers
+        doubts = [asdict(doubt) for doubt in self.doubts]
         return {**asdict(self), "doubts": doubts, "verdict": {"mood": answer.mood, "text": answer.text}}
 
 

@@ -86,14 +86,11 @@ def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> f
     1 is reached by falling to that level at once; signed scores may fall below it and exceed 1.
 
     Args:
-        curve: A `Curve`, or plain values that are evenly spaced from 0 to 100 % erased.
-        baseline: The same for erasure in random order.
+        curve: A `Curve` or plain values; the same curves are accepted as by `acu`.
+        baseline: Those of erasure in random order.
 
     Returns:
         A fraction; NaN where the baseline loses nothing, so that there is nothing to divide by.
-
-    Raises:
-        InputError: The curves are of different metrics, texts or percents.
 
     Example:
         >>> fm.racu([1.0, 0.0, 0.0], [1.0, 0.5, 0.0])

@@ -117,17 +117,11 @@ def measure(
             progress=progress,
         )
     _refuse_options("a task", pair=pair, label=label, orders=orders)
-    return measure_task(
-        clf,
-        task,
-        methods,
-        seed=seed,
-        limit=limit,
-        percents=percents,
-        tests=tests,
-        keep=keep,
-        progress=progress,
-    )
+    if limit < 0:
+        raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
+    named = {str(method): seeded(method, seed) for method in (parse(BASELINE), *parse_methods(methods))}
+    work = ChunkWork(Evaluator(clf), named, whole_percents(percents), tests or {})
+    return _measure_task(work, task, limit, keep, progress)
 
 
 def _refuse_options(measured: str, **options: object) -> None:
@@ -136,36 +130,23 @@ def _refuse_options(measured: str, **options: object) -> None:
             raise InputError(f"{name}={value!r} does not go with {measured}; leave it out")
 
 
-def measure_task(
-    clf: Model,
-    task: Task,
-    methods: Names = DEFAULT_METHODS,
-    *,
-    seed: int = 0,
-    limit: int = 0,
-    percents: Sequence[int] = PERCENTS,
-    tests: Tests | None = None,
-    keep: Path | None = None,
-    progress: Progress | None = None,
+def _measure_task(
+    work: ChunkWork, task: Task, limit: int, keep: Path | None, progress: Progress | None
 ) -> Measurement:
-    """Measure methods on the test texts of a task; see `measure`."""
+    """Erase the first texts of a task's test split, chunk by chunk."""
     import pandas as pd
 
-    if limit < 0:
-        raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
-    percents = whole_percents(percents)
-    named = {str(method): seeded(method, seed) for method in (parse(BASELINE), *parse_methods(methods))}
+    named = work.methods
     split = task.load()["test"]
     count = min(limit or len(split), len(split))
     _require_classes(split["label"][:count], task)
-    work = ChunkWork(Evaluator(clf), named, percents, tests or {})
 
     def advance(texts: int, name: str) -> None:
         if progress is not None:
             progress(name, texts, count)
 
     parts, inputs, truncated = [], [], 0
-    match = match_classes(getattr(clf, "labels", task.labels), task.labels)
+    match = match_classes(getattr(work.evaluator, "labels", task.labels), task.labels)
     for batch, task_labels in read_chunks(work.evaluator, split, count):
         labels = match.to_model(task_labels)
         parts.append(erase_chunk(work, batch, labels, folder=keep, done=partial(advance, len(batch))))
@@ -184,9 +165,9 @@ def measure_task(
             name: {phase: sum(cost[name]["seconds"][phase] for cost in costs) for phase in PHASES}
             for name in named
         },
-        floors=floors_of(tests),
+        floors=floors_of(work.tests),
         inputs=pd.concat(inputs, ignore_index=True),
-        trained_with=trained_with_of(tests),
+        trained_with=trained_with_of(work.tests),
         threshold=task.threshold,
         truncated=truncated / count,
         classes_by_number=bool(match.note),

@@ -14,21 +14,20 @@ from ..display import card, grid
 from ..errors import unknown
 from ..files import write_csv
 from ..metrics import majority, score
-from . import trust
 from .comparisons import Ranking, rank_methods
 from .curves import Curve, acu, racu
 from .formats import format_percent
 from .intervals import Interval, TextIntervals, resample_texts
 from .predictions import Predictions
 from .pvalues import DatasetPValue, dataset_pvalue, of_steps
-from .trust import Area, Doubt, MethodEvidence, TaskEvidence, Verdict
+from .trust import Area, Measured, MethodEvidence, TaskEvidence, choose_test
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(Measured):
     """Methods measured on the texts of a task.
 
     Attributes:
@@ -199,7 +198,7 @@ class Measurement:
     def evidence(self) -> TaskEvidence:
         """The facts that doubts and verdict are derived from."""
         tests, whole = self.tests, self.curve(BASELINE).values[0]
-        steps = self.pvalues(BASELINE, trust.choose_test(tests)) if tests else {}
+        steps = self.pvalues(BASELINE, choose_test(tests)) if tests else {}
         shares = [step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if percent < 100]
         return TaskEvidence(
             methods={
@@ -237,16 +236,6 @@ class Measurement:
     def texts_needed(self) -> int | None:
         """About how many texts would tell the two best methods apart; None if they are, or none would."""
         return self.ranking.texts_needed if len(self.methods) > 1 else None
-
-    @property
-    def doubts(self) -> list[Doubt]:
-        """Reasons to doubt the measurement, the most severe first."""
-        return trust.doubts(self.evidence)
-
-    @property
-    def verdict(self) -> Verdict:
-        """Methods to trust, methods in the lead, and sentences, after all doubts."""
-        return trust.verdict(self.evidence)
 
     def to_record(self) -> dict[str, Any]:
         """Convert to the values that a record stores."""

@@ -20,13 +20,12 @@ from ..models.classes import class_number
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..models.tokens import Batch
-from . import trust
 from .curves import Curve, acu, racu
 from .formats import format_percent
 from .intervals import Interval
 from .pvalues import of_steps
 from .trajectory import Tests, floors_of, parse_methods, trace_erasure, trained_with_of
-from .trust import MIN_ORDERS, ROUNDING, Doubt, TextEvidence, TextMethodEvidence, Verdict
+from .trust import MIN_ORDERS, ROUNDING, Measured, TextEvidence, TextMethodEvidence
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,7 +60,7 @@ class Erasure:
 
 
 @dataclass(frozen=True)
-class TextMeasurement:
+class TextMeasurement(Measured):
     """One text measured by several methods; a rich console prints it as a table.
 
     Attributes:
@@ -164,16 +163,6 @@ class TextMeasurement:
             trained_with=self.trained_with,
             truncated=float(self.truncated),
         )
-
-    @property
-    def doubts(self) -> list[Doubt]:
-        """Reasons to doubt the measurement, the most severe first."""
-        return trust.doubts(self.evidence)
-
-    @property
-    def verdict(self) -> Verdict:
-        """Methods to trust, and a sentence for each method, after all doubts."""
-        return trust.verdict(self.evidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values, doubts and verdict included."""

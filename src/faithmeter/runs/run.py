@@ -202,7 +202,7 @@ def measure(
     Finished chunks, the results of every text and a record are written. `data` is where the checkpoint's own
     data are now, if not where the training found them.
     """
-    from ..faithfulness.dataset import measure_task
+    from ..faithfulness import dataset
     from ..files import timed
     from ..methods.registry import default_methods
     from ..models.loading import load
@@ -225,7 +225,7 @@ def measure(
         with timed(seconds, "fit"):
             fitting = None if progress is None else partial(progress, "check")
             tests = fitted_tests(clf, checkpoint, measured, config, progress=fitting)
-        result = measure_task(
+        result = dataset.measure(
             clf,
             measured,
             config.methods or default_methods(),

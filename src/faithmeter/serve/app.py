@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
@@ -29,6 +30,8 @@ from .limits import Limits
 from .security import LimitRequests, RequireHost, RequireToken, SecurityHeaders
 from .streaming import STREAM_TYPE, JsonObject, respond
 from .worker import Job, JobStopped, QueueFull
+
+Endpoint = Callable[..., Awaitable[Response]]
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 RETRY_SECONDS = 2
@@ -174,13 +177,16 @@ def _add_probe(app: FastAPI, admission: Admission) -> None:
         return await respond(request, admission.quick, Job(work))
 
 
+def _post(app: FastAPI, path: str, response: type[BaseModel], summary: str) -> Callable[[Endpoint], Endpoint]:
+    """Register an endpoint that answers with JSON, or with a stream of its progress."""
+    responses = {**REFUSALS, **STREAM_RESPONSE}
+    return app.post(path, response_model=response, responses=responses, summary=summary)
+
+
 def _add_explain(app: FastAPI, admission: Admission) -> None:
-    @app.post(
-        "/api/explain",
-        response_model=schemas.ExplainResponse,
-        responses={**REFUSALS, **STREAM_RESPONSE},
-        summary="Score each word and token by how much it speaks for a class, with several methods",
-    )
+    summary = "Score each word and token by how much it speaks for a class, with several methods"
+
+    @_post(app, "/api/explain", schemas.ExplainResponse, summary)
     async def explain(body: schemas.ExplainRequest, request: Request) -> Response:
         methods = admission.parse_methods(body)
         cost = explain_cost(methods, admission.count_tokens(body))
@@ -195,12 +201,9 @@ def _add_explain(app: FastAPI, admission: Admission) -> None:
 
 
 def _add_measure(app: FastAPI, admission: Admission) -> None:
-    @app.post(
-        "/api/measure",
-        response_model=schemas.MeasureResponse,
-        responses={**REFUSALS, **STREAM_RESPONSE},
-        summary="Measure explanations: erase the text by each method, and in random orders",
-    )
+    summary = "Measure explanations: erase the text by each method, and in random orders"
+
+    @_post(app, "/api/measure", schemas.MeasureResponse, summary)
     async def measure(body: schemas.MeasureRequest, request: Request) -> Response:
         methods = admission.parse_methods(body)
         percents = MeasureConfig(step=body.step).percents

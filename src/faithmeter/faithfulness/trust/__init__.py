@@ -15,7 +15,17 @@ from .evidence import (
     choose_test,
 )
 from .rules import BAD, CAUTION, NOTE, RULES, STEP_WARNING, Doubt, doubts
-from .verdict import GOOD, LIMITS, QUESTIONS, Answer, Verdict, describe_unmeasured, format_area, verdict
+from .verdict import (
+    GOOD,
+    LIMITS,
+    QUESTIONS,
+    Answer,
+    Measured,
+    Verdict,
+    describe_unmeasured,
+    format_area,
+    verdict,
+)
 
 __all__ = [
     "BAD",
@@ -33,6 +43,7 @@ __all__ = [
     "Area",
     "Doubt",
     "Evidence",
+    "Measured",
     "MethodEvidence",
     "ProbeEvidence",
     "TaskEvidence",

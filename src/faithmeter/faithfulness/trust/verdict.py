@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -120,6 +121,25 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
     return Verdict(tuple(trusted), tuple(faithful), leaders, answers, tuple(reasons))
 
 
+class Measured(ABC):
+    """Base of measurements: doubts and verdict follow from the evidence, by the same rules for all."""
+
+    @property
+    @abstractmethod
+    def evidence(self) -> TaskEvidence | TextEvidence | ProbeEvidence:
+        """The facts that doubts and verdict are derived from."""
+
+    @property
+    def doubts(self) -> list[Doubt]:
+        """Reasons to doubt the measurement, the most severe first."""
+        return doubts(self.evidence)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Methods to trust, methods in the lead, and sentences, after all doubts."""
+        return verdict(self.evidence)
+
+
 def describe_unmeasured(performance: str) -> tuple[Answer, ...]:
     """Return the answers about a model that was trained but not measured."""
     texts = (
@@ -163,8 +183,10 @@ def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
 
 def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str, str], tuple[str, ...]]:
     """Answer which method is most faithful, and name the methods in the lead."""
-    if not evidence.explained or not evidence.learned:
-        return (CAUTION, "Not known: no method was measured on a model that learned the task."), ()
+    if not evidence.explained:
+        return (CAUTION, "Not known: no method was measured."), ()
+    if not evidence.learned:
+        return (CAUTION, "Not known: the model that was measured did not learn the task."), ()
     usual = [name for name in evidence.rivals if not evidence.is_outside(name)]
     if not usual:
         return (BAD, "None can be named: the texts that the methods erase are out of distribution."), ()
