@@ -89,7 +89,7 @@ def test_a_changed_copy_is_validated_too() -> None:
         ({"epochs": -1}, "epochs is -1; expected at least 0"),
         ({"epochs": True}, "epochs is True; expected a whole number"),
         ({"task": 3}, "task is 3; expected text"),
-        ({"task": "\ud800"}, "task is '.+'; expected text that UTF-8 can write"),
+        ({"task": "\ud800"}, "task is '.+'; expected valid Unicode text"),
         ({"released_schedule": "yes"}, "released_schedule is 'yes'; expected true or false"),
         ({"batchsize": 3}, "unknown train option 'batchsize'; did you mean 'batch_size'"),
     ],

@@ -82,7 +82,7 @@ def test_damage_is_named_and_a_rewritten_file_is_whole_again(tmp_path: Path) -> 
     assert read_parquet(path) is None, "there is none"
     write_parquet(path, frame_with_attrs())
     flip_bit(path, 80)
-    with pytest.warns(DamageWarning, match=r"a\.parquet is not as it was written; it is made anew"):
+    with pytest.warns(DamageWarning, match=r"a\.parquet is not as it was written; it is created again"):
         assert read_parquet(path) is None
     write_parquet(path, frame_with_attrs())
     with warnings.catch_warnings():

@@ -25,7 +25,7 @@ def _require_unicode(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("text that UTF-8 can write (it holds half of a character)") from None
+        raise ValueError("valid Unicode text (it contains a lone surrogate)") from None
     return text
 
 

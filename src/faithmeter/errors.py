@@ -40,7 +40,7 @@ MIN_SIMILARITY = 0.6
 
 
 class InputError(ValueError):
-    """Mistake in the input, told in one line: what was given, what is expected, what to do next.
+    """Mistake in the input, described in one line: what was given, what is expected, what to do next.
 
     The command line prints that line and exits with code 2.
 
@@ -86,7 +86,7 @@ def input_error(error: ValidationError, kind: str, known: Iterable[str]) -> Inpu
 
 
 def escape_controls(text: str, *, keep: str = "\n\t") -> str:
-    """Return the text with characters that could command a terminal, or cannot be encoded, as escapes.
+    """Return the text with characters escaped that could control a terminal or cannot be encoded.
 
     Args:
         text: any text that a user or a file supplied.

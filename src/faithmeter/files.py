@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SUMS = "SHA256SUMS"
 """Checksums of the files of a sealed folder; `sha256sum -c` reads it, too."""
 CLOCK_TICK_NS = 50_000_000
-"""Files younger than this may change again without a visible sign: their state counts as new every time."""
+"""Files younger than this may change again undetected: their state counts as new every time."""
 State = tuple[int, ...]
 FULL = re.compile(re.escape(os.strerror(errno.ENOSPC)) + r"|inline_container\.cc.* unexpected pos")
 """Messages of libraries that hide the error number of a full disk: those of safetensors and of torch."""
@@ -112,7 +112,7 @@ def read_parquet(path: Path) -> DataFrame | None:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces `path` at the end: a full disk or a kill leaves the old file."""
+    """Yield a temporary path that replaces `path` at the end; if that fails, the old file remains."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ _checksums: dict[State, str] = {}
 
 
 def seal(path: Path) -> None:
-    """Write the checksums of a file, or of the files directly in a folder, beside it: it is finished now."""
+    """Mark a file or folder as finished by writing the checksums of its own files beside it."""
     files = [path]
     if path.is_dir():
         visible = (file for file in path.iterdir() if not file.name.startswith("."))
@@ -182,11 +182,11 @@ def _checksum_file(path: Path) -> Path:
     return path / SUMS if path.is_dir() else path.with_name(f".{path.name}.sha256")
 
 
-def intact(path: Path, remedy: str = "it is made anew") -> bool:
+def intact(path: Path, remedy: str = "it is created again") -> bool:
     """Return whether a sealed file or folder is unchanged since `seal` was called.
 
     A file or folder that was never finished, or is half deleted, gives False without a warning. Changed bytes
-    are damage: a DamageWarning names them and the remedy, which is up to the caller.
+    count as damage: a DamageWarning names the changed files and the caller's `remedy`.
     """
     sums = _checksum_file(path)
     folder = sums.parent
@@ -211,7 +211,7 @@ MARKUP = re.compile(r"[\\`*_\[\]<>&|~$#!]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def escape_formula(value: object) -> object:
-    """Return the value of a CSV cell; a text that a spreadsheet would calculate gets an apostrophe."""
+    """Return the value of a CSV cell; a text that looks like a formula gets an apostrophe."""
     if not (isinstance(value, str) and FORMULA.match(value)):
         return value
     try:
@@ -222,7 +222,7 @@ def escape_formula(value: object) -> object:
 
 
 def write_csv(frame: DataFrame, path: str | Path) -> None:
-    """Write a table as CSV; no text in it is a formula to a spreadsheet."""
+    """Write a table as CSV, with texts escaped that a spreadsheet would take for formulas."""
     with writing(Path(path).parent), atomic(Path(path)) as temporary:
         frame.map(escape_formula).to_csv(temporary, index=False)
 

@@ -1,4 +1,4 @@
-"""Labels and predictions → performance: accuracy, F1, Matthews, and those of guessing one class."""
+"""Labels and predictions → performance: accuracy, F1, Matthews, and majority baselines."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _hits(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDAr
 
 
 def _confusion(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDArray[np.float32]:
-    """For each class: labeled and predicted so, predicted so, labeled so."""
+    """Return three counts for each class: correct predictions, predictions, labels."""
     one_hot = np.eye(classes, dtype=np.float32)
     predicted, labeled = (
         one_hot[predictions],
@@ -75,7 +75,7 @@ def _matthews_value(means: NDArray[Any]) -> NDArray[np.float64]:
     hits, predicted, labeled = np.split(means.astype(np.float64), 3, axis=-1)
     covariance = hits.sum(-1) - (predicted * labeled).sum(-1)
     spread = (1 - (predicted**2).sum(-1)) * (1 - (labeled**2).sum(-1))
-    # Where one class is all there is, or all that is predicted, the coefficient is 0.
+    # The coefficient is 0 if all labels, or all predictions, are of one class.
     defined = spread > 1e-12
     return np.where(defined, covariance / np.sqrt(np.where(defined, spread, 1)), 0.0)
 

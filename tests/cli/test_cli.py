@@ -221,7 +221,7 @@ def test_lists(faithmeter, checkpoint: Path, folder: Path) -> None:
         (("train", "--task", "RTEE"), "unknown task 'RTEE'; did you mean 'RTE'?"),
         (("train", "--strategy", "hlaf"), "unknown strategy 'hlaf'; did you mean 'half'?"),
         (("train", "--batch-size", "0"), "batch_size is 0; expected at least 1"),
-        (("train", "--data", "x.csv"), "--data x.csv came without --text"),
+        (("train", "--data", "x.csv"), "--data x.csv requires --text"),
         (("train", "--data", "x.csv", "--text", "a", "--label", "b"), "x.csv"),
         (("explain", "./nowhere", "a text"), "there is no folder './nowhere'; expected a folder with"),
         (("explain", "embedded"), "expected either a text or --file"),

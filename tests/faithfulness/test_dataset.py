@@ -163,10 +163,10 @@ def test_chunks_of_another_measurement_are_not_taken(clf, reviews, tests, tmp_pa
     fm.measure(clf, reviews, ["loo-sign"], limit=20, keep=tmp_path)
     changes: list[dict[str, object]] = [{"seed": 1}, {"percents": (0, 50, 100)}, {"tests": tests}]
     for options in changes:
-        with pytest.raises(fm.InputError, match="is of another measurement"):
+        with pytest.raises(fm.InputError, match="belongs to another measurement"):
             fm.measure(clf, reviews, ["loo-sign"], limit=20, keep=tmp_path, **options)
     for other, methods in ((tiny(dtype=torch.float32), ["loo-sign"]), (clf, ["grad-l2"])):
-        with pytest.raises(fm.InputError, match="is of another measurement"):
+        with pytest.raises(fm.InputError, match="belongs to another measurement"):
             fm.measure(other, reviews, methods, limit=20, keep=tmp_path)
 
 

@@ -357,7 +357,7 @@ LEVEL_IS_SHOWN = {
     "runs/frames.py",  # the share of significant texts
 }
 WORDING = re.compile(
-    r"out of distribution|do not trust|did not learn|nothing tells|not surely better|"
+    r"out of distribution|do not trust|did not learn|nothing tells|not clearly better|"
     r"could not have rejected|\bat random are\b|could be chance|beats? chance|"
     r"fine-tuned with(out)? masks",
     re.IGNORECASE,

@@ -75,7 +75,7 @@ def test_a_flipped_bit_in_the_cache_is_noticed_and_the_rows_are_tokenized_again(
         damaged[place] ^= 1 << number % 8
         file.unlink()  # another file, as the first one is still in use
         file.write_bytes(damaged)
-        with pytest.warns(DamageWarning, match="is not as it was written; it is made anew"):
+        with pytest.warns(DamageWarning, match="is not as it was written; it is created again"):
             assert tokenize(SPLIT, letters(), max_length=64)[:] == rows
         assert len(calls) == number + 2
 

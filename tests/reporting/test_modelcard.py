@@ -286,7 +286,7 @@ def test_a_checkpoint_must_have_been_measured(made: Made) -> None:
     with pytest.raises(fm.InputError, match=f"run `faithmeter measure {re.escape(str(made.folder))}` first"):
         write(made.folder, made.store)
     assert not (made.folder / "README.md").exists()
-    with pytest.raises(fm.InputError, match="is no folder"):
+    with pytest.raises(fm.InputError, match="is not a folder"):
         write("FacebookAI/roberta-base", made.store)
 
 

@@ -93,8 +93,8 @@ def test_one_seed_has_no_interval() -> None:
     text = verdict.sentences[1].text
     assert "[" not in text
     assert text == (
-        "By the numbers alone it is a, whose area below random erasure (ACU) is 30.0%, 1.0 points ahead of "
-        "b; without an interval, another seed or other texts may turn the order."
+        "Judged by area alone, it is a, whose area below random erasure (ACU) is 30.0%, 1.0 points ahead of "
+        "b; without an interval, another seed or other texts may change the order."
     )
     assert verdict.sentences[1].mood == "caution"
 
@@ -148,8 +148,8 @@ def test_p_values_of_seeds_are_one_by_simes() -> None:
 
 def test_methods_no_better_than_random() -> None:
     verdict = judge([*BASE, *seeds("a", 0.3, 0.3, 0.3), *seeds("b", -0.02, 0.01, 0.02)])
-    assert "B: not surely better than a random order." in verdict.sentences[2].text
-    assert judge([areas(), areas(method="a", acu=-0.1)]).sentences[1].text.startswith("None is surely better")
+    assert "B: not clearly better than a random order." in verdict.sentences[2].text
+    assert judge([areas(), areas(method="a", acu=-0.1)]).sentences[1].text.startswith("None is clearly")
 
 
 def test_what_did_not_learn_is_left_out() -> None:
@@ -211,7 +211,7 @@ def test_many_models_in_three_sentences() -> None:
     good = judge([*BASE, *seeds("a", 0.3, 0.3, 0.3)])
     bad = judge([areas(p_crossfit=0.001), areas(method="a", acu=0.3)])
     first, second, third = together([good, bad]).sentences
-    assert first.text == "1 of 2 models are measurable; not so: RTE (tiny)."
+    assert first.text == "1 of 2 models are measurable; not measurable: RTE (tiny)."
     assert second.text == "In the lead most often, alone or tied: a (1 of 2)."
     assert third.text == "There are reservations about RTE (tiny): see below."
     assert together([good]) is good

@@ -105,12 +105,12 @@ def test_changed_inputs_are_named_by_train_and_grid(
     change(place)
     trained = faithmeter(*TRAIN)
     assert trained.code == 2
-    assert f"changed are {what}" in trained.err
+    assert f"changed: {what}" in trained.err
     outcome = faithmeter("grid", "grid.toml", "--json")
     assert outcome.code == 1
     result = json.loads(outcome.out)
     assert result["outcomes"] == {"failed": 1, "blocked": 3}, "the measurement and both steps build on it"
-    assert f"changed are {what}" in result["failures"][0]["error"]
+    assert f"changed: {what}" in result["failures"][0]["error"]
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_a_finished_run_is_not_run_again(tmp_path) -> None:
 def test_an_unfinished_run_is_neither_lost_nor_mixed_up(tmp_path) -> None:
     runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
     (runs_folder.folder(config) / "trainer" / "checkpoint-5").mkdir(parents=True)
-    with pytest.raises(fm.InputError, match="unfinished run; add --resume to go on or --restart"):
+    with pytest.raises(fm.InputError, match="unfinished run; add --resume to continue or --restart"):
         fm.train(config, runs_folder)
     assert (runs_folder.folder(config) / "trainer" / "checkpoint-5").exists()
 

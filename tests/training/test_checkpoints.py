@@ -143,7 +143,7 @@ def test_a_run_does_not_go_on_with_other_inputs(config: fm.TrainConfig, tmp_path
     else:
         text = data.read_text()
         data.write_text(text.replace(",pos", ",x").replace(",neg", ",pos").replace(",x", ",neg"))
-    with pytest.raises(fm.InputError, match="began with other inputs: changed are") as error:
+    with pytest.raises(fm.InputError, match="began with other inputs; changed:") as error:
         run(own, tmp_path / "run", resume=True)
     assert what in str(error.value)
     assert list((tmp_path / "run" / UNFINISHED).glob("checkpoint-*")), "nothing is lost"
@@ -154,7 +154,7 @@ def test_a_run_whose_start_is_damaged_begins_anew(config: fm.TrainConfig, tmp_pa
     whole = run(short, tmp_path / "whole")
     interrupted(short, tmp_path / "killed", Interrupt(3))
     flip(tmp_path / "killed" / UNFINISHED / "start.json", 30)
-    with pytest.warns(DamageWarning, match="the training begins anew"):
+    with pytest.warns(DamageWarning, match="the training starts over"):
         assert run(short, tmp_path / "killed", resume=True)["fingerprint"] == whole["fingerprint"]
 
 

@@ -139,7 +139,7 @@ def test_a_finished_run_is_not_taken_for_one_on_changed_data(config: fm.TrainCon
     record = fm.train(own, store)
     assert fm.train(own, store) == record
     data.write_text(data.read_text() + "\nthe plot was good,neg")
-    with pytest.raises(fm.InputError, match=r"changed are rows \(.*train.*\); add --restart"):
+    with pytest.raises(fm.InputError, match=r"changed: rows \(.*train.*\); add --restart"):
         fm.train(own, store)
     assert fm.train(own, store, restart=True).rows["train"] == 49
 

@@ -132,7 +132,7 @@ def _import(name: str) -> None:
         if path.suffix == ".py":
             runpy.run_path(str(path), run_name=path.stem)
         else:
-            sys.path.append(str(Path.cwd()))  # last, so that no file there hides a library
+            sys.path.append(str(Path.cwd()))  # last, so that no file there shadows a library
             import_module(name)
     except SystemExit as stop:
         raise InputError(

@@ -17,7 +17,7 @@ from .screen import Json, bars, console, marked, output, print_json, quiet
 
 
 def _writable(html: Path | None) -> Path | None:
-    """Check the output file before the work is done, not when its result is written."""
+    """Check that the output file can be written, before any work is done."""
     if html is not None:
         if html.is_dir() or not html.parent.is_dir():
             raise InputError(f"--html {html}: expected the name of a file, in a folder that exists")
@@ -170,7 +170,7 @@ def _row(given: dict[str, Any], place: str = "") -> Row:
 
 @contextmanager
 def _name_place(place: str) -> Iterator[None]:
-    """Begin the message of an error inside with its place."""
+    """Prefix the message of an InputError raised in the block with its place."""
     try:
         yield
     except InputError as error:

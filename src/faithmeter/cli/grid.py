@@ -132,11 +132,11 @@ def _data_dir(run: Run) -> Path | None:
 
 
 def _share(workers: int, call: str) -> None:
-    """Run worker processes on the same grid and store until they end; what they leave is done here."""
+    """Run worker processes on the same grid and store until they end; this process does what remains."""
     command = [sys.executable, "-m", "faithmeter", *sys.argv[1:], "--workers", "1", "--call", call]
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     environment = os.environ | {"OMP_NUM_THREADS": threads}
-    # nothing is written to their input: it ends with this process, however that ends
+    # nothing is written to these pipes: they close when this process ends, for whatever reason
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": sys.stderr}
     processes = [subprocess.Popen(command, env=environment, **streams) for _ in range(workers)]
     try:
@@ -148,12 +148,12 @@ def _share(workers: int, call: str) -> None:
 
 
 def end_with_parent() -> None:
-    """End this process when its standard input ends, a pipe from the process that started it."""
+    """End this process when its parent ends, which closes the pipe to its standard input."""
 
     def watch() -> None:
         while os.read(0, 1):
             pass
-        os._exit(1)  # as by a kill, after which a store is whole
+        os._exit(1)  # like a kill, which leaves a store intact
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -195,7 +195,7 @@ def _measure_text(
 
 
 def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, float]]:
-    """Return what can be required of each method: areas in percent, and the p-value to go by."""
+    """Return the quantities that `--require` can test, by method: areas in percent, and the p-value."""
     values = {}
     for name, (acu, racu) in result.areas.items():
         values[name] = {"acu": 100 * acu, "racu": 100 * racu, "p": result.evidence.p(name)}
@@ -207,8 +207,8 @@ def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, flo
 def summary(*results: Measurement) -> Table:
     """Return a table of the methods, most faithful first, the baseline last.
 
-    Each method is compared with random erasure of the same texts. Areas on different texts do not compare:
-    the caption has those on the texts that all methods share.
+    Each method is compared with random erasure of the same texts. Areas on different texts are not
+    comparable: the caption gives those on the texts that all methods share.
     """
     tests = [f"p {test}" for test in results[0].tests]
     title = f"faithfulness by {results[0].metric}: areas in %, p of the steps below 100 % together"

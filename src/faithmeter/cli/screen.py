@@ -42,7 +42,7 @@ MARKS = {
 
 
 class SafeConsole(Console):
-    """A console that escapes control characters, so that no text can command the terminal."""
+    """A console that escapes control characters, so that no text can control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -40,7 +40,7 @@ class Pipeline:
     - `acu`: the area by which erasing these words drives the probability below random orders, as a fraction;
     - `p_value`: p-value of the erased text at all steps together, small if it is out of distribution for the
       model, so that `acu` proves nothing; None without a test;
-    - `trusted`: whether the explanation is faithful for this text, and nothing forbids to trust its area;
+    - `trusted`: whether the explanation is faithful for this text, and no doubt rules out trusting its area;
     - `doubts`: reasons not to trust it, as sentences;
     - `truncated`: whether the text was longer than the model can read.
 
@@ -178,7 +178,7 @@ def require_explaining(name: str | Method) -> Method:
         raise InputError(f"method is {name!r}; expected a name, such as 'loo-sign'")
     method = parse(name)
     if method.name == BASELINE:
-        raise InputError(f"{BASELINE} explains nothing; every measurement has it as its baseline anyhow")
+        raise InputError(f"{BASELINE} explains nothing; every measurement includes it as the baseline")
     return method
 
 

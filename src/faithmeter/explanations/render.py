@@ -35,7 +35,7 @@ TONES = (FOR, AGAINST, IMPORTANT)
 FAINT = 0.1
 """Scores below this share of a text's strongest score stay uncolored."""
 STRONGEST_WORDS = 3
-"""Number of words whose scores are also written, for readers who see no colors."""
+"""Number of words whose scores are also written out, for readers who cannot see the colors."""
 SCORE_DIGITS = 3
 """Significant digits of a written score."""
 BLANK = "␣"
@@ -105,7 +105,7 @@ def legend_parts(label: str, *, signed: bool, unsigned: bool) -> Iterator[Part]:
         yield Part(f" against {label} ", 1.0, AGAINST)
     if unsigned:
         yield Part(" important ", 1.0, IMPORTANT)
-    yield Part("the fuller the color, the stronger")
+    yield Part("color intensity shows the strength of a score")
 
 
 def part_html(part: Part) -> str:
@@ -118,7 +118,7 @@ def part_html(part: Part) -> str:
 
 
 def part_terminal(part: Part) -> tuple[str, str]:
-    """Return the text and its rich style; weak scores are pale, but never so pale that they are lost."""
+    """Return the text and its rich style; weak scores are pale, but remain visible."""
     if part.strength < FAINT:
         return part.text, ""
     depth = 0.25 + 0.75 * part.strength

@@ -25,7 +25,7 @@ class Jackknife:
 
 
 def jackknife(left_out: Sequence[Floats], confidence: float) -> Jackknife | None:
-    """Return None if the statistic does not vary."""
+    """Return the jackknife moments of a statistic; None if it does not vary."""
     sizes = np.array([max(len(values), 2) for values in left_out])
     parts = [np.nan_to_num(np.nanmean(values) - values) for values in left_out]
     parts = [part * (size - 1) / size for part, size in zip(parts, sizes, strict=True)]
@@ -61,8 +61,8 @@ def widened_bca(
 ) -> tuple[float, float]:
     """Return BCa bounds, no narrower than Student's t interval by the jackknife.
 
-    Where a few texts make the whole difference BCa alone is too narrow; where contributions are skewed the
-    t interval alone is.
+    BCa alone is too narrow if a few texts make the whole difference; the t interval alone is too narrow if
+    contributions are skewed.
     """
     lower, upper = bca(value, resampled, left_out, confidence)
     moments = jackknife(left_out, confidence)

@@ -85,7 +85,7 @@ def erase_chunk(
         write_parquet(file, frame)
         return frame
     if frame.attrs.get("stamp") != stamp:
-        raise InputError(f"{file} is of another measurement; keep each in a folder of its own")
+        raise InputError(f"{file} belongs to another measurement; keep each in a folder of its own")
     for name in work.methods:
         done(name)
     return frame

@@ -1,4 +1,4 @@
-"""Erasure of a task's test texts by several methods → a measurement."""
+"""Measure several methods by erasing the test texts of a task."""
 
 from __future__ import annotations
 

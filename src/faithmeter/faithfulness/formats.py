@@ -14,7 +14,7 @@ def format_percent(fraction: float, decimals: int = 1) -> str:
 
 
 def format_number(value: float, decimals: int = 1) -> str:
-    """Format a number; its exact value is rounded, halves to even, and undefined values are a dash."""
+    """Format a number, rounding its exact value half to even; an undefined value becomes a dash."""
     return UNDEFINED if math.isnan(value) else f"{value:z.{decimals}f}"
 
 

@@ -203,7 +203,7 @@ class _Rule(NamedTuple):
     """The parts in which the calibrations differ."""
 
     plus: int  # 1: a new row is counted among those it is ranked in, so that no p is 0
-    split: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]  # rows to learn from, to rank among
+    split: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]  # to learn from, to rank among
     layer: Callable[[NDArray[np.int32], int], Array]  # ranks [M, H] of n → [M, K]
     statistic: Callable[[Array, Array], Array]  # learned [n, K, L], rows [M, K, L] → [M]
 
@@ -211,8 +211,8 @@ class _Rule(NamedTuple):
 def _halves(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Split rows into those to learn from and, at least half, those to rank among.
 
-    The permutation is fixed; rows in their order may alternate in their masking. With 20 k rows to rank
-    among, k / (20 k + 1) of the p-values are below 0.05, the nearest to it from below.
+    Rows are shuffled by a fixed permutation, as every other one may be masked. With 20 k rows to rank among,
+    a share of k / (20 k + 1) of the p-values is below 0.05: just under the level.
     """
     n = len(rows)
     held_out = min(20 * -(-n // 40), n - MIN_LEARNED)
@@ -221,7 +221,7 @@ def _halves(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _simes_and_mean(counts: NDArray[np.int32], n: int) -> Array:
-    """Return log Simes, small if a few dimensions are far, and the mean log, changed only by many."""
+    """Return log Simes, small if a few dimensions are extreme, and the mean log, which only many change."""
     return np.stack([np.log(simes_counts(counts) / n), np.log(counts / n).mean(axis=1)], axis=1)
 
 
@@ -277,7 +277,7 @@ CALIBRATIONS = {
 
 
 def _checksum(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> str:
-    """Return the SHA-256 of arrays, their types and shapes, and of all that is said about them."""
+    """Return the SHA-256 of arrays, their types and shapes, and of their metadata."""
     about = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     digest = hashlib.sha256(repr([about, sorted(metadata.items())]).encode())
     for array in arrays.values():

@@ -122,7 +122,7 @@ class Measurement(Measured):
 
     @property
     def majority(self) -> float:
-        """The metric of always predicting the most frequent class of these texts."""
+        """Performance of always predicting the most frequent class of these texts."""
         labels = self.frame.drop_duplicates("row")["label"]
         return majority([self.metric], labels, labels, self.classes)[self.metric]
 
@@ -161,7 +161,7 @@ class Measurement(Measured):
         return acu(self.curve(method, metric), self.curve(BASELINE, metric))
 
     def racu(self, method: str, metric: str | None = None) -> float:
-        """Return the ACU relative to the most that was possible, as a fraction; NaN where undefined."""
+        """Return the ACU relative to the largest possible area, as a fraction; NaN where undefined."""
         return racu(self.curve(method, metric), self.curve(BASELINE, metric))
 
     @property

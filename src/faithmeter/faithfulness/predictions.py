@@ -1,4 +1,4 @@
-"""Predictions on erased texts → curves of any weighting of the texts."""
+"""Predictions on erased texts → curves for any weighting of the texts."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def fisher(p: ArrayLike, axis: int = -1) -> Any:
 
 
 def dataset_pvalue(p: ArrayLike) -> DatasetPValue:
-    """Combine the p-values of a dataset's rows; a large result rejects nothing."""
+    """Combine the p-values of a dataset's rows by Simes, and count the significant ones."""
     p = _probabilities(p)
     return DatasetPValue(float(simes_counts(p)), {level: float((p < level).mean()) for level in LEVELS})
 

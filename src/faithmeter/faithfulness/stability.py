@@ -16,7 +16,7 @@ from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 
 MIN_AGREEMENT = 0.9
-"""A method whose mean rank agreement is lower ranks by rounding error rather than by the model."""
+"""Mean rank agreement below which a ranking reflects rounding error rather than the model."""
 SMALL_BUDGET = 64
 """Tokens in a micro-batch of the comparison: most texts then have a batch of their own."""
 OTHER_STREAMS = 3

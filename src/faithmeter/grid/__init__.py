@@ -1,4 +1,4 @@
-"""A TOML file → many runs in the order of their needs, each done once, by any number of processes."""
+"""A TOML file → many runs in dependency order, each done once, by any number of processes."""
 
 from .costs import seconds
 from .execution import execute, failure_file

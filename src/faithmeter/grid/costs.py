@@ -1,4 +1,4 @@
-"""Expected seconds of runs: amounts of work × seconds for one, as measured in the store or as published."""
+"""Expected seconds of runs: amount of work × seconds per unit, as measured in the store or as published."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..tasks import TASKS
 from .planned import Run
 
 Work = dict[tuple[str, str], float]
-"""Amount of work, or seconds for one, by part (train, roar, fit, explain, evaluate) and method."""
+"""Amount of work, or seconds per unit, by part (train, roar, fit, explain, evaluate) and method."""
 
 HERE, PUBLISHED = "measured here", "published"
 COLUMNS = {"roberta-base": "base_hhmm", "roberta-large": "large_hhmm"}
@@ -37,11 +37,11 @@ def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str]
         methods = [BASELINE, *run.config.methods] if isinstance(run.config, MeasureConfig) else []
         known = {PUBLISHED: _published_rates(task, model), HERE: here.get((task, model), {})}
         estimates[run] = None
-        for source, rates in known.items():  # what is known from here comes last, and stays
+        for source, rates in known.items():  # our own rates come last and take precedence
             try:
                 work = _work(run.config, trained.epochs or task_of(trained).epochs, rows, methods)
                 estimates[run] = sum(amount * rates[part] for part, amount in work.items()), source
-            except KeyError:  # how many rows there are, or what a part of the work costs
+            except KeyError:  # the number of rows, or the rate of a part of the work, is not known
                 continue
     return estimates
 
@@ -59,7 +59,7 @@ def _work(config: Config, epochs: int, rows: Mapping[str, int], methods: Iterabl
 
 
 def _explanations(method: str, steps: int) -> int:
-    """Return the explanations of one text; an unknown method is assumed to explain at every step."""
+    """Return how often one text is explained; an unknown method is assumed to explain at every step."""
     from ..methods.registry import METHODS
 
     known = METHODS.get(method.partition("(")[0])
@@ -67,7 +67,7 @@ def _explanations(method: str, steps: int) -> int:
 
 
 def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
-    """Return the seconds for one part of the work, by task and model, over all runs of the store."""
+    """Return the seconds per unit of each part of the work, by task and model, over all runs of the store."""
     spent: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
     amounts: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
     for record in records:

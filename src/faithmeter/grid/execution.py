@@ -77,7 +77,7 @@ def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str
                 work(run)
             except (Busy, Unready):
                 return "later", ""
-            except Exception as error:  # recorded, so that one bad run costs nothing but itself
+            except Exception as error:  # recorded, so that one failing run does not stop the others
                 return "failed", _record_failure(run, error, file, call)
             file.unlink(missing_ok=True)
     except Busy:

@@ -47,7 +47,7 @@ class _TrainTable(Validated):
 
     def __init__(self, **values: Any) -> None:
         for name in values.keys() & LISTED.keys():
-            raise InputError(f"{name} has no place there; expected {LISTED[name]} = […] at the top")
+            raise InputError(f"{name} cannot be set here; expected {LISTED[name]} = […] at the top")
         super().__init__(**values)
 
 
@@ -144,7 +144,7 @@ def read(path: str | Path, *, data_dir: str | Path | None = None) -> Grid:
 
 
 def _expand(file: GridFile, data_dir: str | Path | None) -> Iterator[Run]:
-    """Yield the runs task by task, so that early results are whole."""
+    """Yield the runs task by task, so that the first tasks are complete early."""
     for task, model, seed in product(file.tasks, file.models, file.seeds):
         tables = [file.train, *([file.task[task]] if task in file.task else [])]
         options = {name: value for table in tables for name, value in _entries(table).items()}
@@ -178,7 +178,7 @@ def _train_config(options: dict[str, Any], pair: str) -> TrainConfig:
 
 
 def _measure_config(table: MeasureTable, task: str, seed: int) -> MeasureConfig | None:
-    """Return the measurement of a task; None if all methods are left out: no methods would mean all."""
+    """Return the measurement of a task; None if all methods are left out, as an empty list would mean all."""
     from ..methods.registry import parse
 
     without = {str(parse(name)) for name, tasks in table.without.items() if task in tasks}
@@ -218,7 +218,7 @@ def _roar_steps(plain: Run, method: str, step: int) -> Iterator[Run]:
 
 @contextmanager
 def _locate_errors(place: object) -> Iterator[None]:
-    """Put the place of a mistake before its message."""
+    """Prefix the message of an InputError raised in the block with its place."""
     try:
         yield
     except InputError as error:

@@ -26,7 +26,7 @@ class Run:
 
     @property
     def trained(self) -> TrainConfig:
-        """Config of the fine-tuning that this run is, or measures."""
+        """Config of the fine-tuning that this run performs or, if it is a measurement, evaluates."""
         config = self.after.config if isinstance(self.config, MeasureConfig) and self.after else self.config
         assert isinstance(config, TrainConfig)
         return config

@@ -60,10 +60,10 @@ class Beam:
 def beam_search(
     clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10, of: Target = "logit"
 ) -> Tensor:
-    """Return n for the token to erase first, n − 1 for the next, … 1; 0 for tokens masked already.
+    """Rank tokens by beam search: n for the one to erase first, down to 1; 0 for those already masked.
 
-    The area is Σ (f(x) − f(x masked so far)) over all steps. All texts advance together, which fills
-    micro-batches.
+    The search maximizes the area Σ (f(x) − f(x masked so far)) over all steps. All texts advance together,
+    which fills micro-batches.
     """
     if width < 1:
         raise InputError(f"width is {width}; expected at least 1: the paper has 10")

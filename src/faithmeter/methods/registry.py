@@ -49,9 +49,9 @@ class Method:
     unit: str = ""
     """Unit of the scores, empty if they have none."""
     code: str = ""
-    """Digest of the function's source, which tells an edited method apart; empty for built-in methods."""
+    """Digest of the function's source, which changes when it is edited; empty for built-in methods."""
     cost: Cost | None = None
-    """Upper bound on the evaluations that explain one text of `tokens` tokens; None means one."""
+    """Upper bound on the evaluations needed to explain a text of `tokens` tokens; None means one."""
     by_default: bool = True
     """True if it is measured when no method is named: the paper's methods and your own."""
 
@@ -66,7 +66,7 @@ class Method:
         return {**self.defaults, **self.options}
 
     def evaluations(self, tokens: int) -> int:
-        """Return an upper bound on the evaluations that explain one text of `tokens` explained tokens."""
+        """Return an upper bound on the evaluations needed to explain `tokens` tokens of one text."""
         return 1 if self.cost is None else max(1, self.cost(tokens, **self.options_with_defaults))
 
     def explanations(self, steps: int) -> int:

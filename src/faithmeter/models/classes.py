@@ -52,7 +52,7 @@ class ClassMatch:
     numbers: tuple[int, ...]
     """The model's class number of each class of the task."""
     note: str = ""
-    """How classes were matched whose names do not tell; empty if all were matched by name."""
+    """Explanation of a match by number; empty if all classes were matched by name."""
 
     def to_model(self, labels: Tensor) -> Tensor:
         """Convert class numbers of the task to those of the model, Tensor [B]."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 NOT_DECISIVE = ("_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache")
-"""Settings that tell a model's origin or storage and do not change its output."""
+"""Settings that describe a model's origin or storage and do not affect its output."""
 DEFAULT_MAX_LENGTH = 512
 """Longest input, in tokens, of a model that states no limit."""
 

@@ -83,7 +83,7 @@ def _layout(text: str, pair: str | None, encoding: Encoding) -> Layout:
 def _encode_slow(
     tokenizer: PreTrainedTokenizerBase, text: str, pair: str | None, max_length: int, layout: bool
 ) -> dict[str, Any]:
-    """Tokenize a row with a tokenizer in Python (ESM), which cannot tell the text that a token came from."""
+    """Tokenize a row with a pure-Python tokenizer (such as ESM's), which reports no character offsets."""
     parts = [text] if pair is None else [text, pair]
     ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(part)) for part in parts]
     room = max_length - tokenizer.num_special_tokens_to_add(pair=pair is not None)
@@ -104,14 +104,14 @@ def _encode_slow(
 
 
 def _joined(pieces: list[str], pair: str | None, truncated: bool) -> Layout:
-    """Return the layout of tokens that are joined by blanks, each a word."""
+    """Return the layout of a text made by joining tokens with blanks; each token is a word."""
     ends = [end - 1 for end in accumulate(len(piece) + 1 for piece in pieces)]
     spans = tuple((end - len(piece), end) for piece, end in zip(pieces, ends, strict=True))
     return Layout(" ".join(pieces), pair, spans, tuple(range(len(pieces))), truncated)
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
-    """Return a span without the blanks around it, which some tokenizers count to a token."""
+    """Return a span without surrounding blanks, which some tokenizers include in a token."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, start + len(piece.strip())

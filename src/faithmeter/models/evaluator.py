@@ -236,7 +236,7 @@ def require_finite(logits: Tensor, index: Tensor) -> None:
 def _in_streams(work: Callable[[Tensor], Result], parts: Sequence[Tensor], streams: int) -> Iterator[Result]:
     """Yield `work(part)` for all parts, in order, computed by threads on one core each.
 
-    A single stream uses a thread as well, so that the number of streams cannot change a digit.
+    A single stream uses a thread as well, so that results do not depend on the number of streams.
     """
     if not parts:
         return

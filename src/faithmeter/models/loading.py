@@ -1,4 +1,4 @@
-"""Folder or hub name → Classifier: files verified, and what cannot be explained refused in one line."""
+"""Folder or hub name → Classifier: verifies the files and refuses models that cannot be explained."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str 
         raise InputError(f"weights in {str(path)!r} have other shapes than its config.json says: {names}")
     if keys := encoder_keys(model, report["missing_keys"]):
         raise InputError(f"weights of the encoder in {str(path)!r} are missing: {list_keys(keys)}")
-    if keys := report["missing_keys"]:  # transformers makes them up
+    if keys := report["missing_keys"]:  # transformers initializes them at random
         raise InputError(
             f"{str(path)!r} has no trained classifier head (missing {list_keys(keys)}); fine-tune it first: "
             f"faithmeter train --model {path} …"

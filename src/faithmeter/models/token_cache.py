@@ -52,7 +52,7 @@ def tokenize(split: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: 
 
 
 def _cache_file(split: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Path:
-    """Return the file that is named after all that the tokens depend on."""
+    """Return the cache file, named by a digest of everything that the tokens depend on."""
     import datasets
 
     key = json.dumps([FORMAT, digest(split), tokenizer_state(tokenizer), max_length], sort_keys=True)

@@ -35,7 +35,7 @@ class Layout:
     words: tuple[int, ...]
     """Number of the word that each explained token belongs to."""
     truncated: bool
-    """True if the end was left out because the model cannot read so much."""
+    """True if the end was left out because the text is too long for the model."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def require_unicode(texts: Sequence[str]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise InputError(
-                f"a text has half of a character ({text[error.start]!r}) at position {error.start}; expected "
+                f"a text has a lone surrogate ({text[error.start]!r}) at position {error.start}; expected "
                 "valid Unicode: repair or remove it"
             ) from None
 

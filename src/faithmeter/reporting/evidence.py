@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TESTS = ("published", "crossfit")
 PREFERRED = {"strategy": ("half", "all", "unknown", "none"), "validation": ("both", "masked", "unmasked")}
-"""Order in which a fine-tuning is chosen where a store holds several."""
+"""Strategies in order of preference, for choosing a fine-tuning when a store holds several."""
 
 
 def gather_evidence(rows: DataFrame, *, cost: float = math.nan, p_plain: float = math.nan) -> TaskEvidence:
@@ -90,7 +90,7 @@ def _leaders(rows: DataFrame) -> dict[str, Any]:
 
 
 def select_learned(rows: DataFrame) -> DataFrame:
-    """Return the rows of seeds that are better than guessing, on the most texts they were measured on."""
+    """Return the rows of the seeds whose largest measurement converged and beats guessing."""
     runs = rows.sort_values("texts", kind="stable").drop_duplicates("seed", keep="last")
     better = runs[runs["converged"].astype(bool) & (runs["whole"] > runs["majority"])]
     return rows[rows["seed"].isin(better["seed"])]

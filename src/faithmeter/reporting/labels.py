@@ -10,7 +10,7 @@ METRIC_NAMES = {"macro_f1": "macro F1", "micro_f1": "micro F1", "matthews": "Mat
 
 
 def metric_name(metric: str) -> str:
-    """Return the name of a metric for people, such as macro F1."""
+    """Return the display name of a metric, such as macro F1."""
     return METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 

@@ -1,4 +1,4 @@
-"""Records → command lines that make the same records again."""
+"""Records → command lines that reproduce them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
 
 
 def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[str]:
-    """Yield the options of a measurement, but for what its checkpoint's training tells."""
+    """Yield the options of a measurement, except those known from its checkpoint's training."""
     config, data_dir = record.config, record.trained.data_dir
     if training is None or config.task != training.task_or_data:
         yield from ("--task", config.task)
@@ -50,7 +50,7 @@ def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[st
 
 
 def _flags(config: Config, names: Iterable[str]) -> Iterator[str]:
-    """Yield the options that differ from their defaults, and the task in any case but that of own data."""
+    """Yield the options that differ from their defaults; a task is always named unless `data` replaces it."""
     changes = config.changes()
     for name in names:
         if name in changes or (name == "task" and not getattr(config, "data", "")):

@@ -56,7 +56,7 @@ def fitted_tests(
     *,
     progress: Progress | None = None,
 ) -> dict[str, MaSF]:
-    """Return the tests of a checkpoint on a task: from their files, or fitted and written."""
+    """Return the in-distribution tests of a checkpoint on a task; fit and save them if there are none."""
     from ..faithfulness.check import fit_tests
 
     tests = read_tests(clf, checkpoint, config)

@@ -59,8 +59,8 @@ NOT_SETTINGS = {"seed", "strategy", "validation", *OF_ROAR, "data_dir", "report_
 def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> DataFrame:
     """Return the rows of one kind from all records, where every column in `where` has the given value.
 
-    Of a method measured more than once on the same checkpoint, the measurement of the most texts counts, of
-    equals the newest: one of your own may have changed.
+    If a method was measured more than once on the same checkpoint, the measurement on the most texts counts;
+    of equals, the newest, as a method of your own may have changed.
     """
     import pandas as pd
 
@@ -86,7 +86,7 @@ def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> Da
 def comparable(frames: Mapping[str, DataFrame]) -> tuple[dict[str, DataFrame], list[str]]:
     """Return frames with the most frequent settings of each task and model, and what is left out.
 
-    Averages over runs that were trained differently would be wrong numbers that look right.
+    Averages over runs that were trained differently would be misleading.
     """
     import pandas as pd
 
@@ -202,7 +202,7 @@ def _roar(record: Record, run: Row) -> Iterator[Row]:
     config, metric = record.config, record.metric
     series = {**run, "method": config.method, "step": config.step, "metric": metric}
     yield {**series, "percent": config.percent, "value": record.unmasked}
-    if config.percent == config.step:  # the first of a series knows where it began
+    if config.percent == config.step:  # the first step of a series also stores the starting point
         yield {**series, "percent": 0, "value": record.plain}
 
 

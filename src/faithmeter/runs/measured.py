@@ -20,7 +20,7 @@ def task_of(config: TrainConfig) -> Task:
         return task(config.task, config.data_dir or None)
     if not (config.text and config.label):
         missing = "--label" if config.text else "--text"
-        raise InputError(f"--data {config.data} came without {missing}, the name of that column")
+        raise InputError(f"--data {config.data} requires {missing}, the name of that column")
     return own_task(
         config.data,
         text=config.text,
@@ -55,7 +55,7 @@ def training_of(
     if data is not None:
         if not trained.data:
             raise InputError(f"--data {data} is for checkpoints that were trained with --data; give --task")
-        others = {name: getattr(trained, name) for name in ("valid", "test")}  # they are moved with the data
+        others = {name: getattr(trained, name) for name in ("valid", "test")}  # moved along with it
         moved = {name: str(data.parent / Path(path).name) for name, path in others.items() if path}
         trained = trained.replace(data=str(data), **moved)
     return trained if data_dir is None else trained.replace(data_dir=str(data_dir))

@@ -279,13 +279,13 @@ def checkpoint_of(record: Record) -> str:
 
 
 def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
-    """Return the measurement of a record and of the file with every text's results beside it."""
+    """Rebuild a measurement from its record and the per-text results stored beside it."""
     from ..faithfulness.chunks import read_texts
     from ..faithfulness.measurement import Measurement
 
     frame = read_texts(folder / TEXTS)
     if frame is None:
-        raise InputError(f"{folder / TEXTS} is gone; delete that folder and measure again")
+        raise InputError(f"{folder / TEXTS} is missing; delete that folder and measure again")
     methods = record.methods
     return Measurement(
         frame,

@@ -88,7 +88,7 @@ def read_positions(folder: Path) -> Positions:
     """Return the erased positions that a checkpoint was trained with; empty if nothing was erased.
 
     Raises:
-        InputError: The file with the positions is damaged: without it all of them would count as not erased.
+        InputError: The file with the positions is damaged, so that the erased tokens are not known.
     """
     path = folder / ERASED
     if not path.exists():

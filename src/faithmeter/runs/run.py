@@ -44,7 +44,7 @@ def train(
         config: Task, model, seed and settings.
         store: Store that the checkpoint and its record are written to.
         resume: Continue an unfinished run from its last whole epoch.
-        restart: Delete what is there and begin anew.
+        restart: Delete any existing run and start over.
         callbacks: Callbacks for the Hugging Face Trainer.
 
     Returns:
@@ -70,7 +70,7 @@ def train(
             return record
         if (folder / UNFINISHED).exists() and not resume:
             raise InputError(
-                f"{folder} holds an unfinished run; add --resume to go on or --restart to begin anew"
+                f"{folder} holds an unfinished run; add --resume to continue or --restart to start over"
             )
         from ..training.finetuning import finetune
 
@@ -134,12 +134,12 @@ def _fit_tests(config: TrainConfig, task: Task, folder: Path, data: str) -> None
     from ..models.loading import load
 
     clf = load(folder)
-    with suppress(InputError):  # too few validation texts: whoever needs a test is told so
+    with suppress(InputError):  # too few validation texts: commands that need a test report it
         fitted_tests(clf, folder, task, filled_config(MeasureConfig(), config, clf.fingerprint, data))
 
 
 def _keep_logs(folder: Path) -> None:
-    """Move the files of TensorBoard out of the folder that a finished run loses."""
+    """Move the files of TensorBoard out of the folder that is deleted when a run finishes."""
     if (logs := folder / UNFINISHED / "runs").exists():
         shutil.move(logs, folder / "logs")
 
@@ -149,7 +149,7 @@ def changed_inputs(
 ) -> str:
     """Return in words which inputs of a finished training have changed since; empty if none has.
 
-    Inputs that are not here any more cannot have been replaced. `read` is called with `input_config(config)`.
+    Inputs that can no longer be read count as unchanged. `read` is called with `input_config(config)`.
     """
     from ..training.inputs import describe_changes
 
@@ -177,13 +177,13 @@ def current_inputs(config: TrainConfig) -> Inputs:
 
 def describe_change(folder: Path, changes: str) -> str:
     return (
-        f"{folder} was trained with other inputs: changed are {changes}; add --restart or "
+        f"{folder} was trained with other inputs; changed: {changes}; add --restart or "
         "delete that folder to train again, or choose another --output to keep both"
     )
 
 
 def _require_same_inputs(config: TrainConfig, record: TrainRecord, store: RunStore) -> None:
-    """Refuse a record whose inputs have changed since: old numbers would pass for new ones."""
+    """Raise an InputError if the inputs of a record have changed since: its numbers would be outdated."""
     if changes := changed_inputs(config, record, store, current_inputs):
         raise InputError(describe_change(store.folder(config), changes))
 

@@ -88,7 +88,7 @@ class RunStore:
         self.root = Path(root)
 
     def folder(self, config: Config) -> Path:
-        """Return the folder of a run. The digest is its identity, the rest of the name is for people."""
+        """Return the folder of a run. Its digest identifies the run; the rest of the name is for readers."""
         label = "".join(c if c.isalnum() or c in "-_." else "-" for c in Path(config.title).name)
         label = label.encode()[:MAX_LABEL_BYTES].decode(errors="ignore")
         return self.root / f"{config.kind}-{label}-{config.digest}"
@@ -122,7 +122,7 @@ class RunStore:
     def find(self, config: Config) -> Record | None:
         """Return the record as `get` does, without a lock and without putting a damaged run aside.
 
-        So finished runs can be read from a store in which nothing can be written.
+        This reads finished runs from a read-only store, too.
         """
         folder = self.folder(config)
         if not (folder / RECORD).exists():
@@ -213,7 +213,7 @@ class RunStore:
 
     @contextmanager
     def claim(self, config: Config) -> Iterator[None]:
-        """Hold the lock of a run, which ends with this process; raise Busy if another process holds it."""
+        """Hold the lock of a run, at most until this process ends; raise Busy if another one holds it."""
         with self.lock(self.folder(config).name):
             yield
 
@@ -255,7 +255,7 @@ def sound(folder: Path, record: Record) -> bool:
 
 
 def _put_aside(folder: Path, why: str) -> None:
-    """Move a damaged run to the quarantine, under a name that tells its content; warn in any case.
+    """Move a damaged run to the quarantine, under a name derived from its content; warn in any case.
 
     Folders that are not named as runs are, and those that cannot be moved, stay: they are only left out.
     """
@@ -284,7 +284,7 @@ def _quarantine(folder: Path) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files that a record vouches for.
+    """Return the files whose checksums a record stores.
 
     Not among them are the model card, which may change, and the in-distribution tests, which verify
     themselves and are fitted again when they are damaged.

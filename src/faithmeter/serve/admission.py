@@ -57,7 +57,7 @@ class Admission:
 
     def __init__(self, model: ServedModel, limits: Limits) -> None:
         self.model, self.limits = model, limits
-        self.tokenizer = copy.deepcopy(model.clf.tokenizer)  # the event loop is one more thread
+        self.tokenizer = copy.deepcopy(model.clf.tokenizer)  # for the event loop, which is another thread
         self.quick = Worker(model.clf, max_queued=limits.max_queued)
         self.long = Worker(model.clf, max_queued=limits.max_queued)
 
@@ -69,8 +69,8 @@ class Admission:
         """Return the number of explained tokens.
 
         Raises:
-            InputError: the text or its context is longer than the limits allow, or the model takes no pairs
-                or nothing else.
+            InputError: the text or its context is longer than the limits allow, or a context is missing or
+                not accepted by the model.
         """
         self._require_short("text", body.text)
         self._require_short("pair", body.pair or "")

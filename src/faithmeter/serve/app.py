@@ -1,4 +1,4 @@
-"""Application: requests to the library's functions, run by workers, and the page as static files."""
+"""Web application: API endpoints, whose work is done by worker threads, and the page's static files."""
 
 from __future__ import annotations
 

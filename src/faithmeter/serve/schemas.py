@@ -84,7 +84,7 @@ class Piece(ApiResponse):
 
 class Doubt(ApiResponse):
     kind: str = Field(description="name of the rule: outside, unchecked, unfaithful, training, …")
-    severity: str = Field(description="bad (forbids to trust areas), caution (they have a limit), or note")
+    severity: str = Field(description="bad (areas must not be trusted), caution (they have a limit), or note")
     methods: list[str] = Field(description="the methods concerned; empty means all")
     text: str
 
@@ -97,7 +97,7 @@ class Sentence(ApiResponse):
 class ProbeResponse(ApiResponse):
     text: str
     pair: str | None
-    truncated: bool = Field(description="whether the end was left out because the model cannot read so much")
+    truncated: bool = Field(description="whether the end was left out, as the text is too long for the model")
     masked: list[int]
     prediction: str
     probabilities: dict[str, Fraction]
@@ -173,7 +173,7 @@ class Example(ApiResponse):
 class MethodInfo(ApiResponse):
     name: str
     about: str
-    signed: bool = Field(description="whether scores can be negative, which speaks against the label")
+    signed: bool = Field(description="whether scores can be negative, meaning evidence against the label")
 
 
 class ModelResponse(ApiResponse):

@@ -187,7 +187,7 @@ class LogLimit(logging.Filter):
 
 
 class LogFormatter(logging.Formatter):
-    """Shortens a record and escapes control characters, which could be commands to the terminal."""
+    """Shortens a record and escapes control characters, which could control the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)

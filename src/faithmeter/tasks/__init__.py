@@ -1,4 +1,4 @@
-"""Datasets with their splits, columns, labels and metric. A task is a value; readers bring its rows."""
+"""Datasets with their splits, columns, labels and metric. A task is a value; readers load its rows."""
 
 from __future__ import annotations
 

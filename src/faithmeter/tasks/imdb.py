@@ -70,6 +70,6 @@ def _read_archive(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, b
     for member in archive:
         name = PurePosixPath(member.name)
         if name.is_absolute() or ".." in name.parts:
-            raise InputError(f"{path}: member {member.name!r} leads out of it; get the archive again")
+            raise InputError(f"{path}: member {member.name!r} points outside the archive; get it again")
         if member.isreg() and _REVIEW.fullmatch(str(name)) and (file := archive.extractfile(member)):
             yield str(name), file.read()

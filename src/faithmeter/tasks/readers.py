@@ -52,7 +52,7 @@ def tsv(
     header: tuple[str, ...] | None = None,
     drop_short: bool = False,
 ) -> Iterator[Record]:
-    """Read a tab-separated file without quoting: a `"` is a character. Blank lines are skipped."""
+    """Read a tab-separated file without quoting: a `"` is an ordinary character. Blank lines are skipped."""
     rows = ((line, text.rstrip("\r\n").split("\t")) for line, text in lines(path) if text.rstrip("\r\n"))
     return _table(path, rows, columns, header=header, drop_short=drop_short)
 

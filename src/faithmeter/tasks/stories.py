@@ -1,6 +1,6 @@
 """Generated bAbI stories of tasks 1, 2 and 3: one, two and three supporting facts.
 
-Vocabulary and rules were read off the official files (`docs/embedded.md` has the comparison): two statements
+Vocabulary and rules follow the official files (`docs/embedded.md` has the comparison): two statements
 come first, then a question if the last five statements give one, until there are five questions.
 """
 
@@ -23,7 +23,7 @@ VERBS = {
 TASKS = (1, 2, 3)
 QUESTIONS_PER_STORY = 5
 RECENT = 5
-"""Number of last statements that mention whom or what a question is about."""
+"""Number of last statements, one of which mentions the subject of a question."""
 
 
 def generate(task: int, questions: int, *, seed: int) -> list[Story]:
@@ -52,7 +52,10 @@ def _story(task: int, size: int, rng: Random) -> Story:
 
 
 class _World:
-    """Places of actors and objects, and the statements so far, which do not tell the first places."""
+    """State of a story: where actors and objects are, and the statements so far.
+
+    The initial places are never stated.
+    """
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng

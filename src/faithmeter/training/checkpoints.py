@@ -24,19 +24,19 @@ def resume_point(folder: Path, inputs: Inputs, *, resume: bool) -> Path | None:
     """Return the checkpoint to continue from, or None for a new training, whose inputs are written.
 
     Raises:
-        InputError: The unfinished training began with other inputs; its result would mix both.
+        InputError: The unfinished training began with other inputs, so its result would mix both.
     """
     checkpoint = last_checkpoint(folder) if resume else None
     if checkpoint is not None:
         try:
             before = read_sealed_json(folder / START)
         except InputError as error:
-            warnings.warn(f"{error}; the training begins anew", DamageWarning, stacklevel=2)
+            warnings.warn(f"{error}; the training starts over", DamageWarning, stacklevel=2)
         else:
             if changes := describe_changes(before, inputs):
                 raise InputError(
-                    f"{folder.parent} holds an unfinished run that began with other inputs: changed are "
-                    f"{changes}; delete that folder (train: --restart) to begin anew, or restore them"
+                    f"{folder.parent} holds an unfinished run that began with other inputs; changed: "
+                    f"{changes}; delete that folder (train: --restart) to start over, or restore them"
                 )
             return checkpoint
     for stale in _checkpoints(folder):

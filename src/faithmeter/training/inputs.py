@@ -1,4 +1,4 @@
-"""Inputs of a training: its rows and encoder, and their digests, which tell later whether they changed."""
+"""Inputs of a training: its rows and encoder, and their digests, which later show what has changed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
         dtype=torch.float32,
     )
     mismatched = {key for key, *_ in report["mismatched_keys"]}
-    new = {*report["missing_keys"], *mismatched}  # the head of another task gives way to a new one
+    new = {*report["missing_keys"], *mismatched}  # a head for another task is replaced by a new one
     if absent := encoder_keys(model, new):
         state = "have another shape than its config says" if mismatched & absent else "are missing"
         raise InputError(

@@ -42,7 +42,7 @@ EVALUATION_BATCH = 64
 
 
 class MaskedTrainer(Trainer):  # type: ignore[misc]
-    """Trainer that never ends without its best epoch, and can follow the released code's schedule."""
+    """Trainer that restores its best epoch or fails, and can follow the released code's schedule."""
 
     released_schedule = False
 
@@ -191,7 +191,10 @@ def _with_prefix(line: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def find_precision(precision: Precision) -> Precision:
-    """Return the precision to train in; `auto` chooses by device, and what the device lacks is an error."""
+    """Return the precision to train in; raise InputError if the device does not support it.
+
+    `auto` chooses one that it supports.
+    """
     on_gpu = torch.cuda.is_available()
     if precision == "auto":
         return "fp32" if not on_gpu else "bf16" if torch.cuda.is_bf16_supported() else "fp16"
@@ -204,7 +207,7 @@ def find_precision(precision: Precision) -> Precision:
 
 
 def cpu_has_bf16() -> bool:
-    """Return whether the CPU can train in bfloat16: some compute it forward only."""
+    """Return whether the CPU can train in bfloat16: some support it in the forward pass only."""
     weight = torch.ones(2, 2, requires_grad=True)
     try:
         with torch.autocast("cpu", dtype=torch.bfloat16):

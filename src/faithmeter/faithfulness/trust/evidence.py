@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from ..intervals import Interval
 
 MIN_TEXTS = 100
-"""Texts below which small differences between methods mean little."""
+"""Number of texts below which small differences between methods mean little."""
 MIN_ORDERS = round(1 / SIGNIFICANCE_LEVEL) - 1
-"""Random orders from which on a method that beats them all is beyond chance."""
+"""Smallest number of random orders at which beating all of them is significant."""
 MAX_OUTSIDE_SHARE = 0.5
-"""Share of texts that may be out of distribution one by one; 5 % are expected, and by chance never half.
+"""Largest acceptable share of texts that are individually out of distribution; 5 % are expected.
 
-The p-value of all steps together may miss it where few validation texts let no p-value be small.
+With few validation texts no p-value can be small, and the one of all steps together may miss this.
 """
 ROUNDING = 1e-6
 """Areas nearer than this are equal: the same order, evaluated in another micro-batch."""
@@ -44,7 +44,7 @@ class Evidence:
 
     @property
     def test(self) -> str | None:
-        """The test to go by."""
+        """Name of the test that decides (see `choose_test`)."""
         return choose_test(self.floors) if self.floors else None
 
     @property
@@ -93,7 +93,7 @@ class TaskEvidence(Evidence):
         converged: Whether the performance passes the task's threshold.
         outside_share: Largest share of randomly masked texts that are out of distribution one by one, at
             a step below 100 %.
-        p_wholly_masked: P-value of wholly masked texts, by the test to go by.
+        p_wholly_masked: P-value of wholly masked texts, by the deciding test.
         seeds: Number of trainings that the numbers are from.
         unlearned_seeds: Number of trainings left out, as they did not learn the task.
         classes_by_number: Whether the classes of model and task were matched by number, not by name.
@@ -124,7 +124,7 @@ class TaskEvidence(Evidence):
         return self.converged and self.whole > self.majority
 
     def p(self, method: str) -> float:
-        """P-value of a method by the test to go by; NaN where no test can reject, or it was not measured."""
+        """P-value of a method by the deciding test; NaN where no test can reject, or it was not measured."""
         if not self.checked or method not in self.methods:
             return math.nan
         return self.methods[method].p.get(str(self.test), math.nan)
@@ -172,7 +172,7 @@ class TextEvidence(Evidence):
     methods: Mapping[str, TextMethodEvidence]
 
     def p(self, method: str) -> float:
-        """P-value of a method by the test to go by; NaN where no test can reject."""
+        """P-value of a method by the deciding test; NaN where no test can reject."""
         return self.methods[method].p.get(str(self.test), math.nan) if self.checked else math.nan
 
     def is_outside(self, method: str) -> bool:
@@ -189,7 +189,7 @@ class ProbeEvidence(Evidence):
 
 
 def choose_test(tests: Iterable[str]) -> str:
-    """Return the test to go by: the cross-fitted one if it is there, as its p-values hold for one text."""
+    """Return the test that decides: the cross-fitted one if present, as its p-values hold for one text."""
     names = list(tests)
     return "crossfit" if "crossfit" in names else names[0]
 

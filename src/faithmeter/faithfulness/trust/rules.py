@@ -143,7 +143,7 @@ def unfaithful(evidence: TaskEvidence) -> Iterator[Doubt]:
         if method.acu.lower <= 0 and not evidence.is_outside(name)
     ]
     if weak:
-        text = f"{join_names(weak)}: not surely better than a random order"
+        text = f"{join_names(weak)}: not clearly better than a random order"
         yield Doubt(UNFAITHFUL, CAUTION, tuple(weak), text)
 
 

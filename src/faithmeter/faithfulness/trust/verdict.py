@@ -168,7 +168,7 @@ def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
     if evidence.is_outside(BASELINE):
         how = describe_outside(evidence, BASELINE)
         strange = f"for the model, {training}, texts masked at random are out of distribution ({how})"
-        return BAD, f"No: {strange}, so what it does with them says little about what it goes by."
+        return BAD, f"No: {strange}, so its predictions on them say little about what it relies on."
     masked = evidence.trained_with in ("half", "all")
     normal = "there is no sign that texts masked at random are out of distribution for the model"
     text = f"{'Yes' if masked else 'Perhaps'}: {normal}, {training} ({p}); it has {reached}"
@@ -194,18 +194,18 @@ def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str
     area = evidence.methods[best].acu
     text = f"{best}, whose area below random erasure (ACU) is {format_area(area)}"
     if best not in trusted:
-        unsure = "None can be named while the model is not measurable; by the numbers alone it would be"
+        unsure = "None can be named while the model is not measurable; the largest area is that of"
         return (BAD, f"{unsure} {text}."), ()
     if area.lower <= 0:
-        return (BAD, f"None is surely better than a random order; the largest area is that of {text}."), ()
+        return (BAD, f"None is clearly better than a random order; the largest area is that of {text}."), ()
     if tied := _find_tied(evidence, best, others):
         group = f"{join_names([best, *tied])} cannot be told apart"
-        more = f"; about {evidence.texts_needed:,} texts would do" if evidence.texts_needed else ""
+        more = f"; about {evidence.texts_needed:,} texts would decide" if evidence.texts_needed else ""
         return (CAUTION, f"Not decided: {group}{more}; the largest area is that of {text}."), (best, *tied)
     lead = _describe_lead(evidence, best, others)
     if not area.has_interval:
-        once = "without an interval, another seed or other texts may turn the order"
-        return (CAUTION, f"By the numbers alone it is {text}{lead}; {once}."), (best,)
+        once = "without an interval, another seed or other texts may change the order"
+        return (CAUTION, f"Judged by area alone, it is {text}{lead}; {once}."), (best,)
     return (GOOD, f"It is {text}{lead}."), (best,)
 
 

@@ -42,7 +42,7 @@ Draw = Callable[[str, list[float]], list[Any]]
 
 
 def join_parts(**frames: DataFrame) -> DataFrame:
-    """Concatenate frames; the new column `part` tells which layer draws a row."""
+    """Concatenate frames; the new column `part` names the layer that draws a row."""
     return pd.concat([frame.assign(part=name) for name, frame in frames.items()], ignore_index=True)
 
 

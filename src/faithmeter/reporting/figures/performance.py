@@ -17,7 +17,7 @@ from .styles import MASKED, PLAIN, STRATEGIES, STRATEGY_STYLES, TRAINING, VALIDA
 def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
     """Draw test performance of the named strategies; dashed: Plain, or the class majority if masked."""
     rows = name_strategies(_best_epochs(frames["train"], masking, "test"))
-    if not rows.duplicated(PANEL).any():  # a single point is said in a sentence
+    if not rows.duplicated(PANEL).any():  # a single point is reported in a sentence
         return None
     points = _with_level(rows, [*PANEL, "tuning"], masking)
     axis = alt.Axis(labels=False, ticks=False)
@@ -29,7 +29,7 @@ def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
 def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | None:
     """Draw performance by training × validation strategy; dashed: Plain, or the class majority.
 
-    Named strategies alone make no ablation: `by_strategy` shows them.
+    Return None if there are only named strategies, which `by_strategy` shows.
     """
     rows = _best_epochs(frames["train"], masking, split)
     if set(zip(rows["strategy"], rows["validation"], strict=True)) <= set(STRATEGIES):

@@ -8,7 +8,7 @@ from ..labels import metric_name, short_names
 from .styles import STRATEGIES
 
 PANEL = ["task", "model", "unit"]
-"""Columns that tell in which panel a row is drawn."""
+"""Columns that determine the panel in which a row is drawn."""
 PERCENT_COLUMNS = ("value", "value_lower", "value_upper", "random", "random_lower", "random_upper")
 
 

@@ -36,7 +36,7 @@ NUMBERS = {
 }
 """Columns of a method's results, and their type and name in a model-index."""
 DEFAULT_STORE = "runs"
-"""Store of the commands that a card tells, as it is the default of the command line."""
+"""Store that the commands on a card use: the default of the command line."""
 
 Row = dict[str, Any]
 
@@ -59,7 +59,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Facts:
-    """All that a card tells of a checkpoint."""
+    """Facts that a card states about a checkpoint."""
 
     name: str
     labels: Sequence[str]
@@ -72,7 +72,7 @@ class Facts:
 def gather(folder: Path, store: RunStore) -> Facts:
     """Return the facts about a checkpoint; its fingerprint selects the measurements of it."""
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; expected that of a checkpoint, where its README.md belongs")
+        raise InputError(f"{folder} is not a folder; expected that of a checkpoint, with its README.md")
     clf = load(folder)
     runs = [
         (where, record)
@@ -105,7 +105,7 @@ def _measured(areas: DataFrame, steps: DataFrame, train: TrainRecord | None) -> 
         own = choose_tuning(areas[areas["task"] == task])
         ranked = own.assign(baseline=own["method"] == BASELINE).sort_values(
             ["baseline", "texts", "acu"], ascending=[True, False, False], kind="stable"
-        )  # areas on other texts are no rivals
+        )  # areas on other texts are not comparable
         rows = steps[(steps["task"] == task) & (steps["method"] == BASELINE)]
         random = _rows(rows[rows["strategy"] == own["strategy"].iloc[0]])
         yield Measured(
@@ -123,7 +123,7 @@ def _rows(frame: DataFrame) -> list[Row]:
 
 
 def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[str, float]:
-    """On the whole test split where we trained on the task, else on the texts that were measured."""
+    """Return the performance on the test split if we trained on the task, else on the measured texts."""
     if train is None or task != train.config.task_or_data:
         return {"unmasked": steps[0]["value"], "fully masked": steps[-1]["value"]}
     values = {str(line.masking): line.score(train.metric) for line in train.test}
@@ -132,7 +132,7 @@ def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[
 
 
 def results(facts: Facts) -> Iterator[EvalResult]:
-    """The numbers of the section for machines, as fractions; what is undefined is left out."""
+    """Return the numbers of the section in machine-readable form, as fractions, without undefined ones."""
     from huggingface_hub import EvalResult
 
     for measured in facts.tasks:
@@ -172,7 +172,7 @@ def doubts(facts: Facts) -> Iterator[str]:
 
 
 def commands(facts: Facts) -> Iterator[str]:
-    """Yield the command lines that give the same numbers, and this card."""
+    """Yield the command lines that reproduce the numbers and this card."""
     store, train = RunStore(DEFAULT_STORE), facts.train
     records: list[Record] = [*([train] if train else []), *facts.records]
     yield from reproduce(records, store.root, {facts.fingerprint: facts.name})

@@ -26,7 +26,7 @@ TAGS = ["faithfulness", "explainability", "interpretability", "masked-language-m
 
 
 def new_card(facts: Facts) -> str:
-    """A card for a checkpoint without one: what is known of it besides the section."""
+    """Return a card for a checkpoint without one: all that is known about it, without our section."""
     from huggingface_hub import ModelCardData
 
     model = facts.train.config.model if facts.train else EMBEDDED
@@ -46,7 +46,7 @@ def new_card(facts: Facts) -> str:
 
 
 def section(facts: Facts) -> str:
-    """Our section in Markdown; whatever goes into the template is escaped unless it is code."""
+    """Return our section in Markdown; values are escaped in the template unless they are code."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -85,17 +85,17 @@ def format_interval(row: Row) -> str:
 
 
 def with_section(card: str, text: str, path: Path) -> str:
-    """The card with our section in the place of the one before, or at its end."""
+    """Return the card with our section replaced or, if it had none, appended."""
     start, end = card.find(BEGIN), card.rfind(END)
     if (start < 0) != (end < 0) or end < start:
-        raise InputError(f"{path} has {BEGIN} without {END}, or before it; mend this, or delete both")
+        raise InputError(f"{path} has {BEGIN} without a following {END}; repair the pair, or delete both")
     if start < 0:
         return f"{card.rstrip()}\n\n{BEGIN}\n{text}\n{END}\n"
     return f"{card[:start]}{BEGIN}\n{text}\n{END}{card[end + len(END) :]}"
 
 
 def with_results(card: str, name: str, ours: list[EvalResult], path: Path) -> str:
-    """The card with our results in its model-index; other lines of the metadata stay, comments included."""
+    """Return the card with our results in its model-index; all other metadata stays, even comments."""
     from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
     match = REGEX_YAML_BLOCK.search(card)
@@ -106,7 +106,7 @@ def with_results(card: str, name: str, ours: list[EvalResult], path: Path) -> st
     except (yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
         raise InputError(
             f"the metadata of {path} cannot be read ({' '.join(str(error).split())}); "
-            "mend what stands between its --- lines, or move the file away, and run again"
+            "correct the lines between its --- marks, or move the file away, and run again"
         ) from error
     others = re.sub(r"^model-index:.*\n(?:[ -].*\n|\n)*", "", block, flags=re.MULTILINE)
     edited = others + _yaml({"model-index": wanted["model-index"]})
@@ -118,7 +118,7 @@ def with_results(card: str, name: str, ours: list[EvalResult], path: Path) -> st
 
 
 def _merged(index: list[dict[str, Any]] | None, name: str, ours: list[EvalResult]) -> list[dict[str, Any]]:
-    """A model-index with our results at the end of its first model, in the place of those from before."""
+    """Return a model-index whose first model ends with our results, which replace our earlier ones."""
     from huggingface_hub.repocard_data import eval_results_to_model_index
 
     new = eval_results_to_model_index(name, ours)
@@ -139,11 +139,11 @@ def _yaml(data: dict[str, Any]) -> str:
 
 
 def plain(value: Any) -> str:
-    """Text that Markdown shows as it is, in one line: no markup, no HTML, no end of a table's cell."""
+    """Return a text escaped so that Markdown shows it unchanged, in one line and in one table cell."""
     return re.sub(r"([\\`*_\[\]<>|&~$#!])", r"\\\1", " ".join(str(value).split()))
 
 
 def fenced(code: str) -> str:
-    """A block of shell code; its fence is longer than any run of backticks inside."""
+    """Return a block of shell code, with a fence longer than any run of backticks inside."""
     fence = "`" * max(3, *(1 + len(run) for run in re.findall("`*", code)))
     return f"{fence}bash\n{code}\n{fence}"

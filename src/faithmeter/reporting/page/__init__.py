@@ -1,4 +1,4 @@
-"""The report of a store: one page to send around, with its tables and figures beside it as files."""
+"""The report of a store: one self-contained page, with its tables and figures beside it as files."""
 
 from __future__ import annotations
 

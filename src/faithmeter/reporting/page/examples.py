@@ -176,7 +176,7 @@ def _describe(name: str) -> dict[str, Any]:
 
 
 def _first_masked(masks: Sequence[Sequence[int]], tokens: int) -> list[int]:
-    """Return for each token the first step that masks it; masks only grow, so this tells them all."""
+    """Return for each token the first step that masks it, which defines all masks, as they only grow."""
     first = [NEVER] * tokens
     for step in reversed(range(len(masks))):
         for token in masks[step]:

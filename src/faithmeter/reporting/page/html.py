@@ -66,7 +66,7 @@ def _resource(name: str) -> str:
 
 
 def _policy(scripts: Sequence[str], style: str) -> str:
-    """Return the content security policy: nothing is fetched, and only what is named by its hash runs."""
+    """Return the content security policy: no requests, and only these scripts and this style, by hash."""
 
     def sources(*contents: str) -> str:
         hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in contents)

@@ -1,4 +1,4 @@
-"""Methods, settings, commands and digests of a report: all that is needed to get its numbers again."""
+"""Methods, settings, commands and digests of a report: everything needed to reproduce its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections of the page: which figures and tables they hold, in which order, with which words."""
+"""Sections of the page: their order, figures, tables and texts."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ SECTIONS = (
     Section(
         "check",
         "Are masked texts in distribution?",
-        f"A p-value below {SIGNIFICANCE_LEVEL} (dashed) means that texts masked so far are foreign to the "
-        "model: its predictions on them say nothing about the explanation.",
+        f"A p-value below {SIGNIFICANCE_LEVEL} (dashed) means that the masked texts are unlike those that "
+        "the model knows from training: its predictions on them say nothing about the explanation.",
         figures=("pvalues-crossfit",),
         folded_figures=("pvalues-published",),
     ),

@@ -18,9 +18,9 @@ COLUMNS = (*TRAINING, "method", "texts", "acu")
 
 
 def shared(records: Sequence[tuple[Path, Record]]) -> DataFrame:
-    """ACU of each method on each smaller set of texts, by which methods measured on different ones compare.
+    """Return the ACU of methods on the texts they share, to compare those measured on different texts.
 
-    Empty where all were measured on the same texts, as it should be.
+    The frame is empty if all were measured on the same texts, as they should be.
     """
     import pandas as pd
 

@@ -72,7 +72,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
     leaders = [f"{method} ({won} of {count})" for method, won in wins.most_common(3)]
     measurable = f"{count - len(bad)} of {count} models are measurable"
     sentences = (
-        (BAD if bad else GOOD, f"{measurable}; not so: {_some(bad)}." if bad else f"{measurable}."),
+        (BAD if bad else GOOD, f"{measurable}; not measurable: {_some(bad)}." if bad else f"{measurable}."),
         (GOOD, f"In the lead most often, alone or tied: {join_names(leaders)}.")
         if leaders
         else (CAUTION, "No method leads anywhere."),

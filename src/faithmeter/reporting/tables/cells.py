@@ -60,7 +60,7 @@ class Column:
     side: Literal["", "published", "ours", "difference"] = ""
     decimals: tuple[int, int] = (0, 1)  # of a number and of its bounds
     unit: str = ""
-    trivial: float | None = None  # a column that holds only this number is left out of what people read
+    trivial: float | None = None  # a column that holds only this number is omitted, except from CSV
 
     def without_comparison(self) -> Column:
         """Return this column for a table that has no published values beside ours."""

@@ -156,7 +156,7 @@ def save(table: Table, folder: str | Path, name: str) -> list[Path]:
 
 
 def _csv_fields(cell: Cell, column: Column) -> list[str]:
-    """Return the fields of a cell with all digits; a text is never calculated by a spreadsheet."""
+    """Return the fields of a cell with all digits; a spreadsheet never reads a text as a formula."""
     number = str(escape_formula(cell.text)) if cell.text is not None else _digits(cell.mean)
     mark = "" if cell.missing else str(cell.apart).lower()
     extra = [mark] if column.side == "difference" else [_digits(cell.minus), _digits(cell.plus)]
