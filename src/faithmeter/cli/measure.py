@@ -212,7 +212,10 @@ def summary(*results: Measurement) -> Table:
     """
     tests = [f"p {test}" for test in results[0].tests]
     title = f"faithfulness by {results[0].metric}: areas in %, p of the steps below 100 % together"
-    lines = table(title, "method", "ACU", "[95 %]", "RACU", *tests, "texts", "evaluations", "seconds")
+    lines = table(title, "method", "ACU", "[95 %]", "RACU", *tests, "texts", "evals", "seconds")
+    lines.collapse_padding = True  # fits 80 columns
+    for column in lines.columns[:4]:
+        column.no_wrap = True
     rows = [(result, method) for result in results for method in result.methods if method != BASELINE]
     rows.sort(key=lambda row: -row[0].acu(row[1]))
     for result, method in [*rows, (results[0], BASELINE)]:

@@ -28,7 +28,10 @@ Require = Annotated[
     ),
 ]
 EvenIfUntrusted = Annotated[
-    bool, typer.Option("--even-if-untrusted", help="let requirements hold for areas that must not be trusted")
+    bool,
+    typer.Option(
+        "--even-if-untrusted", help="let requirements hold for measurements that must not be trusted"
+    ),
 ]
 
 
@@ -46,6 +49,11 @@ class Requirement(NamedTuple):
     @property
     def method(self) -> str:
         return BASELINE if self.name == CHECK else self.name
+
+    @property
+    def asks_for_rejection(self) -> bool:
+        """Whether a small p-value is required: the one requirement that a measurement in doubt may meet."""
+        return self.quantity == "p" and self.comparison in ("<", "<=")
 
 
 def parse_requirements(lines: Iterable[str], names: Sequence[str]) -> list[Requirement]:
@@ -82,20 +90,19 @@ def hold(
 ) -> None:
     """Exit with 1 unless all requirements are met.
 
-    An undefined number meets no requirement. Nor does an area that must not be trusted, unless that is asked
-    for: the exit code must not contradict the verdict.
+    An undefined number meets no requirement. Nor does a measurement that must not be trusted, unless that is
+    asked for: the exit code must not contradict the verdict.
 
     Args:
         requirements: What is required.
         quantities: By method and quantity; areas in percent.
         verdict: What may be trusted.
-        even_if_untrusted: Let requirements hold for areas that must not be trusted.
+        even_if_untrusted: Let requirements hold for measurements that must not be trusted.
     """
     failed = False
     for required in requirements:
         value = quantities[required.method].get(required.quantity, math.nan)
-        is_area = required.quantity.partition(".")[0] in AREAS
-        reason = verdict.reason(required.method) if is_area and not even_if_untrusted else ""
+        reason = "" if even_if_untrusted or required.asks_for_rejection else verdict.reason(required.method)
         met = COMPARISONS[required.comparison](value, required.bound) and not reason
         failed |= not met
         mark, style = ("met", "green") if met else ("not met", "bold red")
