@@ -26,6 +26,7 @@ from .integrated import integrated_gradient
 from .occlusion import leave_one_out
 from .options import default_options, read_option
 from .random import random_order
+from .search import evaluations_allowed, search
 from .source import Function, digest_source, find_place
 
 Cost = Callable[..., int]
@@ -196,6 +197,15 @@ method(
     unit="logit points",
     by_default=False,
 )(mask_gradient)
+method(
+    "search",
+    recursive=False,
+    signed=False,
+    about="which word to mask first, which next, so that the prediction changes early (search in a budget)",
+    unit="ranks, the highest first",
+    cost=lambda tokens, budget, gradients, **_: evaluations_allowed(tokens, budget, gradients),
+    by_default=False,
+)(search)
 
 
 @cache

@@ -1,0 +1,134 @@
+"""Search for the order of erasure that takes the label away early and keeps it away, within a budget.
+
+Each text has an `OrderSearch`, which asks for margins and scores; the questions of all texts are answered
+together, which fills micro-batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..models.evaluator import Evaluator
+from ..models.masks import PERCENTS
+from ..models.tokens import Batch
+from .integrated import masking_effects
+from .order_search import Asking, Floats, Ints, OrderSearch, Question
+from .target import target_values
+
+STEPS = PERCENTS[1:-1]
+"""Shares erased at which an order is judged; at 0 and 100 % all orders are equal."""
+
+
+def evaluations_allowed(tokens: int, budget: int, gradients: int) -> int:
+    """Return the evaluations that a text may cost: `budget` per token, and at least those of one order."""
+    return max(budget * tokens, (gradients or tokens) + len(STEPS))
+
+
+def search(
+    clf: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    *,
+    budget: int = 5,
+    gradients: int = 4,
+    exchanges: int = 8,
+) -> Tensor:
+    """Return n for the token to erase first, n − 1 for the next, … 1; 0 for tokens masked already.
+
+    The order aims at ACU: at 10, 20, … 90 % erased, the label is to be predicted at as few steps as possible.
+
+    Args:
+        clf: The evaluator.
+        batch: B texts.
+        labels: Their labels, Tensor [B].
+        budget: Evaluations allowed for each token of a text; a gradient counts as one. One order is always
+            made and evaluated, which costs at most `gradients` + 9.
+        gradients: Gradients of each proposal; 0 proposes by leave-one-out of every token.
+        exchanges: Pairs of tokens exchanged on trial in each round; 0 does without, for fewer evaluations.
+
+    Returns:
+        Ranks, Tensor [B, T].
+
+    Raises:
+        InputError: If the budget is below 1, another option is negative, or the model has a single class.
+    """
+    if budget < 1 or gradients < 0 or exchanges < 0:
+        raise InputError(
+            f"search(budget={budget},exchanges={exchanges},gradients={gradients}); expected a budget of at "
+            "least 1, and no negative number"
+        )
+    open_tokens = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()  # [B, T]
+    sizes = batch.explained.sum(dim=1).numpy()
+    searches = {}
+    for row, n in enumerate(open_tokens.sum(axis=1)):
+        counts = [int(sizes[row] * percent // 100 - (sizes[row] - n)) for percent in STEPS]
+        searches[row] = OrderSearch(
+            int(n),
+            [count for count in counts if count > 0],
+            budget=evaluations_allowed(int(n), budget, gradients),
+            gradients=gradients,
+            exchanges=exchanges,
+        )
+    places = [np.flatnonzero(row) for row in open_tokens]
+    _advance(
+        {row: text.run() for row, text in searches.items()},
+        lambda questions: _answers(clf, batch, labels, places, questions, gradients),
+    )
+    ranks = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
+    for row, text in searches.items():
+        ranks[row, places[row][text.order]] = torch.arange(text.n, 0, -1).double()
+    return ranks
+
+
+Answer = Callable[[Mapping[int, Question]], Mapping[int, Floats]]
+
+
+def _advance(runs: Mapping[int, Asking], answer: Answer) -> None:
+    """Answer the questions of all runs together until none asks any more."""
+    replies: Mapping[int, Floats | None] = dict.fromkeys(runs)
+    while replies:
+        questions = {}
+        for row, reply in replies.items():
+            try:
+                questions[row] = next(runs[row]) if reply is None else runs[row].send(reply)
+            except StopIteration:
+                continue
+        replies = answer(questions)
+
+
+def _answers(
+    clf: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    places: list[Ints],
+    questions: Mapping[int, Question],
+    gradients: int,
+) -> dict[int, Floats]:
+    """Return the margins [K], or the scores [1, n], that each text asks for."""
+    answers: dict[int, Floats] = {}
+    for scores in (False, True):
+        asking = [row for row, question in questions.items() if question.scores == scores]
+        if not asking:
+            continue
+        counts = [len(questions[row].masks) for row in asking]
+        rows = torch.tensor(asking).repeat_interleave(torch.tensor(counts))
+        where = np.zeros((len(rows), batch.input_ids.shape[1]), bool)
+        for row, part in zip(asking, np.split(where, np.cumsum(counts)[:-1]), strict=True):
+            part[:, places[row]] = questions[row].masks
+        if scores:
+            masked = batch[rows].masked(torch.from_numpy(where), clf.mask_id)
+            values = masking_effects(clf, masked, labels[rows], steps=gradients).numpy()
+            answers |= {row: values[[i]][:, places[row]] for i, row in enumerate(asking)}
+        else:
+            logits = clf.variants(batch, rows, torch.from_numpy(where))
+            if logits.shape[1] == 1:
+                raise InputError("the model has one class; expected two or more: search changes predictions")
+            margins = target_values(logits, labels[rows], "margin")
+            parts = np.split(margins.numpy(), np.cumsum(counts)[:-1])
+            answers |= dict(zip(asking, parts, strict=True))
+    return answers
