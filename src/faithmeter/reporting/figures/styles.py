@@ -84,13 +84,13 @@ OTHER_STYLES = tuple(  # for methods of your own: neighbors differ in color, das
 
 
 def group(method: str) -> str:
-    """Return the panel of a method; beam search is drawn with signed ones, as it may go below all masked."""
+    """Return the panel of a method; searches are drawn with signed ones, as they may go below all masked."""
     name = method.partition("(")[0]
     try:
         signed = parse(method).signed
     except InputError:  # a method of your own that is not imported now
         signed = name.endswith("-sign")
-    return GROUPS[signed or name == "beam"]
+    return GROUPS[signed or name in ("beam", "search")]
 
 
 def label_with_texts(method: str, texts: int) -> str:

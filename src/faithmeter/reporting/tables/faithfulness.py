@@ -194,7 +194,7 @@ def _is_grey(score: str, method: str) -> bool:
     Signed methods may fall below the fully erased level, to which RACU relates.
     """
     name = comparison.strip_options(method)
-    signed = name.endswith("-sign") or name == "beam"
+    signed = name.endswith("-sign") or name in ("beam", "search")
     absolute = name.endswith("-abs") or name.startswith("grad-")
     return absolute if score == "acu" else signed
 
