@@ -25,8 +25,8 @@ def erase(
 ) -> Iterator[tuple[int, Batch]]:
     """Mask the most important tokens of texts, step by step.
 
-    At every step the method explains the text as it is masked by then (beam and random: only once), and masks
-    only grow. Only texts that lose a token at a step are explained; at 100 % none is.
+    At every step the method explains the text as it is masked by then, a method that is not recursive only
+    once, and masks only grow. Only texts that lose a token at a step are explained; at 100 % none is.
 
     Args:
         clf: A classifier, or an `Evaluator` that shares its evaluations.

@@ -48,10 +48,10 @@ def integrated_gradient(
 
 
 def masking_effects(clf: Evaluator, batch: Batch, labels: Tensor, *, steps: int) -> Tensor:
-    """Return by how much masking each explained token lowers the margin, by gradients, [B, T].
+    """Return integrated gradients of the margin from the wholly masked text, Tensor [B, T].
 
-    These are integrated gradients from the wholly masked text: special and context tokens stay as they are,
-    and the gradients are taken in the middle of `steps` equal parts of the line.
+    They estimate by how much masking each token lowers the margin. Special and context tokens keep their
+    embeddings and get 0. Gradients are taken at the midpoints of `steps` equal parts of the line.
     """
     rows = torch.arange(len(batch)).repeat_interleave(steps)
     parts = (torch.arange(len(rows)) % steps + 0.5) / steps
@@ -59,9 +59,9 @@ def masking_effects(clf: Evaluator, batch: Batch, labels: Tensor, *, steps: int)
 
     def work(micro: Batch, items: Tensor) -> Tensor:
         words: Tensor = clf.embed(micro.input_ids).detach()  # [B, T, E]
-        way = (words - mask) * micro.explained.to(words.device)[:, :, None]
-        point = words - (1 - parts[items]).to(words)[:, None, None] * way
-        return (target_gradient(clf, point, micro, labels[rows[items]], "margin") * way).sum(dim=-1)
+        line = (words - mask) * micro.explained.to(words.device)[:, :, None]
+        point = words - (1 - parts[items]).to(words)[:, None, None] * line
+        return (target_gradient(clf, point, micro, labels[rows[items]], "margin") * line).sum(dim=-1)
 
     return collect(clf, work, batch, rows).reshape(len(batch), steps, -1).mean(dim=1)
 

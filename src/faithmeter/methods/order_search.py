@@ -1,10 +1,10 @@
-"""The search for one text's order of erasure: the label is to fall early and stay away, within a budget."""
+"""Search for an order of erasing one text that changes its prediction early, within a budget."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,15 @@ CANDIDATES = 0.3
 
 
 class Question(NamedTuple):
-    """Masked sets of one text's tokens, bool [K, n], of which margins or, by gradients, scores are asked."""
+    """Request for the margins of one text under several masks, or for its scores under one mask."""
 
-    masks: Bools
-    scores: bool
+    masks: Bools  # [K, n]
+    scores: bool  # scores by gradients instead of margins
 
 
-Asking = Generator[Question, Floats, None]
-AskingMargins = Generator[Question, Floats, Floats]
-AskingOrder = Generator[Question, Floats, Ints]
+Result = TypeVar("Result")
+Questions = Generator[Question, Floats, Result]
+"""Generator that yields questions, is sent their answers, and returns a result."""
 
 
 class BudgetSpent(Exception):
@@ -34,22 +34,23 @@ class BudgetSpent(Exception):
 
 
 class OrderSearch:
-    """The search for one text's order, whose result `order` improves while `run` advances.
+    """Search for one text's order; `order` is the best so far while `run` advances.
 
-    A margin is the label's logit minus the highest other logit: the label stands while it is at least 0. The
-    objective of an order is the number of steps at which the label stands, then the sum of tanh(margin).
+    A margin is the label's logit minus the highest other logit: the label is predicted while it is at least
+    0. The objective of an order, to be minimized, is the number of steps at which the label is predicted,
+    then the sum of tanh(margin) over the steps.
     """
 
     def __init__(
         self, n: int, sizes: list[int], *, budget: int, gradients: int = 4, exchanges: int = 8
     ) -> None:
-        """Begin the search.
+        """Set up the search; nothing is evaluated before `run`.
 
         Args:
             n: Number of tokens.
             sizes: Number of tokens masked at each step.
             budget: Evaluations allowed; a gradient counts as one.
-            gradients: Gradients of each proposal; 0 proposes by leave-one-out of every token.
+            gradients: Gradients of each proposal; with 0 leave-one-out of all tokens proposes.
             exchanges: Pairs of tokens exchanged on trial in each round; 0 ends after the walk.
         """
         self.n = n
@@ -57,13 +58,13 @@ class OrderSearch:
         self.repeats = np.array([sizes.count(size) for size in self.sizes])
         self.gradients = gradients
         self.exchanges = exchanges
-        self.left = budget
+        self.evaluations_left = budget
         self.order: Ints = np.arange(n)
         self.objective = (math.inf, math.inf)
-        self.known: dict[bytes, float] = {}  # margin of each masked set
-        self.scores: dict[bytes, Floats] = {}  # by gradients, of the text with this set masked
+        self.margins: dict[bytes, float] = {}  # by mask
+        self.scores: dict[bytes, Floats] = {}  # by mask, from gradients
 
-    def run(self) -> Asking:
+    def run(self) -> Questions[None]:
         """Propose an order, walk along its steps, then exchange tokens, until the budget is spent."""
         if not self.sizes:
             return
@@ -75,8 +76,8 @@ class OrderSearch:
         except BudgetSpent:
             return
 
-    def _walk(self, order: Ints) -> Asking:
-        """Order the rest anew at each step at which the label stands: by gradients, then by occlusion."""
+    def _walk(self, order: Ints) -> Questions[None]:
+        """Reorder the open tokens wherever the label is still predicted: by gradients, then occlusion."""
         margins = yield from self._consider(order)
         for step, size in enumerate(self.sizes):
             start = self.sizes[step - 1] if step else 0
@@ -86,22 +87,22 @@ class OrderSearch:
                     break
                 rest = yield from propose(head, rest, 2 * (size - start))
                 trial = np.concatenate([head, rest])
-                trial_margin = (yield from self._ask_margins(self._prefix(trial, size)[None]))[0]
+                trial_margin = (yield from self._request_margins(self._prefix(trial, size)[None]))[0]
                 if trial_margin < margin:
                     order, margin = trial, trial_margin
             margins = yield from self._consider(order)
 
-    def _improve(self) -> Generator[Question, Floats, bool]:
-        """Change the set of one step of the best order; return True if the objective fell."""
+    def _improve(self) -> Questions[bool]:
+        """Change the tokens of one step of the best order; return True if the objective fell."""
         before, order = self.objective, self.order
-        margins = yield from self._ask_margins(self._prefixes(order))
+        margins = yield from self._request_margins(self._prefixes(order))
         for step in np.flatnonzero(margins >= 0).tolist():
-            fallen = np.flatnonzero(margins[:step] < 0)
-            fixed = self._prefix(order, self.sizes[fallen[-1]] if len(fallen) else 0)
+            changed = np.flatnonzero(margins[:step] < 0)
+            fixed = self._prefix(order, self.sizes[changed[-1]] if len(changed) else 0)
             masked, margin = self._prefix(order, self.sizes[step]), margins[step]
             if step + 1 < len(margins) and margins[step + 1] < 0:
                 trial = yield from self._shrink(self._prefix(order, self.sizes[step + 1]), fixed, step)
-                trial_margin = (yield from self._ask_margins(trial[None]))[0]
+                trial_margin = (yield from self._request_margins(trial[None]))[0]
                 if trial_margin < margin:
                     masked, margin = trial, trial_margin
             if margin >= 0:
@@ -112,75 +113,73 @@ class OrderSearch:
                 return True
         return False
 
-    def _shrink(self, masked: Bools, fixed: Bools, step: int) -> Generator[Question, Floats, Bools]:
-        """Uncover tokens of a set under which the label falls, those it needs least, to the step's size."""
+    def _shrink(self, masked: Bools, fixed: Bools, step: int) -> Questions[Bools]:
+        """Return a mask cut to the step's size by uncovering the tokens that raise the margin least."""
         tokens = np.flatnonzero(masked & ~fixed)
-        margins = yield from self._ask_margins(_toggle(masked, tokens))
+        margins = yield from self._request_margins(_toggle(masked, tokens))
         surplus = masked.sum() - self.sizes[step]
         uncovered = tokens[np.argsort(margins, kind="stable")[:surplus]]
         return masked & ~np.isin(np.arange(self.n), uncovered)
 
-    def _exchange_tokens(
-        self, masked: Bools, margin: float, fixed: Bools
-    ) -> Generator[Question, Floats, Bools]:
-        """Exchange a masked token for an open one as long as the margin falls and the label stands.
+    def _exchange_tokens(self, masked: Bools, margin: float, fixed: Bools) -> Questions[Bools]:
+        """Return a mask after exchanging masked for open tokens while the label is predicted.
 
-        The effects of both alone, added up, say which pairs are tried.
+        Pairs are tried in the order of the sum of the two margins when each token changes alone.
         """
         while margin >= 0:
             inside, outside = np.flatnonzero(masked & ~fixed), np.flatnonzero(~masked)
-            effects = yield from self._ask_margins(_toggle(masked, np.concatenate([inside, outside])))
-            sums = effects[: len(inside), None] + effects[len(inside) :]
+            toggled = yield from self._request_margins(_toggle(masked, np.concatenate([inside, outside])))
+            sums = toggled[: len(inside), None] + toggled[len(inside) :]
             pairs = np.argsort(sums, axis=None, kind="stable")[: self.exchanges]
             trials = np.repeat(masked[None], len(pairs), axis=0)
             trials[np.arange(len(pairs)), inside[pairs // len(outside)]] = False
             trials[np.arange(len(pairs)), outside[pairs % len(outside)]] = True
-            margins = yield from self._ask_margins(trials)
+            margins = yield from self._request_margins(trials)
             if margins.min() >= margin:
                 break
             masked, margin = trials[margins.argmin()], float(margins.min())
         return masked
 
-    def _propose(self, head: Ints, rest: Ints, least: int) -> AskingOrder:
-        """Order `rest` by gradients where `head` is masked, or, without gradients, by occlusion of all."""
+    def _propose(self, head: Ints, rest: Ints, min_tokens: int) -> Questions[Ints]:
+        """Return `rest` ordered by gradients with `head` masked; by occlusion if there are no gradients."""
         if not self.gradients:
             return (yield from self._occlude(head, rest, len(rest)))
         mask = self._prefix(head, len(head))
         key = mask.tobytes()
         if key not in self.scores:
-            self._pay(self.gradients)
+            self._spend(self.gradients)
             self.scores[key] = (yield Question(mask[None], scores=True))[0]
         return rest[np.argsort(-self.scores[key][rest], kind="stable")]
 
-    def _occlude(self, head: Ints, rest: Ints, least: int) -> AskingOrder:
-        """Order the first tokens of `rest`, at least `least`, by the margin when each is masked as well."""
-        count = max(least, math.ceil(CANDIDATES * len(rest)))
+    def _occlude(self, head: Ints, rest: Ints, min_tokens: int) -> Questions[Ints]:
+        """Return `rest` with its first tokens, at least `min_tokens`, in the order of leave-one-out."""
+        count = max(min_tokens, math.ceil(CANDIDATES * len(rest)))
         masks = _toggle(self._prefix(head, len(head)), rest[:count])
-        margins = yield from self._ask_margins(masks)
+        margins = yield from self._request_margins(masks)
         return np.concatenate([rest[:count][np.argsort(margins, kind="stable")], rest[count:]])
 
-    def _consider(self, order: Ints) -> AskingMargins:
+    def _consider(self, order: Ints) -> Questions[Floats]:
         """Return the margins at all steps of an order; keep it if it is the best so far."""
-        margins = yield from self._ask_margins(self._prefixes(order))
+        margins = yield from self._request_margins(self._prefixes(order))
         objective = (int(self.repeats[margins >= 0].sum()), float((self.repeats * np.tanh(margins)).sum()))
         if objective < self.objective:
             self.order, self.objective = order, objective
         return margins
 
-    def _ask_margins(self, masks: Bools) -> AskingMargins:
-        """Return the margins of masked sets [K]; those that are known cost nothing."""
+    def _request_margins(self, masks: Bools) -> Questions[Floats]:
+        """Return the margins [K] under masks [K, n]; each mask is evaluated once."""
         keys = [mask.tobytes() for mask in masks]
-        new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self.known}
+        new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self.margins}
         if new:
-            self._pay(len(new))
+            self._spend(len(new))
             margins = yield Question(np.array(list(new.values())), scores=False)
-            self.known.update(zip(new, margins.tolist(), strict=True))
-        return np.array([self.known[key] for key in keys])
+            self.margins.update(zip(new, margins.tolist(), strict=True))
+        return np.array([self.margins[key] for key in keys])
 
-    def _pay(self, evaluations: int) -> None:
-        if evaluations > self.left:
+    def _spend(self, evaluations: int) -> None:
+        if evaluations > self.evaluations_left:
             raise BudgetSpent
-        self.left -= evaluations
+        self.evaluations_left -= evaluations
 
     def _prefixes(self, order: Ints) -> Bools:
         return np.array([self._prefix(order, size) for size in self.sizes])

@@ -1,4 +1,4 @@
-"""Search for the order of erasure that takes the label away early and keeps it away, within a budget.
+"""Search for an order of erasure that changes the prediction early, within a budget of evaluations.
 
 Each text has an `OrderSearch`, which asks for margins and scores; the questions of all texts are answered
 together, which fills micro-batches.
@@ -17,11 +17,11 @@ from ..models.evaluator import Evaluator
 from ..models.masks import PERCENTS
 from ..models.tokens import Batch
 from .integrated import masking_effects
-from .order_search import Asking, Floats, Ints, OrderSearch, Question
+from .order_search import Floats, Ints, OrderSearch, Question, Questions
 from .target import target_values
 
 STEPS = PERCENTS[1:-1]
-"""Shares erased at which an order is judged; at 0 and 100 % all orders are equal."""
+"""Percents erased that the objective counts; at 0 and 100 % all orders are equal."""
 
 
 def evaluations_allowed(tokens: int, budget: int, gradients: int) -> int:
@@ -40,7 +40,7 @@ def search(
 ) -> Tensor:
     """Return n for the token to erase first, n − 1 for the next, … 1; 0 for tokens masked already.
 
-    The order aims at ACU: at 10, 20, … 90 % erased, the label is to be predicted at as few steps as possible.
+    The order aims at a high ACU: the label is to be predicted at few of the steps 10, 20, … 90 % erased.
 
     Args:
         clf: The evaluator.
@@ -48,8 +48,8 @@ def search(
         labels: Their labels, Tensor [B].
         budget: Evaluations allowed for each token of a text; a gradient counts as one. One order is always
             made and evaluated, which costs at most `gradients` + 9.
-        gradients: Gradients of each proposal; 0 proposes by leave-one-out of every token.
-        exchanges: Pairs of tokens exchanged on trial in each round; 0 does without, for fewer evaluations.
+        gradients: Gradients of each proposal; with 0 leave-one-out of all tokens proposes.
+        exchanges: Pairs of tokens exchanged on trial in each round; 0 makes none, for fewer evaluations.
 
     Returns:
         Ranks, Tensor [B, T].
@@ -76,20 +76,20 @@ def search(
         )
     places = [np.flatnonzero(row) for row in open_tokens]
     _advance(
-        {row: text.run() for row, text in searches.items()},
-        lambda questions: _answers(clf, batch, labels, places, questions, gradients),
+        {row: state.run() for row, state in searches.items()},
+        lambda questions: _answer(clf, batch, labels, places, questions, gradients),
     )
     ranks = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
-    for row, text in searches.items():
-        ranks[row, places[row][text.order]] = torch.arange(text.n, 0, -1).double()
+    for row, state in searches.items():
+        ranks[row, places[row][state.order]] = torch.arange(state.n, 0, -1).double()
     return ranks
 
 
 Answer = Callable[[Mapping[int, Question]], Mapping[int, Floats]]
 
 
-def _advance(runs: Mapping[int, Asking], answer: Answer) -> None:
-    """Answer the questions of all runs together until none asks any more."""
+def _advance(runs: Mapping[int, Questions[None]], answer: Answer) -> None:
+    """Answer the questions of all runs together until every run has ended."""
     replies: Mapping[int, Floats | None] = dict.fromkeys(runs)
     while replies:
         questions = {}
@@ -101,7 +101,7 @@ def _advance(runs: Mapping[int, Asking], answer: Answer) -> None:
         replies = answer(questions)
 
 
-def _answers(
+def _answer(
     clf: Evaluator,
     batch: Batch,
     labels: Tensor,
