@@ -81,7 +81,7 @@ def test_an_unfinished_run_is_neither_lost_nor_mixed_up(tmp_path) -> None:
 @pytest.mark.parametrize("missing", ["text", "label"])
 def test_own_data_needs_its_columns(missing: str) -> None:
     columns = {"text": "review", "label": "stars"} | {missing: ""}
-    with pytest.raises(fm.InputError, match=f"without --{missing}"):
+    with pytest.raises(fm.InputError, match=f"requires --{missing}"):
         task_of(fm.TrainConfig(data="reviews.csv", **columns))
 
 
