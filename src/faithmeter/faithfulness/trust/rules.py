@@ -124,7 +124,8 @@ def disagreement(evidence: TaskEvidence | TextEvidence) -> Iterator[Doubt]:
     pvalues = {name: method.p for name, method in evidence.methods.items()}
     split = [name for name, p in pvalues.items() if p and rejects(p["published"]) != rejects(p["crossfit"])]
     if split:
-        text = f"the published and the cross-fitted test disagree about {join_names(split)}"
+        methods = "every method" if len(split) == len(pvalues) > 1 else join_names(split)
+        text = f"the published and the cross-fitted test disagree about {methods}"
         reason = "go by the cross-fitted one, whose p-values are valid"
         yield Doubt("disagreement", NOTE, tuple(split), f"{text}: {reason}")
 
