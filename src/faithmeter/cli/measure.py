@@ -146,7 +146,7 @@ def training_option(trained_with: str) -> dict[str, Any]:
 def run(
     checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | None, data: Path | None = None
 ) -> Measurement:
-    """Measure, with a progress bar for each method."""
+    """Measure a checkpoint, showing a progress bar for each method."""
     from ..methods.registry import default_methods, parse
     from ..runs import run as runs
     from ..runs.store import RunStore

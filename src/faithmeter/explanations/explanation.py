@@ -256,7 +256,7 @@ def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tu
 
 
 def _parts(units: Sequence[Unit], method: str, signed: bool, text: str | None = None) -> Iterator[Part]:
-    """Yield the units in a row, with a blank where the text has one, or, without a text, between all."""
+    """Yield the units in order, separated by a space where the text has a gap (everywhere without a text)."""
     largest = max(abs(unit.scores[method]) for unit in units) or 1.0
     before = 0
     for number, unit in enumerate(units):

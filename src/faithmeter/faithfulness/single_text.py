@@ -219,7 +219,7 @@ def measure_text(
         seed: Seed of the random orders.
         percents: Percents to erase, rising from 0 to 100.
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
-        progress: Called with a finished method, how many are finished, and how many there are with `random`.
+        progress: Called after each method with its name, how many are finished, and the total.
 
     Returns:
         The probability of the label at each percent, areas, p-values, doubts and verdict.

@@ -67,7 +67,7 @@ def execute(
 
 
 def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str) -> tuple[str, str]:
-    """Return the outcome of a run, and the reason if it failed."""
+    """Perform a run unless it failed in this call before; return the outcome and the reason of a failure."""
     file = failure_file(run, store)
     try:
         with store.lock(file.stem):  # until a failure is written, which the others must see

@@ -1,4 +1,4 @@
-"""Planned runs: the config of a record, and the run that must be done before."""
+"""Planned runs: the config of each run, and the run that must finish before it."""
 
 from __future__ import annotations
 

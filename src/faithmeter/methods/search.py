@@ -38,21 +38,21 @@ def search(
     gradients: int = 4,
     exchanges: int = 8,
 ) -> Tensor:
-    """Return n for the token to erase first, n − 1 for the next, … 1; 0 for tokens masked already.
+    """Return the rank of each token in an order of erasure that is searched for.
 
-    The order aims at a high ACU: the label is to be predicted at few of the steps 10, 20, … 90 % erased.
+    The order aims at a high ACU: the label should be predicted at few of the steps 10, 20, … 90 % erased.
 
     Args:
         clf: The evaluator.
         batch: B texts.
         labels: Their labels, Tensor [B].
         budget: Evaluations allowed for each token of a text; a gradient counts as one. One order is always
-            made and evaluated, which costs at most `gradients` + 9.
-        gradients: Gradients of each proposal; with 0 leave-one-out of all tokens proposes.
+            proposed and evaluated: at most `gradients` + 9, or tokens + 9 if `gradients` is 0.
+        gradients: Gradients computed for each proposed order; if 0, leave-one-out proposes the orders.
         exchanges: Pairs of tokens exchanged on trial in each round; 0 makes none, for fewer evaluations.
 
     Returns:
-        Ranks, Tensor [B, T].
+        Ranks, Tensor [B, T]: n for the first of n tokens to erase, 1 for the last, 0 for tokens not erased.
 
     Raises:
         InputError: If the budget is below 1, another option is negative, or the model has a single class.

@@ -172,7 +172,7 @@ def fingerprint_model(
     without: Collection[str] = (),
     settings_without: Collection[str] = (),
 ) -> str:
-    """Return a digest of all that decides a model's outputs, except for some weights and settings."""
+    """Return a digest of a model's weights, settings and tokenizer, except for those named."""
     settings = {
         name: value
         for name, value in model.config.to_diff_dict().items()

@@ -42,7 +42,7 @@ class NormalizationHooks:
 
     @contextmanager
     def recorded(self) -> Iterator[Normalizations]:
-        """Yield the normalizations of the forward pass in the block."""
+        """Record the normalizations of a forward pass inside the `with` block; yield the record."""
         self._thread.normalizations = Normalizations()
         try:
             yield self._thread.normalizations

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 FORMAT = 1
-"""Version of the columns that `encode` returns; a change makes all splits be tokenized again."""
+"""Version of the columns that `encode` returns; if it changes, all splits are tokenized again."""
 MAX_UNUSED_DAYS = 30
 DAY = 86_400.0
 """Seconds."""

@@ -97,7 +97,7 @@ def task_groups(*frames: DataFrame) -> list[TaskGroup]:
 
 
 def over_task_groups(frame: DataFrame, score: str, groups: Sequence[TaskGroup]) -> DataFrame:
-    """Return rows as of `over_seeds` for each group of tasks and the methods that were run on all of them."""
+    """Return the rows of `over_seeds` for each task group, for the methods that ran on all its tasks."""
     by = ["model", "method"]
     parts = []
     for group in groups:

@@ -232,7 +232,7 @@ async def _refuse_input(_: Request, error: Exception) -> Response:
 
 
 async def _refuse_invalid(_: Request, error: Exception) -> Response:
-    """Name the first invalid field, without its value, which may be long."""
+    """Return an error that names the first invalid field, but not its value, which may be long."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":

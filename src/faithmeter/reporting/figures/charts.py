@@ -17,7 +17,7 @@ HEADROOM = 0.06
 """Share of the y axis above the highest value, so that points do not touch the frame."""
 PLUS = "M-1,0H1M0,-1V1"  # thinner than Vega's cross
 LINE_ENDS = "M-3.4,0H-1.4M1.4,0H3.4"
-"""Path of a line through a shape: it has no area, so that only the outlined symbols of a legend show it."""
+"""Path of the line beside a symbol; it has no area, so only legends, which outline symbols, show it."""
 POINT_LEGEND = alt.Legend(columns=4, symbolOpacity=1, symbolStrokeWidth=0)
 LINE_LEGEND = alt.Legend(columns=4, symbolOpacity=1, symbolStrokeWidth=1.3, symbolOffset=10, labelOffset=16)
 PERCENT = alt.X(

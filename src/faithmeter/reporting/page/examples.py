@@ -25,7 +25,7 @@ NEVER = 99
 MAX_STEPS = 21
 """More steps than a slider needs are thinned out."""
 MAX_UNREAD_CHARACTERS = 200
-"""Characters to show of the end of a text that the model did not read."""
+"""Most characters shown after the last token that the model read, if the text was truncated."""
 PROBABILITY_DIGITS = 4
 TESTS = ("p_crossfit", "p_published")
 

@@ -35,7 +35,7 @@ def published_table() -> Table:
 
 
 def comparison_table(frames: Frames) -> Table:
-    """Return the tasks that were trained on, beside the published ones."""
+    """Return a table of the tasks that were trained on, beside the published datasets."""
     train = frames["train"]
     test = train[train["split"] == "test"]
     paper = {

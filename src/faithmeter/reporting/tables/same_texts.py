@@ -8,9 +8,9 @@ from pandas import DataFrame
 
 
 def keep_usual_texts(frame: DataFrame, by: list[str]) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return for each group the runs on as many texts as most seeds have, and a note on the others.
+    """Return each group's runs on its most common number of texts, and a note on the runs left out.
 
-    If two numbers of texts have as many seeds, the greater one is kept.
+    Of numbers of texts that equally many seeds ran on, the largest is kept.
     """
     seeds = frame.groupby([*by, "texts"])["seed"].nunique().reset_index()
     usual = seeds.sort_values(["seed", "texts"]).drop_duplicates(by, keep="last")

@@ -72,7 +72,7 @@ class Table:
 
     @cached_property
     def side_by_side(self) -> list[int]:
-        """Numbers of the filled columns except the section, which heads its rows."""
+        """Positions of the filled columns, except for the section, which is a heading above its rows."""
         return [number for number in self.filled_columns if self.columns[number].role != "section"]
 
     def sections(self) -> list[tuple[str, list[Row]]]:
