@@ -1,4 +1,4 @@
-"""HTML of results: one style for notebooks, explanation pages and the live page."""
+"""Colors and HTML elements of results in notebooks, explanation pages and the live page."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from html import escape
 from importlib.resources import files
 
 MOODS = {"good": "callout good", "caution": "callout", "bad": "callout", "note": "soft"}
-"""Class of a sentence by its mood or severity."""
+"""CSS classes of a sentence, by mood or severity."""
 
 
 @cache
 def palette_style(scope: str = ":root") -> str:
-    """Return the style sheet with the colors and fonts, as variables of `scope`."""
+    """Return the CSS that defines the colors and fonts as variables of the selector `scope`."""
     return _resource("palette.css").replace(":root", scope)
 
 
 def card(*parts: str, style: str = "") -> str:
-    """Return parts of HTML as one element that brings its style, for a notebook.
+    """Return HTML fragments as one element that includes its style sheet, for a notebook.
 
     Args:
-        parts: HTML of the content.
-        style: Further style rules.
+        parts: HTML fragments of the content.
+        style: additional CSS rules.
     """
     rules = palette_style(".faithmeter") + _resource("card.css") + style
     return f"<div class='faithmeter'><style>{rules}</style>{''.join(parts)}</div>"
 
 
 def sentence(text: str, mood: str = "note") -> str:
-    """Return a sentence, colored by its mood: good, caution, bad or note."""
+    """Return a plain text as an HTML paragraph, styled by mood: good, caution, bad or note."""
     return f"<p class='{MOODS[mood]}'>{escape(text)}</p>"
 
 
 def grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a titled table; the first column holds names, the others numbers."""
+    """Return a table with a title as HTML; the first column holds names, the others numbers."""
     head = "".join(f"<th{_number_class(place)}>{escape(text)}</th>" for place, text in enumerate(headings))
     lines = (
         "".join(f"<td{_number_class(place)}>{escape(text)}</td>" for place, text in enumerate(row))

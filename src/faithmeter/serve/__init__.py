@@ -1,1 +1,1 @@
-"""Live page that masks, explains and measures one text at a time, on top of a documented JSON API."""
+"""Web page and JSON API that mask, explain and measure one text at a time."""

@@ -1,4 +1,4 @@
-"""Admission of requests: check them against the limits before any work, and choose the worker."""
+"""Admission of requests: checks against the limits before any work starts, and the choice of a worker."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ from .worker import Worker
 
 MAX_EXAMPLES = 4
 EXAMPLE_POOL = 200
-"""Rows of the test split that examples are chosen from."""
+"""Number of leading rows of the test split from which examples are chosen."""
 EXAMPLE_WORDS = 25
-"""Preferred length of an example."""
+"""Preferred length of an example, in words."""
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A classifier with its display name and what is known about its training."""
+    """Classifier to serve, with its name on the page.
+
+    If the training task is known, `tests` holds its fitted in-distribution tests. `task` and `examples` are
+    set only if the task's data are available, too.
+    """
 
     clf: Classifier
     name: str
@@ -38,7 +42,7 @@ class ServedModel:
 
 
 def choose_examples(task: Task) -> list[Example]:
-    """Choose a few texts of the test split with different labels and a comfortable length."""
+    """Return up to `MAX_EXAMPLES` test texts with distinct labels, each close to `EXAMPLE_WORDS` words."""
     split = task.load()["test"]
     rows = list(split.select(range(min(EXAMPLE_POOL, len(split)))))
     rows.sort(key=lambda row: abs(len(row["text"].split()) - EXAMPLE_WORDS))
@@ -50,9 +54,9 @@ def choose_examples(task: Task) -> list[Example]:
 
 
 class Admission:
-    """Refuses requests beyond the limits, and sends the others to one of two workers.
+    """Gatekeeper that refuses requests beyond the limits and assigns the others to one of two workers.
 
-    Long jobs have their own worker, so that masking a word is fast while a beam search is running.
+    Long jobs have a worker of their own, so that masking a word stays fast during a beam search.
     """
 
     def __init__(self, model: ServedModel, limits: Limits) -> None:
@@ -66,11 +70,11 @@ class Admission:
         self.long.close()
 
     def count_tokens(self, body: TextRequest) -> int:
-        """Return the number of explained tokens.
+        """Return the number of explained tokens in the text of a request.
 
         Raises:
-            InputError: the text or its context is longer than the limits allow, or a context is missing or
-                not accepted by the model.
+            InputError: the text or its context exceeds the limits, the context is missing, or the model
+                does not accept one.
         """
         self._require_short("text", body.text)
         self._require_short("pair", body.pair or "")
@@ -80,13 +84,17 @@ class Admission:
         return list(rows["kinds"][0]).count(EXPLAINED)
 
     def parse_methods(self, body: ExplainRequest) -> list[Method]:
-        """Return the requested methods, after checking the label as well."""
+        """Return the requested methods.
+
+        Raises:
+            InputError: a method or the label is unknown, or a method is the random baseline.
+        """
         if body.label is not None:
             class_number(self.model.clf.labels, body.label)
         return [require_explaining(name) for name in body.methods]
 
     def choose_worker(self, evaluations: int) -> Worker:
-        """Return the worker for a job of at most so many evaluations.
+        """Return the worker for a job that needs at most this many evaluations of the model.
 
         Raises:
             InputError: the job could need more evaluations than the limits allow.
@@ -110,17 +118,17 @@ class Admission:
 
 
 def explain_cost(methods: Sequence[Method], tokens: int) -> int:
-    """Return an upper bound on the evaluations that `explain_text` needs.
+    """Return an upper bound on the number of evaluations in `explain_text`.
 
-    It is an upper bound because methods share evaluations.
+    The actual number can be lower because methods share evaluations.
     """
     return 1 + sum(method.evaluations(tokens) for method in methods)
 
 
 def measure_cost(methods: Sequence[Method], tokens: int, *, orders: int, steps: int) -> int:
-    """Return an upper bound on the evaluations that `measure_text` needs.
+    """Return an upper bound on the number of evaluations in `measure_text`.
 
-    Steps that mask nothing new need none.
+    A text has at most `tokens + 1` distinct steps; a step that masks no further token is not evaluated.
     """
     steps = min(steps, tokens + 1)
     explained = sum(method.evaluations(tokens) * method.explanations(steps) for method in methods)

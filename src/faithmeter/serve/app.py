@@ -1,4 +1,4 @@
-"""Web application: API endpoints, whose work is done by worker threads, and the page's static files."""
+"""Web application: the API endpoints, which run their jobs in worker threads, and the static files."""
 
 from __future__ import annotations
 
@@ -73,16 +73,16 @@ def create_app(
     hosts: Sequence[str] = LOOPBACK_NAMES,
     token: str | None = None,
 ) -> FastAPI:
-    """Create the application: page and API.
+    """Create the web application that serves the page and the API.
 
     Args:
         model: the classifier and its description.
-        limits: limits of each request.
+        limits: limits on requests and queues; None for the defaults.
         hosts: accepted Host headers.
-        token: required with each request, unless it is None.
+        token: token that every request must carry; None for no token.
 
     Returns:
-        The application. Call `app.state.admission.close()` to end its threads.
+        The application. Call `app.state.admission.close()` to stop its worker threads.
     """
     limits = limits or Limits()
     admission = Admission(model, limits)
@@ -90,7 +90,7 @@ def create_app(
         title="faithmeter",
         version=version("faithmeter"),
         description=DESCRIPTION + (TOKEN_DESCRIPTION if token else ""),
-        docs_url=None,  # FastAPI's own pages load scripts from elsewhere; docs.html does not
+        docs_url=None,  # FastAPI's own pages load scripts from another site; docs.html does not
         redoc_url=None,
         middleware=[
             Middleware(SecurityHeaders),
@@ -117,7 +117,7 @@ def create_app(
 
 
 def _add_styles(app: FastAPI) -> None:
-    """Serve the colors and the heat-map, which notebooks and the report share."""
+    """Add routes for the colors and the heat-map, whose files lie in other packages."""
     contents = {
         "/palette.css": (palette_style(), "text/css"),
         "/heat.css": (heat_style(), "text/css"),
@@ -178,7 +178,7 @@ def _add_probe(app: FastAPI, admission: Admission) -> None:
 
 
 def _post(app: FastAPI, path: str, response: type[BaseModel], summary: str) -> Callable[[Endpoint], Endpoint]:
-    """Register an endpoint that answers with JSON, or with a stream of its progress."""
+    """Return a decorator that registers a POST endpoint with a JSON or streamed response."""
     responses = {**REFUSALS, **STREAM_RESPONSE}
     return app.post(path, response_model=response, responses=responses, summary=summary)
 
@@ -208,7 +208,7 @@ def _add_measure(app: FastAPI, admission: Admission) -> None:
         methods = admission.parse_methods(body)
         percents = MeasureConfig(step=body.step).percents
         cost = measure_cost(methods, admission.count_tokens(body), orders=body.orders, steps=len(percents))
-        admission.choose_worker(cost)  # refuses what is too long; a measurement always counts as long
+        admission.choose_worker(cost)  # raises if the cost is too high; the worker is always the long one
 
         def work(evaluator: Evaluator, job: Job[JsonObject]) -> JsonObject:
             return measure_text(
@@ -232,7 +232,7 @@ async def _refuse_input(_: Request, error: Exception) -> Response:
 
 
 async def _refuse_invalid(_: Request, error: Exception) -> Response:
-    """Return an error that names the first invalid field, but not its value, which may be long."""
+    """Return an error response that names the first invalid field, but not its value, which may be long."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     if first["type"] == "json_invalid":
@@ -252,7 +252,7 @@ async def _refuse_busy(_: Request, error: Exception) -> Response:
 
 
 def _refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a problem as one line that any client can decode."""
+    """Return an error response whose detail is one line of limited length, without control characters."""
     if len(detail) > MAX_DETAIL_CHARACTERS:
         detail = f"{detail[:MAX_DETAIL_CHARACTERS]}…"
     return JSONResponse({"detail": escape_controls(detail, keep="")}, status, headers)

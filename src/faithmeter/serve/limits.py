@@ -1,4 +1,4 @@
-"""Limits of the API, the one place where they are defined: page, documentation and options read them."""
+"""Limits of the API; the page, the documentation and the command-line options read them from here."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MAX_TOKEN_NUMBER = 10**6
 MAX_ORDERS = 1000
 MAX_SEED = 2**31 - 1
 CHARACTERS_PER_WORD = 20
-"""Limits the characters of a text by its words: some scripts put no spaces between words."""
+"""Characters allowed per allowed word, because some scripts put no spaces between words."""
 ESCAPED_BYTES = 12
-"""Bytes of a character that JSON writes as two escaped surrogates."""
+"""Size of a character that JSON escapes as a surrogate pair."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one server: of each request, and of the queue of each worker."""
+    """Limits on each request and on the queue of each worker."""
 
     max_words: int = 1000
     max_evaluations: int = 50_000
@@ -32,5 +32,5 @@ class Limits:
 
     @property
     def max_body_bytes(self) -> int:
-        """Size of a request with the longest text and context, every character escaped."""
+        """Maximum size of a request: the longest text and context, fully escaped, plus 64 KiB."""
         return 2 * ESCAPED_BYTES * self.max_characters + 2**16

@@ -1,4 +1,4 @@
-"""Requests and responses of the API. Results look like `--json` of the command line."""
+"""Requests and responses of the API; results have the fields that `--json` prints on the command line."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ TokenNumber = Annotated[int, Field(ge=0, le=MAX_TOKEN_NUMBER)]
 
 
 class TextRequest(BaseModel):
-    """A text for the model to read."""
+    """Text that the model reads, with a context if the model reads two texts."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)  # true is not a number
+    model_config = ConfigDict(extra="forbid", strict=True)  # strict: true is not a number
 
     text: str = Field(min_length=1, description="explained text: the one that is masked and scored")
     pair: str | None = Field(None, description="context, for a model that reads two texts")

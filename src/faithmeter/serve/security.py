@@ -1,4 +1,4 @@
-"""Middleware that every request passes: headers, host, token, origin and size."""
+"""Middleware for security headers and for checks of the host, token, origin and size of each request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class SecurityHeaders:
-    """Adds the security headers to every response, and turns an exception into a response with status 500."""
+    """Middleware that adds security headers and turns unhandled exceptions into responses with status 500."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -55,15 +55,15 @@ class SecurityHeaders:
             await self.app(scope, receive, send_with_headers)
         except Exception:
             if started:
-                raise  # too late for a response: the server logs it and closes the connection
+                raise  # too late for another response: the server logs the error and closes the connection
             logger.exception("a request failed")
             await _refusal(500, FAILURE)(scope, receive, send_with_headers)
 
 
 class RequireHost:
-    """Refuses requests whose Host header is not one of `hosts`, which defeats DNS rebinding.
+    """Middleware that refuses requests whose Host header is not in `hosts`, against DNS rebinding.
 
-    The check is starlette's; only the response is ours.
+    Starlette does the check; this class replaces its response by a JSON error.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Sequence[str]) -> None:
@@ -82,9 +82,9 @@ class RequireHost:
 
 
 class RequireToken:
-    """Refuses requests without the token: as a bearer token, or as the cookie that the link sets.
+    """Middleware that refuses requests without the token, sent as a bearer token or in a cookie.
 
-    The link `/?token=…` redirects to the page without the token, so that it stays out of the history.
+    The link `/?token=…` sets the cookie and redirects to `/`, which keeps the token out of the history.
     """
 
     def __init__(self, app: ASGIApp, *, token: str) -> None:
@@ -116,7 +116,10 @@ class RequireToken:
 
 
 class LimitRequests:
-    """Refuses requests from the pages of other sites, and bodies of more than `max_bytes`."""
+    """Middleware that refuses cross-site requests and bodies of more than `max_bytes`.
+
+    GET and HEAD requests pass unchecked.
+    """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
         self.app, self.max_bytes = app, max_bytes
@@ -141,7 +144,7 @@ class LimitRequests:
         return await self.app(scope, replay, send)
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """Return the body, cut off somewhere beyond the limit; None if the client disconnected."""
+        """Return the body, or None if the client disconnected; reading stops once the limit is exceeded."""
         parts, size, more = [], 0, True
         while more and size <= self.max_bytes:
             message: dict[str, Any] = dict(await receive())

@@ -1,4 +1,4 @@
-"""HTTP server around the application: its socket, limits on connections and time, and its log."""
+"""HTTP server of the application: its socket, limits on connections and time, and the log."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from ..errors import InputError, escape_controls
 
 MAX_CONNECTIONS = 128
 ACCEPT_BACKLOG = 64
-"""Connections accepted at once; with MAX_CONNECTIONS still fewer than the files a process may open."""
+"""Connections accepted at once; this plus `MAX_CONNECTIONS` stays below the usual limit of open files."""
 REQUEST_SECONDS = 15.0
-"""Time to send one request, headers and body together."""
+"""Time that a client has to send one request, headers and body together."""
 SEND_SECONDS = 30.0
 """Time that a client may leave a response unread."""
 SHUTDOWN_SECONDS = 3
 LOG_WINDOW_SECONDS = 60.0
 MAX_LOG_RECORDS = 10
-"""Records per window; further ones are counted only."""
+"""Log records allowed per window; further records are counted but not written."""
 MAX_LOG_CHARACTERS = 5000
-"""Length of one record; the end of a traceback, which names the error, is kept."""
+"""Maximum length of a log record; the middle of a longer one is cut, so the error at its end remains."""
 TIMEOUT_RESPONSE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; call it before loading the model, so that a busy port is reported at once.
+    """Return a socket that listens on this address.
 
-    The protocol is passed on because asyncio disables Nagle's delay (40 ms) only on sockets marked as TCP.
+    Call this before loading the model, so that a busy port is reported at once. The socket is created with
+    an explicit protocol because asyncio disables Nagle's delay (40 ms) only on sockets marked as TCP.
 
     Raises:
-        InputError: the address does not exist here, or the port is taken.
+        InputError: the address is not available on this machine, or the port is in use.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)[0]
@@ -64,12 +65,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(listening: socket.socket) -> bool:
-    """Return whether only this machine can reach the socket, judged by its bound address."""
+    """Return whether the socket is bound to a loopback address, which only this machine can reach."""
     return ip_address(listening.getsockname()[0]).is_loopback
 
 
 def run_server(app: FastAPI, listening: socket.socket) -> None:
-    """Serve until Ctrl-C, with the log on standard error."""
+    """Serve the application until Ctrl-C, and write the log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(levelname)s: %(message)s"))
     handler.addFilter(LogLimit())
@@ -79,7 +80,7 @@ def run_server(app: FastAPI, listening: socket.socket) -> None:
 
 
 def create_server(app: FastAPI) -> uvicorn.Server:
-    """Return the server; when it shuts down, it stops running jobs before it waits for connections."""
+    """Return a server that stops all jobs at shutdown, before it waits for connections to close."""
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -103,10 +104,10 @@ def create_server(app: FastAPI) -> uvicorn.Server:
 
 
 class LimitedConnection(H11Protocol):
-    """HTTP connection that has to send each request, and read each response, in a limited time.
+    """HTTP connection whose client must send each request and read each response within a time limit.
 
-    When there are too many connections, the one that has been sending its request for the longest time is
-    closed. Many slow clients can therefore not keep a quick one out.
+    Beyond `MAX_CONNECTIONS`, the connection whose request has been incomplete for the longest time is closed.
+    Slow clients therefore cannot block the others.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -138,7 +139,7 @@ class LimitedConnection(H11Protocol):
         self._stop_timer("send")
 
     def _update_request_timer(self) -> None:
-        """Run the timer exactly while the client owes us a request or the rest of one."""
+        """Start or stop the timer, which runs while the server waits for a request or the rest of one."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._stop_timer("request")
         elif "request" not in self._timers and not self.transport.is_closing():
@@ -151,7 +152,7 @@ class LimitedConnection(H11Protocol):
     def _end_request(self) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.write(TIMEOUT_RESPONSE)
-        if self.transport.get_write_buffer_size():  # the client does not read: closing would wait for it
+        if self.transport.get_write_buffer_size():  # the client is not reading, and close() would wait for it
             self.transport.abort()
         else:
             self.transport.close()
@@ -164,12 +165,15 @@ class LimitedConnection(H11Protocol):
         }
         slowest = min(deadlines, key=deadlines.__getitem__)
         slowest._stop_timer("request")
-        self.connections.discard(slowest)  # at once: further connections may come before it is lost
+        self.connections.discard(slowest)  # now: more connections may arrive before connection_lost is called
         slowest.transport.abort()
 
 
 class LogLimit(logging.Filter):
-    """Drops records beyond `MAX_LOG_RECORDS` per window; the next one that passes tells how many."""
+    """Filter that drops log records beyond `MAX_LOG_RECORDS` per window.
+
+    The first record of the next window reports how many were dropped.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,7 +191,7 @@ class LogLimit(logging.Filter):
 
 
 class LogFormatter(logging.Formatter):
-    """Shortens a record and escapes control characters, which could control the terminal."""
+    """Formatter that shortens long records and escapes control characters, to protect the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)

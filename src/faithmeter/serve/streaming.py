@@ -1,4 +1,4 @@
-"""Responses of jobs: one JSON document, or a stream of progress lines that ends with the result."""
+"""Responses to requests that run a job: one JSON document, or a stream of progress and the result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .worker import Job, JobStopped, Worker
 
 STREAM_TYPE = "application/x-ndjson"
 PROGRESS_SECONDS = 0.2
-"""Time between two lines of progress."""
+"""Time between two progress lines."""
 FAILURE = "the server failed; its log says why"
 
 JsonObject = dict[str, Any]
@@ -26,9 +26,13 @@ logger = logging.getLogger(__name__)
 
 
 async def respond(request: Request, worker: Worker, job: Job[JsonObject]) -> Response:
-    """Run the job and return its result in the form that the Accept header asks for.
+    """Run a job and return its result as JSON, or as a stream if the Accept header requests one.
 
     The job stops when the client disconnects.
+
+    Raises:
+        QueueFull: too many jobs are waiting for the worker.
+        JobStopped: the job was stopped before it ended, and the response is not a stream.
     """
     future = worker.start(job)
     disconnection = asyncio.create_task(_wait_for_disconnect(request))

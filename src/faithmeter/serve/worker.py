@@ -1,4 +1,4 @@
-"""Worker threads that run one job after the other, with a bounded queue, progress and cancellation."""
+"""Worker threads that run jobs one at a time, with a bounded queue, progress and cancellation."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
 
 MAX_CACHE_BYTES = 2**26
-"""Size of each worker's cache of evaluations."""
+"""Maximum size of each worker's cache of evaluations."""
 
 Result = TypeVar("Result")
 
 
 class QueueFull(Exception):
-    """The worker's queue has no room for another job."""
+    """Error of a worker whose queue has no room for another job."""
 
     def __str__(self) -> str:
         return "too many requests are waiting"
 
 
 class JobStopped(Exception):
-    """The client has gone away, or the server is shutting down."""
+    """Error that ends a job because the client disconnected or the server is shutting down."""
 
     def __str__(self) -> str:
         return "the work was stopped"
@@ -36,7 +36,7 @@ class JobStopped(Exception):
 
 @dataclass
 class Job(Generic[Result]):
-    """Work of one request and its progress. `work` receives the worker's evaluator and this job."""
+    """Work of one request and its progress; `work` is called with the worker's evaluator and this job."""
 
     work: Callable[[Evaluator, Job[Result]], Result]
     max_evaluations: int = 1
@@ -56,7 +56,11 @@ class Job(Generic[Result]):
             evaluator.progress = None
 
     def count(self, evaluations: int) -> None:
-        """Add to the progress. Called after every micro-batch, which is when a stopped job ends."""
+        """Add to the number of evaluations done; called after every micro-batch.
+
+        Raises:
+            JobStopped: the job was stopped.
+        """
         if self.stopped:
             raise JobStopped
         self.evaluations += evaluations
@@ -69,7 +73,7 @@ class Job(Generic[Result]):
 
 
 class Worker:
-    """One thread with its own evaluator and tokenizer, because neither is safe to share between threads.
+    """Thread with its own evaluator and tokenizer, neither of which is safe to share between threads.
 
     All workers share the weights of the model.
     """
@@ -81,16 +85,16 @@ class Worker:
         self._executor = ThreadPoolExecutor(1)
         self._jobs: dict[asyncio.Future[Any], Job[Any]] = {}
         self._max_queued = max_queued
-        # installs hooks in the model now, while no other worker is using it
+        # installs the hooks in the model now, while no other worker is using it
         batch = own.encode(["a"], ["a"] if own.takes_pair else None)
         states(self._evaluator, batch)
         explain(self._evaluator, batch, [0], "grad-l2")
 
     def start(self, job: Job[Result]) -> asyncio.Future[Result]:
-        """Queue a job and return the future of its result.
+        """Queue a job and return a future for its result.
 
         Raises:
-            QueueFull: `max_queued` jobs are waiting or running.
+            QueueFull: `max_queued` jobs are already waiting or running.
         """
         if len(self._jobs) >= self._max_queued:
             raise QueueFull
@@ -100,7 +104,7 @@ class Worker:
         return future
 
     def close(self) -> None:
-        """Stop all jobs and end the thread."""
+        """Stop all jobs and let the thread end, without waiting for it."""
         for job in self._jobs.values():
             job.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -1,9 +1,9 @@
-// Client of the JSON API: a response, or lines of progress with the result in the last one.
+// Client of the JSON API. Responses are JSON, or lines of progress that end with the result.
 
 const STREAM = "application/x-ndjson";
 const SILENT = "The server does not answer. Start it again with faithmeter serve, then continue.";
 
-// A request that the server refuses, with its message.
+// Error with the message of a server that refuses a request.
 export class Refusal extends Error {}
 
 export async function model() {
@@ -27,8 +27,8 @@ export async function ask(what, body, { signal, onProgress } = {}) {
   throw new Error("the response is incomplete; try again");
 }
 
-// Return a function that cancels its previous call: only the newest one is answered. `busy` is called with true
-// when work begins, and with false when no call is left.
+// Return a function whose calls cancel the previous call, which then returns undefined. `busy` is called with true
+// when work begins, and with false when no call is running.
 export function newest(work, busy = () => {}) {
   let current = null;
   const run = async (...given) => {
@@ -58,7 +58,7 @@ async function read(response) {
   throw response.status === 422 ? new Refusal(detail) : new Error(detail);
 }
 
-// Browsers report a missing server, or one that stops, as TypeError only.
+// Replace the TypeError that browsers raise if the server is unreachable or stops by a helpful message.
 function reached(promise) {
   return promise.catch((error) => {
     throw error instanceof TypeError ? new Error(SILENT) : error;

@@ -1,4 +1,4 @@
-// The OpenAPI description as a page; nothing is loaded from elsewhere.
+// API documentation, generated from openapi.json; nothing is loaded from other sites.
 
 import { byId, make } from "./dom.js";
 
@@ -17,7 +17,7 @@ function typeOf(schema) {
   return schema.type ?? "any";
 }
 
-// `code` as code
+// Convert text between backticks to code elements.
 const prose = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
 function fields(title, schema) {

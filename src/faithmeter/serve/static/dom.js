@@ -1,4 +1,4 @@
-// Elements without markup: every text goes in as text, so nothing typed can become code.
+// Elements are built without markup: all content is inserted as text, so user input cannot become code.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -8,10 +8,10 @@ export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} 
 
 export const pvalue = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(p < 0.1 ? 3 : 2));
 
-// as `formats.format_pvalue` writes it
+// Format a p-value like `formats.format_pvalue`.
 export const equalsP = (p) => (p < 0.001 ? "p < 0.001" : `p = ${pvalue(p)}`);
 
-// The p-value to go by, of those by test: as `trust.choose_test` chooses.
+// Return the p-value of the test that `trust.choose_test` chooses; undefined without tests.
 export const decisivePvalue = (byTest) => byTest.crossfit ?? Object.values(byTest)[0];
 
 export function make(tag, attributes = {}, ...children) {

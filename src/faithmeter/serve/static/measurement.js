@@ -1,11 +1,11 @@
-// Measurement of a text: doubts, the curve compared with random orders, and a table of the methods.
+// Measurement of one text: doubts, the erasure curve beside random orders, and a table of the methods.
 
 import { draw, decisivePvalue, make, percent, pvalue } from "./dom.js";
 
 const HEIGHT = 260;
 const MARGIN = { top: 12, right: 12, bottom: 42, left: 46 };
 
-// `choose` is called with the method to display.
+// Return the elements of the measurement. `choose` is called with the method that the user selects.
 export function measurement(result, method, width, choose) {
   return [
     doubts(result),

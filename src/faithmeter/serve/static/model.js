@@ -1,11 +1,11 @@
-// What is served: its name, what it reads, examples to try, and methods to choose.
+// Description of the served model: its name, inputs, example texts and methods.
 
 import { byId, make, show } from "./dom.js";
 
-const TITLE = 34; // characters of an example's
+const TITLE = 34; // maximum number of characters in the title of an example
 const CHECKED = ["loo-sign", "int-grad-sign", "grad-l2"];
 
-// `take` is called with an example, `choose` when other methods are checked.
+// Fill in the description. `take` is called with a chosen example, `choose` when the checked methods change.
 export function describeModel({ name, task, labels, explained, context, version, examples, methods }, take, choose) {
   byId("model").textContent = [name, task, `${labels.length} classes`].filter(Boolean).join(" · ");
   byId("version").textContent = `faithmeter ${version}`;
@@ -22,7 +22,7 @@ export function describeModel({ name, task, labels, explained, context, version,
   );
 }
 
-// Its class and its context: texts of a task often begin alike.
+// Return a button titled by class and context, because texts of a task often begin alike.
 function exampleButton(example, take) {
   const { text, pair, label } = example;
   const points = Array.from([label, pair || text].filter(Boolean).join(" · "));

@@ -1,4 +1,4 @@
-// The page: input → requests to the server → display.
+// The live page: sends the text to the server and displays the results.
 
 import { ask, model, newest, Refusal } from "./api.js";
 import { byId, make, show } from "./dom.js";
@@ -6,16 +6,16 @@ import { measurement } from "./measurement.js";
 import { describeModel } from "./model.js";
 import { showHeat, showMasks, showText, showVerdict } from "./reading.js";
 
-const TYPING = 300; // milliseconds without a key press after which the text is sent
+const TYPING = 300; // the text is sent after this many milliseconds without a key press
 const NEXT_FOCUS = { explain: ["explain-cancel"], "explain-cancel": ["explain", "reading"], measure: ["measure-cancel"], "measure-cancel": ["measure"] };
 
-// Results for one text
+// State of a text without results
 const nothing = () => ({
   masked: new Set(),
   whole: null, // probe without masks
   probe: null,
   explained: {}, // explanation by method
-  refused: {}, // or the reason why there is none, by method
+  refused: {}, // reason for a missing explanation, by method
   measured: null,
 });
 

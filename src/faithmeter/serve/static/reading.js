@@ -1,4 +1,4 @@
-// The text as switches, its heat-map (heat.js), and the prediction.
+// Display of the text as buttons that mask words, its heat-map (heat.js), and the prediction.
 
 /* global heat */
 
@@ -7,9 +7,9 @@ import { byId, equalsP, decisivePvalue, make, percent, show } from "./dom.js";
 const PUNCTUATION = /^\p{P}+$/u;
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
 
-// Words as they stand in the text, or tokens in a row. `press` is called with a unit's tokens.
+// Display the words in their original layout, or the tokens in a row. `press` is called with the tokens of a unit.
 export function showText(probe, unit, press) {
-  const points = Array.from(probe.text); // places are counted in code points
+  const points = Array.from(probe.text); // positions are counted in code points
   const parts = [];
   let before = 0;
   for (const piece of probe[unit]) {
@@ -29,14 +29,14 @@ function button(piece, press) {
   return make("button", attributes, make("bdi", {}, piece.text));
 }
 
-// Buttons have no direction of their own: marks around them keep the words of a mixed text in order.
+// Add direction marks around a button, which keep the words of a text in mixed directions in order.
 function directed(part) {
   if (typeof part === "string" || !/\p{L}/u.test(part.textContent)) return [part];
   const mark = RIGHT_TO_LEFT.test(part.textContent) ? "\u200f" : "\u200e";
   return [mark, part, mark];
 }
 
-// No line begins with a full stop.
+// Keep punctuation on the line of its word.
 const together = (word, mark) => make("span", { class: "together" }, word, mark);
 
 export function showMasks(probe, unit, masked) {
@@ -53,7 +53,7 @@ export function showMasks(probe, unit, masked) {
       : "";
 }
 
-// `method` is how it was explained; without an explanation there is no heat.
+// Color the words by the scores of `method`, or remove the colors if there is no explanation.
 export function showHeat(explanation, unit, method) {
   const units = explanation ? explanation[unit] : [];
   const score = (piece) => piece.scores[method.name];
