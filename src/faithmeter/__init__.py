@@ -1,8 +1,8 @@
 """Masked language models as text classifiers whose explanations can be measured for faithfulness.
 
 The packages follow the data: a text becomes tokens, masked inputs, scores, curves, a verdict, a report.
-`LAYERS` lists them in that order; each imports only those before it. Importing `faithmeter` imports nothing
-heavy: a public name loads its module on first use.
+`LAYERS` lists them in that order; each imports only those before it. Importing `faithmeter` is fast, because
+a public name loads its module on first use.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LAYERS = {
     "serve": "the live page and its JSON API",
     "cli": "the command line",
 }
-"""Modules and packages with what they hold; each imports only those above it."""
+"""Descriptions of all modules and packages, in import order: each imports only those above it."""
 
 _HOME = {
     "Batch": "models.tokens",

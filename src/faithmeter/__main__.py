@@ -1,4 +1,4 @@
-"""`python -m faithmeter`."""
+"""Entry point of `python -m faithmeter`."""
 
 from .cli import main
 

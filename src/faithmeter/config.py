@@ -1,4 +1,4 @@
-"""Configs of runs: frozen values that define command line, TOML, digest, record and JSON Schema alike."""
+"""Configs of runs: one definition for command-line options, TOML keys, digests and JSON Schema."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .errors import input_error
 EMBEDDED = "embedded"
 """Name of the tiny model that ships with the package."""
 BASELINE = "random"
-"""Method that every other method is compared with."""
+"""Name of the baseline method, with which all others are compared."""
 SIGNIFICANCE_LEVEL = 0.05
 """Significance level used by every test."""
 NOT_IDENTITY = "not identity"
-"""Marks a field that says where or how something is computed, not what: the digest leaves it out."""
+"""Marker of fields that do not affect the result of a run; the digest leaves them out."""
 
 
 def _require_unicode(text: str) -> str:
@@ -35,7 +35,7 @@ Count = Annotated[int, Field(ge=0, lt=2**31)]
 Percent = Annotated[int, Field(ge=1, le=100)]
 Strategy = Literal["half", "all", "none"]
 TrainedWith = Literal["half", "all", "none", "unknown"]
-"""Masking strategy of a model's training, as far as it is known."""
+"""Masking strategy that a model was trained with."""
 Validation = Literal["both", "masked", "unmasked"]
 Scope = Literal["explained", "all"]
 Rates = Literal["uniform", "ends"]
@@ -44,7 +44,7 @@ MetricName = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 
 
 class Validated(BaseModel):
-    """Frozen value whose mistakes are InputErrors; `model_json_schema()` gives its JSON Schema."""
+    """Base class of immutable, validated values; an invalid field raises an InputError."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     kind: ClassVar[str]
@@ -56,12 +56,12 @@ class Validated(BaseModel):
             raise input_error(error, f"{self.kind} option", type(self).model_fields) from None
 
     def replace(self, **changes: object) -> Self:
-        """Return a validated copy with some fields changed."""
+        """Return a validated copy with the given fields changed."""
         return type(self)(**{**dict(self), **changes})
 
 
 class Config(Validated):
-    """Config of a run; its digest is the run's identity."""
+    """Base class of run configs; the digest of a config identifies its run."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -71,12 +71,12 @@ class Config(Validated):
         return self.model_dump(mode="json")
 
     def changes(self) -> dict[str, Any]:
-        """Return the fields that differ from their defaults."""
+        """Return the fields that differ from their defaults, as JSON-ready values."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     @classmethod
     def identity(cls) -> list[str]:
-        """Return the names of the fields that say what is computed."""
+        """Return the names of the fields that the digest covers."""
         return [name for name, field in cls.model_fields.items() if NOT_IDENTITY not in field.metadata]
 
     @property
@@ -86,9 +86,10 @@ class Config(Validated):
 
     @property
     def digest(self) -> str:
-        """Hash of the fields that differ from their defaults, so that a new field keeps old digests valid.
+        """Hash of the fields that define the run, 16 hexadecimal digits.
 
-        For the same reason a default never changes.
+        Default values are left out, so that adding a field keeps old digests valid. For the same reason,
+        the default of a field must never change.
         """
         names = self.identity()
         values = {name: value for name, value in self.changes().items() if name in names}
@@ -97,13 +98,13 @@ class Config(Validated):
 
 
 class TrainConfig(Config):
-    """Config of a fine-tuning of one model on one task with one seed.
+    """Config for fine-tuning one model on one task with one seed.
 
     Args:
-        **values: Any of the fields; each is described where it is defined, and in `faithmeter train --help`.
+        **values: Values of fields, which `faithmeter train --help` describes; every field has a default.
 
     Raises:
-        InputError: A field is unknown, or its value is of the wrong type or out of range.
+        InputError: A field is unknown, or its value has the wrong type or is out of range.
 
     Example:
         >>> fm.TrainConfig(task="RTE", seed=1).changes()
@@ -122,38 +123,38 @@ class TrainConfig(Config):
     )
     seed: Seed = Field(default=0, description="seed of all randomness in the run")
     strategy: Strategy = Field(
-        default="half", description="which rows of a mini-batch are masked: every other one, all, or none"
+        default="half", description="rows of a mini-batch to mask: every other one (half), all or none"
     )
     validation: Validation = Field(
         default="both",
-        description="which validation texts choose the best epoch: unmasked and masked, or only one of them",
+        description="validation texts that select the best epoch: masked, unmasked, or both",
     )
     scope: Scope = Field(
         default="explained",
-        description="which columns are masked: the explained one, or all (as the authors' code does)",
+        description="columns to mask: the explained one, or all (as in the authors' code)",
     )
     rates: Rates = Field(
         default="uniform",
-        description="distribution of masking rates; `ends` masks a tenth of the masked rows wholly",
+        description="distribution of masking rates; `ends` masks a tenth of the masked rows completely",
     )
-    epochs: Count = Field(default=0, description="epochs to train; 0 takes the task's own number")
+    epochs: Count = Field(default=0, description="number of epochs; 0 uses the task's default")
     batch_size: int = Field(default=16, ge=1, lt=2**31, description="rows in a mini-batch, over all devices")
-    learning_rate: float = Field(default=2e-5, ge=0, le=1, description="the highest learning rate")
+    learning_rate: float = Field(default=2e-5, ge=0, le=1, description="peak learning rate")
     weight_decay: float = Field(
-        default=0.01, ge=0, le=1, description="not applied to biases and normalization layers"
+        default=0.01, ge=0, le=1, description="weight decay, except of biases and normalization layers"
     )
     warmup: float = Field(
         default=0.06,
         ge=0,
         lt=1,
-        description="fraction of the optimizer steps in which the rate rises; it then falls to 0",
+        description="fraction of the optimizer steps in which the learning rate rises; then it falls to 0",
     )
     released_schedule: bool = Field(
         default=False,
-        description="count the schedule in examples, as the authors' code does: the rate only rises",
+        description="count schedule steps in examples, as in the authors' code, so that the rate only rises",
     )
-    precision: Precision = Field(default="auto", description="auto takes fp32 on CPU, bf16 or fp16 on GPU")
-    limit: Count = Field(default=0, description="use only the first rows of each split; 0 uses all")
+    precision: Precision = Field(default="auto", description="auto is fp32 on a CPU, bf16 or fp16 on a GPU")
+    limit: Count = Field(default=0, description="number of rows to use from each split; 0 uses all")
     data: Text = Field(
         default="",
         description="your own data instead of a task: csv, tsv, jsonl, parquet, or a saved `datasets` folder",
@@ -169,12 +170,12 @@ class TrainConfig(Config):
         default="", description="folder with the official files of the task"
     )
     report_to: Annotated[Text, NOT_IDENTITY] = Field(
-        default="none", description="tensorboard, wandb, mlflow, … (any integration of transformers)"
+        default="none", description="where to log: tensorboard, wandb, or another integration of transformers"
     )
 
     @property
     def task_or_data(self) -> str:
-        """Name of the task, or the path of your own data."""
+        """Path of the user's own data if given, otherwise the name of the task."""
         return self.data or self.task
 
     @property
@@ -183,14 +184,14 @@ class TrainConfig(Config):
 
 
 class RoarConfig(TrainConfig):
-    """Config of one step of Recursive ROAR: fine-tuning on texts that the previous step's model erased."""
+    """Config of one Recursive ROAR step: fine-tuning on texts that the previous model has partly erased."""
 
     kind: ClassVar[str] = "roar"
 
-    method: Text = Field(default="grad-l2", description="the method that erases; `random` is the baseline")
-    code: Text = Field(default="", description="digest of the method's source where it is not built in")
-    percent: Percent = Field(default=10, description="percent of each text that is erased")
-    step: Percent = Field(default=10, description="percents erased at a time")
+    method: Text = Field(default="grad-l2", description="method that ranks the tokens to erase")
+    code: Text = Field(default="", description="digest of the method's source; empty if built in")
+    percent: Percent = Field(default=10, description="percentage of each text's tokens to erase")
+    step: Percent = Field(default=10, description="percentage points erased at each step")
 
     @property
     def title(self) -> str:
@@ -198,7 +199,7 @@ class RoarConfig(TrainConfig):
 
     @property
     def before(self) -> TrainConfig:
-        """Config of the run whose model erases the texts: the previous step, or a training on whole texts."""
+        """Config of the run whose model ranks the tokens: the previous step, or at first a plain training."""
         percent = (self.percent - 1) // self.step * self.step
         if percent:
             return self.replace(percent=percent)
@@ -206,32 +207,30 @@ class RoarConfig(TrainConfig):
 
 
 class MeasureConfig(Config):
-    """Config of a measurement of methods on the test split of one checkpoint's task."""
+    """Config for measuring the faithfulness of methods for one checkpoint, on the test split of its task."""
 
     kind: ClassVar[str] = "measure"
 
     checkpoint: Text = Field(default="", description="fingerprint of the model's weights")
     data: Text = Field(default="", description="digest of the validation and test splits")
     task: Text = Field(
-        default="", description="name of a task or a task file; default: what the checkpoint was trained on"
+        default="", description="name of a task, or a task file; default: the task of the training"
     )
     methods: tuple[Text, ...] = Field(
-        default=(), strict=False, description="names of methods with their options; default: all ten"
+        default=(), strict=False, description="methods with their options; default: the paper's and your own"
     )
     seed: Seed = Field(default=0, description="seed of the random orders")
-    limit: Count = Field(
-        default=0, description="measure only the first texts of the test split; 0 measures all"
-    )
-    step: Percent = Field(default=10, description="percents erased at a time")
+    limit: Count = Field(default=0, description="number of test texts to measure; 0 measures all")
+    step: Percent = Field(default=10, description="percentage points erased at each step")
     strategy: Literal["", TrainedWith] = Field(
         default="",
-        description="masking strategy of the training, which the check imitates; default: as recorded",
+        description="masking strategy that the in-distribution check assumes; default: as in training",
     )
     scope: Literal["", Scope] = Field(
-        default="", description="which of their columns; default: as in training"
+        default="", description="masked columns that the check assumes; default: as in training"
     )
     rates: Literal["", Rates] = Field(
-        default="", description="how their masking rates are drawn; default: as in training"
+        default="", description="masking rates that the check assumes; default: as in training"
     )
     code: tuple[Text, ...] = Field(
         default=(), strict=False, description="name:digest of each method that is not built in"
@@ -247,5 +246,5 @@ class MeasureConfig(Config):
 
     @property
     def chunks(self) -> str:
-        """Digest that finished chunks share, for any number of texts."""
+        """Digest under which finished chunks are stored; it does not depend on `limit`."""
         return self.replace(limit=0).digest

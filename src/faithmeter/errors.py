@@ -1,4 +1,4 @@
-"""Errors that a user can act on, each in one line: what was given, what is expected, what to do next."""
+"""Exceptions and warnings for problems that a user can fix, and the functions that word their messages."""
 
 from __future__ import annotations
 
@@ -28,21 +28,20 @@ EXPECTED = {
     "less_than": "less than {lt}",
     "value_error": "{error}",
 }
-"""Expectation that each type of pydantic's errors violates."""
-
+"""Wording of what was expected, by pydantic error type."""
 
 UNSAFE_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
 """Unicode categories of control characters, lone surrogates, and line and paragraph separators."""
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that reorder a line."""
+"""Bidirectional controls, which change the order in which characters are displayed."""
 MIN_SIMILARITY = 0.6
-"""Similarity (0 to 1) from which a known name is suggested for an unknown one."""
+"""Minimum similarity (0 to 1) at which a known name is suggested for an unknown one."""
 
 
 class InputError(ValueError):
-    """Mistake in the input, described in one line: what was given, what is expected, what to do next.
+    """Invalid input; the message states what was given, what is expected and what to do next.
 
-    The command line prints that line and exits with code 2.
+    The message is a single line. The command line prints it and exits with code 2.
 
     Example:
         >>> fm.task("babi-2")
@@ -53,11 +52,14 @@ class InputError(ValueError):
 
 
 class DamageWarning(UserWarning):
-    """A file on disk differs from what was written; it was put aside or is computed again."""
+    """Warning that a file has changed since it was written; the message states what is done about it."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> InputError:
-    """Return the error for an unknown name, with the nearest known one or all of them."""
+    """Return an InputError for an unknown name.
+
+    The message suggests the most similar known name or, if none is similar, lists them all.
+    """
     names = sorted(known)
     lowered = {n.lower(): n for n in names}
     close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=MIN_SIMILARITY)
@@ -66,14 +68,20 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> Input
 
 
 def input_error(error: ValidationError, kind: str, known: Iterable[str]) -> InputError:
-    """Return the first of pydantic's errors as an InputError; `known` are the names of that `kind`."""
-    # a misspelled name explains why another one is missing
+    """Convert the first problem in a pydantic ValidationError to an InputError.
+
+    Args:
+        error: The pydantic error.
+        kind: Description of the validated names, such as `train option`.
+        known: Valid names; if it maps them to pydantic fields, examples are taken from those.
+    """
+    # unknown names come first: a misspelled name explains why another one is missing
     first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     path, value, context = first["loc"], first["input"], first.get("ctx", {})
     if first["type"] == "extra_forbidden":
         return unknown(kind, str(path[-1]), known)
     name = str(path[0]) + "".join(f"[{step}]" for step in path[1:])
-    if isinstance(context.get("error"), InputError):  # of a table inside, which names its own options
+    if isinstance(context.get("error"), InputError):  # raised by a nested table, which names its own options
         return InputError(f"[{'.'.join(map(str, path))}]: {context['error']}")
     if first["type"] == "missing":
         examples = known[name].examples if isinstance(known, Mapping) else None
@@ -86,11 +94,11 @@ def input_error(error: ValidationError, kind: str, known: Iterable[str]) -> Inpu
 
 
 def escape_controls(text: str, *, keep: str = "\n\t") -> str:
-    """Return the text with characters escaped that could control a terminal or cannot be encoded.
+    """Escape the characters of a text that could control a terminal or cannot be encoded.
 
     Args:
-        text: any text that a user or a file supplied.
-        keep: control characters that stay as they are.
+        text: Text supplied by a user or a file.
+        keep: Control characters to leave unescaped.
     """
     return "".join(
         character.encode("unicode_escape").decode()

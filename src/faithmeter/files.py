@@ -1,7 +1,7 @@
-"""Files and clocks: atomic writes, JSON, parquet, checksums, and the seconds that a phase takes.
+"""Helpers for files and timing: atomic writes, JSON, TOML, parquet, CSV and checksums.
 
-Every file is verified before it is used. JSON that we write carries its own checksum (`write_sealed_json`);
-other files and folders have SHA-256 sums beside them (`seal`, `intact`), or in the record of their run.
+Files that the package has written are verified before they are used again. Sealed JSON contains its own
+checksum; for other files and folders, SHA-256 checksums are stored beside them or in the record of their run.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SUMS = "SHA256SUMS"
-"""Checksums of the files of a sealed folder; `sha256sum -c` reads it, too."""
+"""Name of the checksum file in a sealed folder, in the format of `sha256sum`."""
 CLOCK_TICK_NS = 50_000_000
-"""Files younger than this may change again undetected: their state counts as new every time."""
+"""Age in nanoseconds below which a file may change without a new timestamp."""
 State = tuple[int, ...]
 FULL = re.compile(re.escape(os.strerror(errno.ENOSPC)) + r"|inline_container\.cc.* unexpected pos")
-"""Messages of libraries that hide the error number of a full disk: those of safetensors and of torch."""
+"""Pattern of the messages by which safetensors and torch report a full disk without an error number."""
 REMEDIES = {
     errno.EACCES: "choose a place where you may write",
     errno.EPERM: "choose a place where you may write",
@@ -44,11 +44,11 @@ REMEDIES = {
     errno.EEXIST: "a file of this name exists; choose another name",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
-"""Remedies for errors of the file system while writing, by number."""
+"""Advice for file-system errors while writing, by error number."""
 
 
 def plain(value: Any) -> Any:
-    """Convert to JSON-ready values; NaN and infinity become null."""
+    """Convert nested mappings and sequences to JSON-ready values; NaN and infinity become None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
@@ -57,18 +57,22 @@ def plain(value: Any) -> Any:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON, atomically."""
+    """Write a value to a JSON file atomically; NaN and infinity become null."""
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         json.dump(plain(value), file, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def write_sealed_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write an object as JSON with the checksum that `read_sealed_json` verifies."""
+    """Write a mapping to a JSON file, with the checksum that `read_sealed_json` verifies."""
     write_json(path, {**value, "checksum": json_checksum(value)})
 
 
 def read_sealed_json(path: Path) -> dict[str, Any]:
-    """Read an object that `write_sealed_json` wrote; raise InputError if it has changed since."""
+    """Return the mapping in a file that `write_sealed_json` wrote.
+
+    Raises:
+        InputError: The file is not readable, or its checksum is wrong.
+    """
     try:
         value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -79,13 +83,13 @@ def read_sealed_json(path: Path) -> dict[str, Any]:
 
 
 def json_checksum(value: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of an object's JSON without its own `checksum`."""
+    """Return the SHA-256 of a mapping as JSON, without its `checksum` entry."""
     content = {name: item for name, item in plain(value).items() if name != "checksum"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file; raise InputError if it is not readable or not TOML."""
+    """Return the contents of a TOML file; raise an InputError if it is not readable or not valid."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -97,14 +101,17 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def write_parquet(path: Path, frame: DataFrame) -> None:
-    """Write a frame, its `attrs` included, with the checksum that `read_parquet` verifies."""
+    """Write a data frame with its `attrs` to a parquet file, and a checksum for `read_parquet` beside it."""
     with atomic(path) as temporary:
         frame.to_parquet(temporary, index=False)
         _write_checksums(path, [temporary], [path.name])
 
 
 def read_parquet(path: Path) -> DataFrame | None:
-    """Read a frame that `write_parquet` wrote; None if there is none, or if it has changed since."""
+    """Return the data frame that `write_parquet` wrote, or None if it is missing or damaged.
+
+    Damage causes a DamageWarning.
+    """
     import pandas as pd
 
     return pd.read_parquet(path) if intact(path) else None
@@ -112,7 +119,7 @@ def read_parquet(path: Path) -> DataFrame | None:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces `path` at the end; if that fails, the old file remains."""
+    """Yield a temporary path that replaces `path` when the block succeeds; otherwise the old file remains."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +134,7 @@ def atomic(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn an error of the file system in the block into an InputError with the folder and a remedy."""
+    """Convert file-system errors listed in `REMEDIES` to an InputError with the folder and the advice."""
     try:
         yield
     except Exception as error:
@@ -138,21 +145,24 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def file_state(paths: Iterable[Path]) -> State:
-    """Return a value that changes when the files, or those inside the folders, change."""
+    """Return a value that changes when one of the files, or a file in one of the folders, changes.
+
+    Missing files are skipped. A file that was written a moment ago counts as changed at every call.
+    """
     state: list[int] = []
     for path in paths:
         for file in sorted(path.rglob("*")) if os.path.isdir(path) else [path]:
             if os.path.exists(file):
                 stat = file.stat()
                 age = time.time_ns() - stat.st_ctime_ns
-                # a second write within one tick of the clock would leave all of these as they are
+                # a second write within one tick of the clock would change none of these values
                 recent = time.perf_counter_ns() if age < CLOCK_TICK_NS else 0
                 state += (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, recent)
     return tuple(state)
 
 
 def file_checksum(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, hashed once per process unless the file changes."""
+    """Return the SHA-256 of a file's contents, cached until the file changes."""
     state = file_state([path])
     if state not in _checksums:
         with path.open("rb") as file:
@@ -164,7 +174,11 @@ _checksums: dict[State, str] = {}
 
 
 def seal(path: Path) -> None:
-    """Mark a file or folder as finished by writing the checksums of its own files beside it."""
+    """Mark a file or folder as finished by storing its checksums, which `intact` verifies.
+
+    For a file, they are stored in a hidden file beside it. For a folder, they are stored inside it, in
+    `SHA256SUMS`, and cover its visible files but not its subfolders.
+    """
     files = [path]
     if path.is_dir():
         visible = (file for file in path.iterdir() if not file.name.startswith("."))
@@ -183,10 +197,10 @@ def _checksum_file(path: Path) -> Path:
 
 
 def intact(path: Path, remedy: str = "it is created again") -> bool:
-    """Return whether a sealed file or folder is unchanged since `seal` was called.
+    """Return whether a file or folder is unchanged since `seal` was called.
 
-    A file or folder that was never finished, or is half deleted, gives False without a warning. Changed bytes
-    count as damage: a DamageWarning names the changed files and the caller's `remedy`.
+    If it was never sealed or files are missing, the result is False without a warning. Changed contents cause
+    a DamageWarning that states what has changed and the caller's `remedy`.
     """
     sums = _checksum_file(path)
     folder = sums.parent
@@ -211,7 +225,7 @@ MARKUP = re.compile(r"[\\`*_\[\]<>&|~$#!]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def escape_formula(value: object) -> object:
-    """Return the value of a CSV cell; a text that looks like a formula gets an apostrophe."""
+    """Return the value of a CSV cell, with an apostrophe before text that looks like a formula."""
     if not (isinstance(value, str) and FORMULA.match(value)):
         return value
     try:
@@ -222,19 +236,19 @@ def escape_formula(value: object) -> object:
 
 
 def write_csv(frame: DataFrame, path: str | Path) -> None:
-    """Write a table as CSV, with texts escaped that a spreadsheet would take for formulas."""
+    """Write a data frame as CSV; text that a spreadsheet would take for a formula is escaped."""
     with writing(Path(path).parent), atomic(Path(path)) as temporary:
         frame.map(escape_formula).to_csv(temporary, index=False)
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text for a cell of a Markdown table: in one line, with HTML, links and markup escaped."""
+    """Return a text as one line for a Markdown table, with HTML, links and markup escaped."""
     return MARKUP.sub(lambda match: f"\\{match[0]}", " ".join(text.split()))
 
 
 @contextmanager
 def timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Add the seconds that the block takes to `seconds[phase]`."""
+    """Add the duration of the block in seconds to `seconds[phase]`."""
     start = time.perf_counter()
     try:
         yield

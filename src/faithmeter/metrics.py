@@ -1,4 +1,4 @@
-"""Labels and predictions → performance: accuracy, F1, Matthews, and majority baselines."""
+"""Performance metrics: accuracy, F1, Matthews correlation coefficient, and majority baselines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _f1(average: str) -> Metric:
     def f1(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
         from sklearn.metrics import f1_score
 
-        # every class counts, even one that neither occurs nor is predicted (as 0)
+        # the mean is over all classes; one that neither occurs nor is predicted counts as 0
         return float(f1_score(labels, predictions, labels=range(classes), average=average, zero_division=0))
 
     return f1
@@ -42,12 +42,15 @@ METRICS: dict[str, Metric] = {
 
 
 class Counts(NamedTuple):
-    """A metric as a function of mean counts, so that thousands of weightings are one matrix product."""
+    """Functions that compute a metric from weighted means of counts per text.
+
+    With them, thousands of weightings of the texts are evaluated by one matrix product.
+    """
 
     of_texts: Callable[[NDArray[Any], NDArray[Any], int], NDArray[np.float32]]
-    """Labels [N], predictions [N, S], classes → counts [N, S, F] of each text."""
+    """Function of labels [N], predictions [N, S] and the number of classes; returns counts [N, S, F]."""
     value: Callable[[NDArray[Any]], NDArray[np.float64]]
-    """Weighted means [..., F] of the counts → the metric [...]."""
+    """Function of the weighted means [..., F] of the counts; returns the metric [...]."""
 
 
 def _hits(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDArray[np.float32]:
@@ -55,7 +58,7 @@ def _hits(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDAr
 
 
 def _confusion(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDArray[np.float32]:
-    """Return three counts for each class: correct predictions, predictions, labels."""
+    """Return counts [N, S, 3 C]: for each of C classes the correct predictions, predictions and labels."""
     one_hot = np.eye(classes, dtype=np.float32)
     predicted, labeled = (
         one_hot[predictions],
@@ -84,17 +87,21 @@ _SHARE = Counts(_hits, lambda means: means[..., 0].astype(np.float64))
 
 COUNTS: dict[str, Counts] = {
     "accuracy": _SHARE,
-    "micro_f1": _SHARE,  # each text has one label and one prediction: the two are equal
+    "micro_f1": _SHARE,  # equals accuracy: each text has one label and one prediction
     "macro_f1": Counts(_confusion, _macro_f1_value),
     "matthews": Counts(_confusion, _matthews_value),
 }
-"""Metrics that are functions of counts; others are computed anew for every resample."""
+"""Metrics that can be computed from counts; any other metric is recomputed for every resample."""
 SHARES = tuple(name for name, counts in COUNTS.items() if counts is _SHARE)
-"""Metrics that are the share of texts predicted right."""
+"""Names of the metrics that equal the fraction of correctly predicted texts."""
 
 
 def score(names: Sequence[str], labels: ArrayLike, predictions: ArrayLike, classes: int) -> dict[str, float]:
-    """Return the named metrics of predicted class numbers."""
+    """Return the named metrics for true and predicted class numbers.
+
+    Raises:
+        InputError: A name is not in `METRICS`.
+    """
     for name in names:
         if name not in METRICS:
             raise unknown("metric", name, METRICS)
@@ -103,6 +110,9 @@ def score(names: Sequence[str], labels: ArrayLike, predictions: ArrayLike, class
 
 
 def majority(names: Sequence[str], train: ArrayLike, labels: ArrayLike, classes: int) -> dict[str, float]:
-    """Return the metrics of always predicting the most frequent class in training (the first of equals)."""
+    """Return the metrics of always predicting the most frequent class of the training labels.
+
+    Ties go to the class with the lowest number.
+    """
     most_frequent = int(np.bincount(np.asarray(train), minlength=classes).argmax())
     return score(names, labels, np.full_like(np.asarray(labels), most_frequent), classes)
