@@ -1,4 +1,4 @@
-"""Command line: each verb is a function that parses and prints; heavy imports happen inside it."""
+"""Command line: one function per command parses options and prints; heavy imports happen inside it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ VERBS: dict[str, Callable[..., None]] = {
 
 
 class Command(TyperCommand):
-    """A command whose help shows flags without a type: `--json`, not `--json <bool>`."""
+    """Command whose help shows flags without a type: `--json` instead of `--json <bool>`."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _hide_flag_types(super().get_params(ctx))
 
 
 class Group(TyperGroup):
-    """The top-level command, with the same help."""
+    """Top-level command whose help shows flags without a type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _hide_flag_types(super().get_params(ctx))
@@ -78,15 +78,16 @@ def before(
         typer.Option("--version", help="print the version and exit", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    # --help shows the help text of `app`
+    # no docstring: --help shows the help text of `app`
     for name in imported:
         _import(name)
 
 
 def main() -> None:
-    """Run the command line.
+    """Run the command line and exit.
 
-    Exit codes: 0 success; 1 a requirement is not met, or a bug; 2 a mistake in the input; 130 Ctrl-C.
+    The exit code is 0 on success; 1 if a requirement is not met, a run failed or the program has a bug;
+    2 for a mistake in the input; and 130 after Ctrl-C.
     """
     prepare_streams()
     warnings.showwarning = _show_warning
@@ -110,10 +111,10 @@ def _exit_with_error(message: str) -> NoReturn:
 
 
 def _decode_arguments(arguments: list[str]) -> list[str]:
-    """Decode the arguments as UTF-8, whatever the locale says.
+    """Return the arguments decoded as UTF-8, whatever the locale.
 
     Raises:
-        InputError: an argument is not UTF-8.
+        InputError: an argument is not valid UTF-8.
     """
     texts = []
     for number, argument in enumerate(arguments, start=1):
@@ -132,7 +133,7 @@ def _import(name: str) -> None:
         if path.suffix == ".py":
             runpy.run_path(str(path), run_name=path.stem)
         else:
-            sys.path.append(str(Path.cwd()))  # last, so that no file there shadows a library
+            sys.path.append(str(Path.cwd()))  # at the end, so that no file there shadows a library
             import_module(name)
     except SystemExit as stop:
         raise InputError(
@@ -154,7 +155,7 @@ _show_python_warning = warnings.showwarning
 
 
 def _show_warning(message: Warning | str, *place: Any, **rest: Any) -> None:
-    """Show our own warnings in one line, and others the way Python does."""
+    """Print a `DamageWarning` in one line, and any other warning as Python does."""
     if isinstance(message, DamageWarning):
         console.print(marked("warning: ", "yellow", str(message)), soft_wrap=True)
     else:

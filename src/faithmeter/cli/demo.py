@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..faithfulness.measurement import Measurement
 
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
-"""A model this small needs a higher learning rate than the paper's, and fewer epochs."""
+"""Training config for the embedded model, which needs a higher learning rate and fewer epochs."""
 FAST = (
     "grad-l1",
     "grad-l2",
@@ -83,7 +83,7 @@ def demo(
 
 
 def hit_rate(result: Measurement, method: str, tokenizer: Any) -> float:
-    """Return the share of test stories whose highest-scored token lies in a supporting fact."""
+    """Return the fraction of measured stories whose highest-scored token lies in a supporting fact."""
     from ..tasks import task
 
     rows = task(RECIPE.task).load()["test"]

@@ -1,4 +1,4 @@
-"""`faithmeter explain`: the score of each word for a prediction, by one or several methods."""
+"""`faithmeter explain`: scores of the words of a text, by one or several methods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from .screen import Json, bars, console, marked, output, print_json, quiet
 
 
 def _writable(html: Path | None) -> Path | None:
-    """Check that the output file can be written, before any work is done."""
+    """Return the path of the output file, after checking that it can be written.
+
+    Raises:
+        InputError: the path is a folder, its folder does not exist, or writing is not permitted.
+    """
     if html is not None:
         if html.is_dir() or not html.parent.is_dir():
             raise InputError(f"--html {html}: expected the name of a file, in a folder that exists")
@@ -68,8 +72,8 @@ def explain(
     rows = _rows(file, text=text, pair=pair, label=label)
     methods = [parse(name) for name in method]
     quiet()
-    clf = Evaluator(load(checkpoint))  # methods and equal texts share their evaluations
-    for row in rows:  # check all before the work on the first begins
+    clf = Evaluator(load(checkpoint))  # methods and identical texts share evaluations
+    for row in rows:  # check all rows before explaining the first
         with _name_place(row.place):
             clf.encode([row.text], row.pairs)
             if row.label is not None:
@@ -103,7 +107,7 @@ def explain(
 
 @dataclass(frozen=True)
 class Row:
-    """A text to explain, and its place in a file."""
+    """Text to explain, with its context and class; `place` names its file and line, if it has any."""
 
     text: str
     pair: str | None
@@ -119,7 +123,11 @@ ROW_TYPES = {"text": str, "pair": str | None, "label": str | int | None}
 
 
 def _rows(file: Path | None, **given: str | None) -> list[Row]:
-    """Return the texts to explain, from the file or from the command line."""
+    """Return the texts to explain, from the file, the command line or standard input.
+
+    Raises:
+        InputError: both or neither of a text and a file are given, or a row is not valid.
+    """
     if (given["text"] is None) == (file is None):
         raise InputError(
             'expected either a text or --file with texts: faithmeter explain CHECKPOINT "a text"'
@@ -132,7 +140,7 @@ def _rows(file: Path | None, **given: str | None) -> list[Row]:
 
 
 def _read(file: Path, given: dict[str, str | None]) -> Iterator[Row]:
-    """Yield the texts of a file; the command line supplies what a row does not say."""
+    """Yield the rows of a file; values given on the command line fill in missing keys."""
     try:
         lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -170,7 +178,7 @@ def _row(given: dict[str, Any], place: str = "") -> Row:
 
 @contextmanager
 def _name_place(place: str) -> Iterator[None]:
-    """Prefix the message of an InputError raised in the block with its place."""
+    """Prefix the message of any InputError raised in the block with `place`, unless it is empty."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""`faithmeter grid`: all runs of a TOML file, in order, each done once."""
+"""`faithmeter grid`: execution of all runs in a TOML file, each at most once."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def grid(
     as_json: Json = False,
     call: Annotated[str, typer.Option(hidden=True, help="the call that this process is a worker of")] = "",
 ) -> None:
-    """Do all runs that a file asks for: train, measure and check. Finished runs are skipped.
+    """Do all runs that a grid file defines: train, measure and check. Finished runs are skipped.
 
-    Several processes may work in one folder, also from different machines. Exit code 1 if a run failed.
+    Several processes may share one folder, also from different machines. Exits with code 1 if a run failed.
     Example: faithmeter grid grids/smoke.toml --dry-run
     """
     from ..grid import execute, read
@@ -102,7 +102,7 @@ def _show_outcomes(
 
 
 def work(run: Run, store: RunStore, progress: Progress) -> None:
-    """Do one run, with a progress bar."""
+    """Execute one run and show its progress bar, which is removed at the end."""
     from ..runs import run as runs
 
     def moved(name: str, done: int, total: int) -> None:
@@ -132,11 +132,11 @@ def _data_dir(run: Run) -> Path | None:
 
 
 def _share(workers: int, call: str) -> None:
-    """Run worker processes on the same grid and store until they end; this process does what remains."""
+    """Start worker processes for the same grid and store, and wait until they end."""
     command = [sys.executable, "-m", "faithmeter", *sys.argv[1:], "--workers", "1", "--call", call]
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     environment = os.environ | {"OMP_NUM_THREADS": threads}
-    # nothing is written to these pipes: they close when this process ends, for whatever reason
+    # nothing is written to these pipes; they close when this process ends for any reason
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": sys.stderr}
     processes = [subprocess.Popen(command, env=environment, **streams) for _ in range(workers)]
     try:
@@ -148,12 +148,12 @@ def _share(workers: int, call: str) -> None:
 
 
 def end_with_parent() -> None:
-    """End this process when its parent ends, which closes the pipe to its standard input."""
+    """Start a thread that ends this process as soon as its parent ends, i.e. when standard input closes."""
 
     def watch() -> None:
         while os.read(0, 1):
             pass
-        os._exit(1)  # like a kill, which leaves a store intact
+        os._exit(1)  # has the effect of a kill, after which a store is intact
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""`faithmeter list`: tasks, methods, runs, and the schemas of files."""
+"""`faithmeter list`: lists of tasks, methods and runs, and JSON Schemas of files."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ FILTERS = tuple(
     )
 )
 MAX_NAMED_METHODS = 3
-"""More methods than these are counted instead of named."""
+"""Maximum number of methods listed by name; a longer list is given as a count."""
 Listing = tuple[Any, list[Any]]
-"""JSON-ready values, and the parts to print."""
+"""JSON-ready values, and the tables and lines to print."""
 
 
 def listing(
@@ -70,11 +70,11 @@ def listing(
         print_json(value)
     else:
         for part in tables:
-            output.print(part, soft_wrap=not isinstance(part, Table))  # lines are left to the terminal
+            output.print(part, soft_wrap=not isinstance(part, Table))  # the terminal wraps lines
 
 
 def tasks(data_dir: Path | None) -> Listing:
-    """List the tasks with their published sizes and the source of their rows."""
+    """Return all tasks with their published sizes and the source of their rows."""
     from ..tasks.summary import overview
 
     lines = overview(data_dir)
@@ -99,7 +99,7 @@ def tasks(data_dir: Path | None) -> Listing:
 
 
 def one_task(name: str, data_dir: Path | None) -> Listing:
-    """Describe one task."""
+    """Return the description of one task, which is loaded for this purpose."""
     from ..tasks import task
     from ..tasks.summary import detail
 
@@ -108,7 +108,7 @@ def one_task(name: str, data_dir: Path | None) -> Listing:
 
 
 def task_values(detail: Detail) -> dict[str, Any]:
-    """Convert a task's description to JSON-ready values."""
+    """Return the description of a task as JSON-ready values."""
     from ..tasks.summary import QUANTILES
 
     return {
@@ -126,7 +126,7 @@ def task_values(detail: Detail) -> dict[str, Any]:
 
 
 def task_parts(detail: Detail) -> list[Any]:
-    """Return the parts of a task's description to print."""
+    """Return the description of a task as lines and tables to print."""
     from ..tasks.summary import QUANTILES
 
     task = detail.task
@@ -159,7 +159,7 @@ def task_parts(detail: Detail) -> list[Any]:
 
 
 def methods() -> Listing:
-    """List the methods with their options and defaults."""
+    """Return all methods, including those of plugins, with their options and defaults."""
     from ..methods.registry import METHODS, load_plugins
 
     load_plugins()
@@ -173,7 +173,7 @@ def methods() -> Listing:
 
 
 def schema(name: str | None) -> Listing:
-    """Return the JSON Schema of what a grid or task file, a record or a config holds."""
+    """Return the JSON Schema of a grid file, a task file, a record or a config."""
     from ..grid.file import GridFile
     from ..runs.record import record_schema
     from ..tasks.custom import TaskFile
@@ -192,7 +192,11 @@ def schema(name: str | None) -> Listing:
 
 
 def runs(root: Path, where: list[str]) -> Listing:
-    """List the runs that meet all conditions; the folder is printed last and never cut."""
+    """Return the finished runs in a folder that meet all conditions.
+
+    Raises:
+        InputError: the folder holds no finished run, or no run has the value of a condition.
+    """
     from ..runs.store import RunStore
 
     conditions = [_parse_condition(condition) for condition in where]
@@ -226,7 +230,7 @@ def runs(root: Path, where: list[str]) -> Listing:
 
 
 def _summarize(record: Record) -> str:
-    """Return the methods of a run in a few words."""
+    """Return a short text on the methods of a run; empty for a training."""
     config = record.config
     if isinstance(config, RoarConfig):
         return f"{config.method} {config.percent} %"
@@ -235,7 +239,7 @@ def _summarize(record: Record) -> str:
 
 
 def _without_wrapping(rows: Table) -> Text:
-    """Return a table in its full width: a terminal wraps its lines, a file has them whole."""
+    """Return a table as text in its full width, so that no cell is wrapped or cut."""
     wide = Console(width=10_000, color_system=None, markup=False, highlight=False)
     with wide.capture() as captured:
         wide.print(rows)
@@ -252,12 +256,15 @@ def _parse_condition(condition: str) -> tuple[str, str]:
 
 
 def _measured(record: Record) -> list[str]:
-    """Return the methods that a run measured."""
+    """Return the names of the methods that a run measured; empty for other kinds of runs."""
     return list(record.methods) if record.kind == "measure" else []
 
 
 def _filter_values(record: Record, name: str) -> set[str]:
-    """Return the values that a filter may ask for: also the name of a model, and each of the methods."""
+    """Return the values of a field that `--where` matches for this run.
+
+    A model also matches by the last part of its path, and `methods` by each method, with or without options.
+    """
     trained = record.trained
     own = {"task": trained.task_or_data, "kind": record.kind}
     value = {**trained.to_dict(), **record.config.to_dict(), **own}.get(name, "")

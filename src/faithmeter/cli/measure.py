@@ -1,4 +1,4 @@
-"""`faithmeter measure` and `check`: are explanations faithful, and are masked texts in distribution?"""
+"""`faithmeter measure` and `check`: faithfulness of explanations, and the in-distribution check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..faithfulness.trust import Verdict
 
 TEXT_METHODS = ("loo-sign", "int-grad-sign", "grad-l2")
-"""Methods that one text is measured with by default."""
+"""Default methods for measuring a single text."""
 
 TaskName = Annotated[str, typer.Option("--task", help="default: the task that the checkpoint was trained on")]
 DataDir = Annotated[Path | None, typer.Option(help="folder with the official files of the task")]
@@ -137,7 +137,11 @@ def check(
 
 
 def training_option(trained_with: str) -> dict[str, Any]:
-    """Return the config's field for --trained-with; its values are checked here, under this name."""
+    """Return the config field for `--trained-with`.
+
+    Raises:
+        InputError: the value is unknown; the message names the option instead of the field.
+    """
     if trained_with and trained_with not in get_args(TrainedWith):
         raise unknown("--trained-with", trained_with, get_args(TrainedWith))
     return {"strategy": trained_with}
@@ -146,7 +150,7 @@ def training_option(trained_with: str) -> dict[str, Any]:
 def run(
     checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | None, data: Path | None = None
 ) -> Measurement:
-    """Measure a checkpoint, showing a progress bar for each method."""
+    """Measure a checkpoint, show a progress bar for each method, and return the measurement."""
     from ..methods.registry import default_methods, parse
     from ..runs import run as runs
     from ..runs.store import RunStore
@@ -168,7 +172,7 @@ def run(
 def _measure_text(
     checkpoint: str, config: MeasureConfig, data_dir: Path | None, one: dict[str, str | None]
 ) -> TextMeasurement:
-    """Measure one text, with p-values if the model's task is known."""
+    """Measure one text and return the result, with p-values if the task of the model is known."""
     from ..faithfulness.single_text import measure_text
     from ..models.loading import load
     from ..runs.fitted_tests import load_tests
@@ -195,7 +199,7 @@ def _measure_text(
 
 
 def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, float]]:
-    """Return the quantities that `--require` can test, by method: areas in percent, and the p-value."""
+    """Return the quantities that `--require` can test, by method: areas and bounds in percent, and p."""
     values = {}
     for name, (acu, racu) in result.areas.items():
         values[name] = {"acu": 100 * acu, "racu": 100 * racu, "p": result.evidence.p(name)}
@@ -205,15 +209,15 @@ def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, flo
 
 
 def summary(*results: Measurement) -> Table:
-    """Return a table of the methods, most faithful first, the baseline last.
+    """Return a table of the methods, sorted by falling ACU with the baseline last.
 
-    Each method is compared with random erasure of the same texts. Areas on different texts are not
-    comparable: the caption gives those on the texts that all methods share.
+    Each method is compared with random erasure of the same texts. If the results differ in their texts, their
+    areas are not comparable, and the caption gives the ACU on the texts that all results share.
     """
     tests = [f"p {test}" for test in results[0].tests]
     title = f"faithfulness by {results[0].metric}: areas in %, p of the steps below 100 % together"
     lines = table(title, "method", "ACU", "[95 %]", "RACU", *tests, "texts", "evals", "seconds")
-    lines.collapse_padding = True  # fits 80 columns
+    lines.collapse_padding = True  # to fit into 80 columns
     for column in lines.columns[:4]:
         column.no_wrap = True
     rows = [(result, method) for result in results for method in result.methods if method != BASELINE]
@@ -238,7 +242,7 @@ def summary(*results: Measurement) -> Table:
 
 
 def pvalue_table(**results: Measurement) -> Table:
-    """Return the p-values of all texts together by percent masked, and the share of significant texts."""
+    """Return a table of p-values over all texts, and of the share of significant texts, by percent masked."""
     first = next(iter(results.values()))
     percents = list(first.pvalues(BASELINE, first.tests[0]))
     title = f"are {first.texts} randomly masked texts in distribution? p by percent masked"
@@ -253,7 +257,7 @@ def pvalue_table(**results: Measurement) -> Table:
 
 
 def print_verdict(verdict: Verdict) -> None:
-    """Print the verdict and every doubt, a line each."""
+    """Print the sentences of the verdict and its doubts; doubts replace the last sentence."""
     *answers, _ = verdict.answers
     for answer in answers if verdict.doubts else verdict.answers:
         console.print(Text.assemble(MARKS[answer.mood], answer.text), soft_wrap=True)

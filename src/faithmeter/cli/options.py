@@ -1,4 +1,4 @@
-"""Options of a verb, made from the fields of its config."""
+"""Command-line options generated from the fields of a config."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Verb = Callable[..., Any]
 
 
 def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:
-    """Return a decorator that replaces a verb's first parameter, a config, by one option per field."""
+    """Return a decorator that replaces the first parameter, a config, by one option for each field."""
 
     def decorate(function: Callable[..., Any]) -> Verb:
         def verb(**arguments: Any) -> Any:
@@ -39,7 +39,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     text = f"{field.description} ({', '.join(choices)})" if choices else field.description
     show_default = field.default != "" and field.default is not False
     option = typer.Option("--" + name.replace("_", "-"), help=text, show_default=show_default)
-    kind: Any = type(field.default)  # a choice is text to the parser: the config refuses a wrong one
+    kind: Any = type(field.default)  # the parser takes a choice as text; the config checks it
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=Annotated[kind, option]
     )

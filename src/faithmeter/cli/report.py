@@ -1,4 +1,4 @@
-"""`faithmeter report`: a store → one HTML page, with tables and figures as files beside it."""
+"""`faithmeter report`: an HTML page on the runs of a store, with tables and figures as files beside it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Report on the runs of a store: a verdict, figures, tables, and example texts.
+    """Write a report on the runs in a folder: verdict, figures, tables and example texts.
 
     Example: faithmeter report runs -o report.html
     """

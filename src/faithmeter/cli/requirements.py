@@ -1,4 +1,4 @@
-"""Requirements of a CI pipeline, such as 'loo-sign:racu>=40': read first, checked after the measurement."""
+"""Requirements on a measurement, such as 'loo-sign:racu>=40', for use in CI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..faithfulness.trust import Verdict
 from .screen import console, marked
 
 CHECK = "check"
-"""Name in a requirement that stands for the baseline, which masks at random."""
+"""Name of the in-distribution check; a requirement on it applies to the random baseline."""
 AREAS = ("acu", "racu")
 QUANTITIES = (*AREAS, *(f"{area}.{bound}" for area in AREAS for bound in ("lower", "upper")), "p")
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
@@ -36,7 +36,7 @@ EvenIfUntrusted = Annotated[
 
 
 class Requirement(NamedTuple):
-    """One condition on a quantity of a method."""
+    """Bound on one quantity of one method."""
 
     name: str
     quantity: str
@@ -52,12 +52,16 @@ class Requirement(NamedTuple):
 
     @property
     def asks_for_rejection(self) -> bool:
-        """Whether a small p-value is required: the one requirement that a measurement in doubt may meet."""
+        """Whether a small p-value is required, which an untrusted measurement may meet, too."""
         return self.quantity == "p" and self.comparison in ("<", "<=")
 
 
 def parse_requirements(lines: Iterable[str], names: Sequence[str]) -> list[Requirement]:
-    """Read requirements on methods of these names."""
+    """Return the requirements parsed from command-line values; `names` are the measured methods.
+
+    Raises:
+        InputError: a requirement cannot be parsed, or names an unknown method or quantity.
+    """
     return [_parse(line, names) for line in lines]
 
 
@@ -88,16 +92,19 @@ def hold(
     *,
     even_if_untrusted: bool = False,
 ) -> None:
-    """Exit with 1 unless all requirements are met.
+    """Print whether each requirement is met, and exit with code 1 unless all are.
 
-    An undefined number meets no requirement. Nor does a measurement that must not be trusted, unless that is
-    asked for: the exit code must not contradict the verdict.
+    An undefined quantity meets no requirement. To keep the exit code consistent with the verdict, a method
+    that must not be trusted meets none either, except if a small p-value is required.
 
     Args:
-        requirements: What is required.
-        quantities: By method and quantity; areas in percent.
-        verdict: What may be trusted.
-        even_if_untrusted: Let requirements hold for measurements that must not be trusted.
+        requirements: Requirements to check.
+        quantities: Values by method and quantity; areas in percent.
+        verdict: Verdict of the measurement, which says which methods may be trusted.
+        even_if_untrusted: Also accept methods that must not be trusted.
+
+    Raises:
+        typer.Exit: With code 1, if a requirement is not met.
     """
     failed = False
     for required in requirements:

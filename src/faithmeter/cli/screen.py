@@ -1,4 +1,4 @@
-"""Output that all verbs share: results go to standard output, everything else to standard error."""
+"""Output of all commands: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ MARKS = {
     "bad": ("✕ ", "red"),
     "note": ("· ", "dim"),
 }
-"""Mark and style of each mood and severity."""
+"""Mark and style of a line, by mood or severity."""
 
 
 class SafeConsole(Console):
-    """A console that escapes control characters, so that no text can control the terminal."""
+    """Console that escapes control characters, so that no text can control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -50,42 +50,42 @@ class SafeConsole(Console):
             yield segment if segment.control or safe == segment.text else segment._replace(text=safe)
 
 
-# texts may hold brackets: nothing in them is markup
+# markup is off because texts may contain brackets
 console = SafeConsole(stderr=True, markup=False, highlight=False)
 output = SafeConsole(markup=False, highlight=False)
 
 
 def prepare_streams() -> None:
-    """Let both streams escape what their encoding cannot hold, e.g. on an ASCII terminal."""
+    """Make standard output and error escape characters that their encoding lacks, e.g. on ASCII terminals."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def print_json(value: Any) -> None:
-    """Print one line of JSON, escaped where the stream is not UTF-8; NaN becomes null."""
+    """Print a value as one line of JSON; NaN becomes null. Non-ASCII is escaped unless output is UTF-8."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(json.dumps(plain(value), ensure_ascii=not unicode, allow_nan=False))
 
 
 def marked(mark: str, style: str, text: str) -> Text:
-    """Return a line that begins with a colored word."""
+    """Return a line that consists of a styled mark and plain text."""
     return Text.assemble((mark, style), text)
 
 
 def quiet() -> None:
-    """Silence the progress bars and hints of libraries; our own bars replace them."""
+    """Silence the progress bars and hints of the libraries, which our own bars replace."""
     import datasets
     import transformers
 
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # its retries
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # hides its messages about retries
     datasets.disable_progress_bars()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
 
 
 def table(title: str, *headings: str, numbers: bool = True) -> Table:
-    """Return an empty table: the first column holds names, the others numbers or, if not `numbers`, text."""
+    """Return a table without rows; all columns but the first are right-aligned if they hold `numbers`."""
     grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for place, heading in enumerate(headings):
         grid.add_column(heading, justify="right" if numbers and place else "left")
@@ -93,14 +93,14 @@ def table(title: str, *headings: str, numbers: bool = True) -> Table:
 
 
 def bars() -> Progress:
-    """Return progress bars on standard error, with counts, times and a note."""
+    """Return progress bars on standard error; every task needs the field `note`, shown after its bar."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     rest = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False))
     return Progress(*columns, *rest, console=console)
 
 
 def training_bar(progress: Progress, title: str) -> TrainerCallback:
-    """Return a callback that moves one bar with the optimizer steps and notes the last validation result."""
+    """Return a trainer callback that shows the optimizer steps and the last validation result in one bar."""
     from transformers import TrainerCallback
 
     class Bar(TrainerCallback):  # type: ignore[misc]

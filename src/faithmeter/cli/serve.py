@@ -1,4 +1,4 @@
-"""`faithmeter serve`: a page and a JSON API that explain and measure single texts with one model."""
+"""`faithmeter serve`: a web page and a JSON API that explain and measure single texts."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def serve(
 
 
 ANY_ADDRESS = ("0.0.0.0", "::")
-"""Addresses that listen everywhere; a browser cannot open all of them."""
+"""Addresses that stand for all network interfaces; not every browser can open them as a URL."""
 
 
 def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None) -> ServedModel:
-    """Load the model, and where its task is known the task's examples and in-distribution tests."""
+    """Load a model, with the in-distribution tests and examples of its task if the task is known."""
     from ..models.loading import load
     from ..runs.fitted_tests import load_tests
     from ..runs.measured import measured_task
@@ -100,13 +100,13 @@ def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None) -
         return ServedModel(clf, name)
     try:
         measured, *_ = measured_task(clf, checkpoint, config, data_dir)
-    except InputError:  # the data were moved; single texts do not need them
+    except InputError:  # the data were moved; explaining single texts does not need them
         return ServedModel(clf, name, None, tests)
     return ServedModel(clf, name, measured, tests, choose_examples(measured))
 
 
 def _format_host(host: str) -> str:
-    """Write an address the way URLs do: IPv6 in brackets."""
+    """Return a host as it appears in a URL: an IPv6 address in brackets, any other unchanged."""
     return f"[{host}]" if ":" in host else host
 
 

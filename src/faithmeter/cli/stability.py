@@ -1,4 +1,4 @@
-"""`faithmeter check --stability`: does each method rank tokens alike in other numerical conditions?"""
+"""`faithmeter check --stability`: agreement of the rankings of a method under numerical changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..models.tokens import Batch
 
 SAMPLE_TEXTS = 16
-"""Texts of the test split that are ranked unless a limit is given."""
+"""Number of test texts that are ranked if no limit is given."""
 
 
 def check_stability(checkpoint: str, config: MeasureConfig, data_dir: Path | None, *, as_json: bool) -> None:
-    """Print the rank agreement of each method for the predicted classes of a sample of texts."""
+    """Print how well the rankings of each method agree, for the predicted classes of the first test texts."""
     from ..faithfulness.stability import rank_stability
     from ..models.loading import load
     from ..runs.measured import measured_task
@@ -51,7 +51,7 @@ def check_stability(checkpoint: str, config: MeasureConfig, data_dir: Path | Non
 
 
 def choose_methods(names: Sequence[str], tokens: int) -> list[Method]:
-    """Return the named methods; without names all but those that cost more than all others together."""
+    """Return the named methods; without names, all but one that costs more than the others together."""
     from ..methods import METHODS, parse
 
     if names:

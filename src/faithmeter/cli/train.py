@@ -1,4 +1,4 @@
-"""`faithmeter train`: a task and a pre-trained encoder → a checkpoint that has learned masked inputs."""
+"""`faithmeter train`: fine-tuning of a pre-trained encoder on a task with masked inputs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def train(
 
 
 def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool = False) -> TrainRecord:
-    """Train with a progress bar."""
+    """Train a model, show a progress bar, print the checkpoint's folder, and return the record."""
     from ..runs import run as runs
     from ..runs.store import RunStore
 
@@ -59,7 +59,7 @@ def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool 
 
 
 def summary(records: list[TrainRecord]) -> Table:
-    """Return a table of test performance under random masking, with the majority baseline in the last row."""
+    """Return a table of test performance by percent masked, with the class majority in the last row."""
     from ..runs.measured import task_of
     from ..training.masked_eval import UNIFORM
 
