@@ -1,1 +1,1 @@
-"""Tables, figures, report page and model card, from a store."""
+"""Tables, figures, report page and model card of the runs in a store."""

@@ -1,4 +1,4 @@
-"""Runs → means with intervals over seeds, and means over tasks: one rule for tables, figures and page."""
+"""Means with intervals over seeds, and means over tasks, for all tables, figures and pages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..faithfulness.intervals import Interval, bootstrap_interval
 Frames = Mapping[str, DataFrame]
 """Frames of a store by kind: train, measure, areas, seconds and roar (see `runs.frames`)."""
 ALL = "All"
-"""Name of the mean over tasks in tables and figures."""
+"""Label of the mean over tasks in tables and figures."""
 
 
 def by_seed(frame: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:
-    """Return one row for each group and seed: the mean of its runs, and whether all converged."""
+    """Return the mean of the runs of each group and seed, and whether all of them converged."""
     columns = dict.fromkeys(values, "mean") | {"converged": "all"}
     rows = frame.groupby([*by, "seed"], as_index=False, sort=False).agg(columns)
-    return rows.sort_values("seed", kind="stable")  # the digits of a bootstrap depend on the order
+    return rows.sort_values("seed", kind="stable")  # the bootstrap depends on the order
 
 
 def over_seeds(
@@ -31,15 +31,15 @@ def over_seeds(
     """Return the mean of each group over its seeds with a 95 % interval.
 
     Args:
-        frame: One row for each run, with the columns `by`, `seed`, `converged` and `value`. For a single
-            seed, the columns `{value}_lower` and `{value}_upper` give the interval over texts.
-        by: Columns that name a group. Several runs of one seed in a group count as their mean.
+        frame: One row for each run, with the columns `by`, `seed`, `converged` and `value`. The optional
+            columns `{value}_lower` and `{value}_upper` give the interval of a group with a single seed.
+        by: Columns that identify a group. Several runs with the same seed are averaged first.
         value: Column to average.
-        unconverged: Also count seeds that did not converge; by default they are left out.
+        unconverged: Include seeds that did not converge, which are left out by default.
 
     Returns:
         Columns `by`, `mean`, `lower`, `upper`, `n` (seeds averaged) and `excluded` (seeds left out). The
-        mean is nan for a group in which no seed converged or in which a seed's value is undefined.
+        mean is NaN if all seeds are left out or the value of one of them is undefined.
     """
     bounds = [name for name in (f"{value}_lower", f"{value}_upper") if name in frame]
     rows = []
@@ -55,15 +55,15 @@ def over_seeds(
 
 @cache  # the table of one task repeats rows of the table of all tasks
 def mean_interval(values: tuple[float, ...]) -> Interval:
-    """Return the mean with its 95 % interval; undefined if there are no values."""
+    """Return the mean of the values with a 95 % bootstrap interval; NaN without values."""
     return bootstrap_interval(values) if values else Interval.undefined(0)
 
 
 def over_tasks(frame: DataFrame, by: Sequence[str], *values: str) -> DataFrame:
-    """Return one row for each group and seed: the mean over the tasks on which it converged.
+    """Return the mean of each group and seed over the tasks on which the seed converged, as in the paper.
 
-    As in the paper. A seed counts if it was run on every task of its group; several runs of it on a task
-    count as their mean. An undefined value on a task makes the seed's mean undefined.
+    Only seeds that were run on every task of their group are included. Several runs of a seed on one task are
+    averaged first. The mean is NaN if the value on one of the tasks is undefined.
     """
     runs = by_seed(frame, [*by, "task"], values)
     tasks = runs.groupby(list(by))["task"].transform("nunique")
@@ -74,7 +74,7 @@ def over_tasks(frame: DataFrame, by: Sequence[str], *values: str) -> DataFrame:
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """Tasks to average over, and the models that have a method measured on exactly these."""
+    """Set of tasks to average over, and the models with a method that was run on exactly these tasks."""
 
     name: str
     tasks: frozenset[str]
@@ -82,7 +82,7 @@ class TaskGroup:
 
 
 def task_groups(*frames: DataFrame) -> list[TaskGroup]:
-    """Return the sets of several tasks that a method of a model was run on, the largest set first."""
+    """Return every set of two or more tasks on which a method of a model was run, the largest set first."""
     models: dict[frozenset[str], set[str]] = defaultdict(set)
     for frame in frames:
         for (model, _), tasks in frame.groupby(["model", "method"])["task"]:
@@ -97,7 +97,10 @@ def task_groups(*frames: DataFrame) -> list[TaskGroup]:
 
 
 def over_task_groups(frame: DataFrame, score: str, groups: Sequence[TaskGroup]) -> DataFrame:
-    """Return the rows of `over_seeds` for each task group, for the methods that ran on all its tasks."""
+    """Return means over the tasks of each group and over seeds, for methods that were run on all its tasks.
+
+    The columns are those of `over_seeds` without `excluded`, by model, task (name of the group) and method.
+    """
     by = ["model", "method"]
     parts = []
     for group in groups:

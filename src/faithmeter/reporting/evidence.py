@@ -1,4 +1,4 @@
-"""Rows of the frame `areas` → evidence, from which doubts and verdict of report and model card follow."""
+"""Evidence for the verdict of a report or model card, gathered from the frame `areas`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 TESTS = ("published", "crossfit")
 PREFERRED = {"strategy": ("half", "all", "unknown", "none"), "validation": ("both", "masked", "unmasked")}
-"""Strategies in order of preference, for choosing a fine-tuning when a store holds several."""
+"""Values in order of preference, for choosing one fine-tuning if a store holds several."""
 
 
 def gather_evidence(rows: DataFrame, *, cost: float = math.nan, p_plain: float = math.nan) -> TaskEvidence:
-    """Return the facts of one fine-tuning, measured with one or several seeds.
+    """Return the evidence on one fine-tuning, measured with one or several seeds.
 
     Args:
-        rows: Rows of the frame `areas`, of one task, model and fine-tuning.
-        cost: Loss of performance on whole texts against a plainly fine-tuned model, as a fraction.
-        p_plain: P-value of the check of that model.
+        rows: Rows of the frame `areas` for one task, model and fine-tuning.
+        cost: Performance on whole texts lost against a plainly fine-tuned model, as a fraction.
+        p_plain: P-value of the in-distribution check of the plainly fine-tuned model.
 
     Returns:
-        Means over the seeds that learned the task; if none did, over all.
+        Evidence over the seeds that learned the task, or over all seeds if none did.
     """
     learned = select_learned(rows)
     used = learned if len(learned) else rows
@@ -55,13 +55,13 @@ def gather_evidence(rows: DataFrame, *, cost: float = math.nan, p_plain: float =
 
 
 def rank(strategy: str, validation: str, scope: str) -> tuple[int, int, bool]:
-    """Return a sort key of fine-tunings, the preferred one first."""
+    """Return a sort key that puts the preferred fine-tuning first."""
     places = PREFERRED["strategy"].index(strategy), PREFERRED["validation"].index(validation)
     return *places, scope != "explained"
 
 
 def choose_tuning(areas: DataFrame) -> DataFrame:
-    """Return the rows of one fine-tuning: masked rather than plain, if methods were measured on both."""
+    """Return the rows of the preferred fine-tuning, among those with methods besides the baseline if any."""
     explained = areas[areas["method"] != BASELINE]
     candidates = (explained if len(explained) else areas)[[*PREFERRED, "scope"]].drop_duplicates()
     best = min(candidates.itertuples(index=False), key=lambda tuning: rank(*tuning))
@@ -69,7 +69,7 @@ def choose_tuning(areas: DataFrame) -> DataFrame:
 
 
 def choose_tunings(frame: DataFrame) -> DataFrame:
-    """Return the rows of one fine-tuning for each task and model."""
+    """Return the rows of the preferred fine-tuning of each task and model."""
     import pandas as pd
 
     rows = [choose_tuning(own) for _, own in frame.groupby(["task", "model"], sort=False)]
@@ -77,7 +77,7 @@ def choose_tunings(frame: DataFrame) -> DataFrame:
 
 
 def _leaders(rows: DataFrame) -> dict[str, Any]:
-    """Return the group that leads in the measurement of one seed; several seeds have none."""
+    """Return the leading group and the texts needed to separate it; empty unless it is from a single run."""
     import pandas as pd
 
     explained = rows[rows["method"] != BASELINE]
@@ -90,14 +90,14 @@ def _leaders(rows: DataFrame) -> dict[str, Any]:
 
 
 def select_learned(rows: DataFrame) -> DataFrame:
-    """Return the rows of the seeds whose largest measurement converged and beats guessing."""
+    """Return the rows of seeds that converged and beat the class majority in their largest measurement."""
     runs = rows.sort_values("texts", kind="stable").drop_duplicates("seed", keep="last")
     better = runs[runs["converged"].astype(bool) & (runs["whole"] > runs["majority"])]
     return rows[rows["seed"].isin(better["seed"])]
 
 
 def check_pvalue(rows: DataFrame) -> float:
-    """Return the p-value of the check over all seeds; NaN where no test can reject."""
+    """Return the combined p-value of the cross-fitted check over seeds; NaN if no test can reject."""
     able = rows[(rows["method"] == BASELINE) & can_reject(rows["floor_crossfit"])]
     return _combine(able, "p_crossfit")
 
@@ -114,6 +114,6 @@ def _method(rows: DataFrame, tests: list[str]) -> MethodEvidence:
 
 
 def _combine(rows: DataFrame, column: str) -> float:
-    """Combine the p-values of several seeds by Simes; NaN without any."""
+    """Combine the p-values in a column by the method of Simes; NaN if all are missing."""
     values = rows[column].dropna()
     return float(simes(values)) if len(values) else math.nan

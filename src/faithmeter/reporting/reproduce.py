@@ -1,4 +1,4 @@
-"""Records → command lines that reproduce them."""
+"""Command lines that reproduce the runs of records."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from ..runs.record import MeasureRecord, Record, RoarRecord, TrainRecord
 from ..runs.store import RunStore
 
 MEASURE_OPTIONS = ("seed", "limit", "step")
-"""Options of a measurement besides its methods; the rest it takes from the checkpoint."""
+"""Options of a measurement besides task, data and methods; other settings come from the checkpoint."""
 
 
 def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str] = {}) -> list[str]:
-    """Return the commands that fill the store `root` with these records, trainings first.
+    """Return the commands that fill a store with these records, trainings first.
+
+    Runs of Recursive ROAR have no command of their own; a comment counts them.
 
     Args:
-        records: Trainings and measurements, in any order.
+        records: Records in any order.
         root: Folder of the store.
-        elsewhere: By fingerprint, the places of checkpoints whose training is not among the records; without
-            one a checkpoint is named as it was given when it was measured.
+        elsewhere: Paths of checkpoints whose training is not among the records, by fingerprint. A checkpoint
+            that is not listed keeps the name under which it was measured.
     """
     trainings = [one for one in records if isinstance(one, TrainRecord) and not isinstance(one, RoarRecord)]
     configs = {record.fingerprint: record.config for record in trainings}
@@ -38,7 +40,7 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
 
 
 def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[str]:
-    """Yield the options of a measurement, except those known from its checkpoint's training."""
+    """Yield the options of a measurement, except for those known from the training of its checkpoint."""
     config, data_dir = record.config, record.trained.data_dir
     if training is None or config.task != training.task_or_data:
         yield from ("--task", config.task)
@@ -50,7 +52,7 @@ def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[st
 
 
 def _flags(config: Config, names: Iterable[str]) -> Iterator[str]:
-    """Yield the options that differ from their defaults; a task is always named unless `data` replaces it."""
+    """Yield the options whose values differ from their defaults, and the task unless `data` replaces it."""
     changes = config.changes()
     for name in names:
         if name in changes or (name == "task" and not getattr(config, "data", "")):

@@ -1,4 +1,4 @@
-"""The paper's figures from the frames of a store: one definition for PDF, SVG, PNG and the report."""
+"""Figures of the paper, drawn from the frames of a store, for PDF, SVG and PNG files and the report."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ FIGURES: dict[str, Callable[[Frames], alt.ConcatChart | None]] = {
     "faithfulness": faithfulness,
     "roar": roar,
 }
-"""Figures by name: functions from frames to a chart, or to None if the frames hold nothing for it.
+"""Functions that draw a figure, by name. They return None if the frames hold no data for the figure.
 
-For some tasks or one model, pass frames of those. Frames should be `comparable`, or means mix settings.
+To draw some tasks or models only, pass frames restricted to them. Pass frames from `comparable`; otherwise
+means mix different settings.
 """
 
 MAX_PANELS_PER_PAGE = 9
 
 
 def save(chart: alt.ConcatChart, folder: str | Path, name: str) -> list[Path]:
-    """Write name.pdf, name.svg and name.png on white, and return their paths.
+    """Write name.pdf, name.svg and name.png with a white background, and return their paths.
 
-    A chart with more panels than fit a printed page is also written as name-1.pdf and so on.
+    A chart with more than `MAX_PANELS_PER_PAGE` panels is also written page by page, as name-1.pdf and so on.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     panels = chart.concat
@@ -57,14 +58,14 @@ def save(chart: alt.ConcatChart, folder: str | Path, name: str) -> list[Path]:
 def _save(chart: alt.ConcatChart, path: Path) -> list[Path]:
     pdf, svg, png = (path.with_name(f"{path.name}.{ending}") for ending in ("pdf", "svg", "png"))
     chart.save(svg)
-    image = svg.read_text(encoding="utf-8")  # laid out once for all three formats
+    image = svg.read_text(encoding="utf-8")  # the layout is computed once for all three formats
     pdf.write_bytes(vl_convert.svg_to_pdf(image))
     png.write_bytes(vl_convert.svg_to_png(image, ppi=216))
     return [pdf, svg, png]
 
 
 def spec(chart: alt.ConcatChart) -> dict[str, Any]:
-    """Return the Vega-Lite spec with its data but without config: a page has its own theme."""
+    """Return the Vega-Lite spec of a chart with its data but without its config, as pages set a theme."""
     definition: dict[str, Any] = chart.to_dict()
     del definition["config"]
     return definition

@@ -1,4 +1,4 @@
-"""Charts: a panel for each task, in it a view for each column (and row) of a facet."""
+"""Charts with a panel for each task, which holds a view for each column (and row) of a facet."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pandas import DataFrame
 from ..aggregate import ALL
 from .styles import Style, config
 
-HEIGHT = 84  # of a view, in pixels
+HEIGHT = 84  # height of a view, in pixels
 HEADROOM = 0.06
-"""Share of the y axis above the highest value, so that points do not touch the frame."""
+"""Fraction of the y range left free above the highest value, so that points do not touch the frame."""
 PLUS = "M-1,0H1M0,-1V1"  # thinner than Vega's cross
 LINE_ENDS = "M-3.4,0H-1.4M1.4,0H3.4"
-"""Path of the line beside a symbol; it has no area, so only legends, which outline symbols, show it."""
+"""SVG path of the lines beside a symbol; only legends, which outline symbols, make them visible."""
 POINT_LEGEND = alt.Legend(columns=4, symbolOpacity=1, symbolStrokeWidth=0)
 LINE_LEGEND = alt.Legend(columns=4, symbolOpacity=1, symbolStrokeWidth=1.3, symbolOffset=10, labelOffset=16)
 PERCENT = alt.X(
@@ -38,11 +38,11 @@ EPOCH = alt.X(
     axis=alt.Axis(format="d", tickCount=3, labelExpr="datum.value % 1 ? '' : datum.label", grid=False),
 )
 Draw = Callable[[str, list[float]], list[Any]]
-"""Function from the title and the domain of the y axis to the layers of a view."""
+"""Function that returns the layers of a view, given the title and the domain of the y axis."""
 
 
 def join_parts(**frames: DataFrame) -> DataFrame:
-    """Concatenate frames; the new column `part` names the layer that draws a row."""
+    """Return the frames concatenated; the new column `part` names the layer that draws a row."""
     return pd.concat([frame.assign(part=name) for name, frame in frames.items()], ignore_index=True)
 
 
@@ -58,10 +58,18 @@ def panels(
     width: int = 90,
     views: int = 6,
 ) -> alt.ConcatChart:
-    """Lay out a panel for each task, All first, with up to `views` views in a line; few are larger.
+    """Return a chart with a panel for each task, the mean over all tasks first.
 
-    The y axis begins at the task's floor, by default 0, or at 0 if a value lies below the floor. It ends at
-    `top`, by default at the highest value.
+    Args:
+        rows: Rows to draw, of all tasks.
+        draw: Function that returns the layers of a view.
+        column: Column whose values are the columns of the facet.
+        order: Order of the facet columns; alphabetical by default.
+        floors: Start of the y axis by task, by default 0; if a value lies below, 0 or that value.
+        top: End of the y axis; by default just above the highest value.
+        model_rows: Whether each model has its own row of views.
+        width: Width of a view in pixels. If only a few panels are drawn, their views are enlarged.
+        views: Maximum number of views side by side.
     """
     facet: dict[str, Any] = {"column": alt.Column(f"{column}:N", title=None, sort=list(order) or "ascending")}
     if model_rows and rows["model"].nunique() > 1:
@@ -84,9 +92,10 @@ def panels(
 
 
 def dots(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
-    """Draw means with their intervals, the seeds beside them as "+", and a dashed level.
+    """Return a function that draws means with intervals, single seeds as "+", and a dashed level.
 
-    The column `slot` is the place of a row at its x: "seed" or "mean", after the `field` in a dodged figure.
+    The column `slot` gives the horizontal offset of a row: "seed" or "mean", preceded by the value of `field`
+    in figures that place several groups side by side.
     """
     slots = [f"{style} {part}" for style in styles for part in ("seed", "mean")]
     place = alt.XOffset("slot:N", sort=["seed", "mean", *slots])
@@ -115,9 +124,9 @@ def dots(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> D
 def curves(
     styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X, marked: str, level: bool = False
 ) -> Draw:
-    """Draw lines through means, with ribbons for their intervals and shapes where `marked`.
+    """Return a function that draws lines through means, with ribbons for their intervals.
 
-    With `level` a dashed line is drawn as well.
+    Points have a shape where the expression `marked` holds. With `level`, a dashed level is drawn as well.
     """
     color, dash, shape = (
         channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=LINE_LEGEND)
@@ -141,7 +150,11 @@ def curves(
 
 
 def _domain(rows: DataFrame, floor: float, top: float | None) -> list[float]:
-    """Return where the y axis begins and ends: a cut axis would make small differences look large."""
+    """Return the start and end of the y axis.
+
+    The axis starts at the floor. If a value lies below the floor, it starts at 0, or at the lowest value if
+    that is negative. A start just below the values would make small differences look large.
+    """
     values = rows[[name for name in ("mean", "lower", "upper", "value", "level") if name in rows]]
     low, high = float(values.min().min()), float(values.max().max())
     start = floor if low >= floor else min(0.0, low)
@@ -149,7 +162,7 @@ def _domain(rows: DataFrame, floor: float, top: float | None) -> list[float]:
 
 
 def _records(rows: DataFrame) -> list[dict[str, Any]]:
-    """Return records of six digits without missing values and constants: half the size in a report."""
+    """Return the rows with six digits and without missing values or constants, which halves their size."""
     columns = rows.drop(columns=["task", "unit", "excluded"], errors="ignore")
     return [
         {

@@ -1,4 +1,4 @@
-"""Figures of erasure: in-distribution p-values, faithfulness curves, Recursive ROAR."""
+"""Figures by percent erased: in-distribution p-values, faithfulness curves and Recursive ROAR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAYS = ("Recursive ROAR", "Ours")
 
 
 def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
-    """Draw in-distribution p-values of the test split as texts are erased, by fine-tuning."""
+    """Draw in-distribution p-values of the test split by percent erased, for each fine-tuning strategy."""
     value = f"p_{calibration}"
     rows = name_strategies(label_rows(frames["measure"])).dropna(subset=[value]).assign(unit="p-value")
     rows = rows[rows["tuning"].isin(TESTED)]
@@ -39,9 +39,9 @@ def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
 
 
 def faithfulness(frames: Frames) -> alt.ConcatChart | None:
-    """Draw performance as texts are erased, absolute and signed methods, after masked fine-tuning.
+    """Draw performance by percent erased, for absolute and for signed methods.
 
-    Models that were only fine-tuned otherwise, or elsewhere, are drawn as they are.
+    For each task and model, only the preferred fine-tuning is drawn: the masked one if there is one.
     """
     rows = _learned(frames["measure"])
     if rows.empty:
@@ -52,7 +52,7 @@ def faithfulness(frames: Frames) -> alt.ConcatChart | None:
 
 
 def roar(frames: Frames) -> alt.ConcatChart | None:
-    """Draw performance by Recursive ROAR, which trains again at every step, beside ours."""
+    """Draw performance by percent erased with Recursive ROAR, which retrains at every step, beside ours."""
     if frames["roar"].empty:
         return None
     methods = frames["roar"][["task", "model", "method"]].drop_duplicates()
@@ -69,13 +69,13 @@ def _curves(rows: DataFrame, *, level: bool = False) -> Draw:
 
 
 def _learned(measured: DataFrame) -> DataFrame:
-    """Return the converged runs of one fine-tuning for each task and model."""
+    """Return the converged runs of the preferred fine-tuning of each task and model."""
     rows = label_rows(choose_tunings(measured))
     return rows[rows["converged"].astype(bool)]
 
 
 def _with_random(rows: DataFrame, column: str) -> DataFrame:
-    """Return the methods and, on the same texts, random erasing; random alone if there are no methods."""
+    """Return the rows of the methods, and rows of random erasure on the same texts, with labels."""
     methods = rows[rows["method"] != BASELINE]
     random = (rows if methods.empty else methods).drop_duplicates(
         [*PANEL, column, "seed", "texts", "percent"]
@@ -86,7 +86,7 @@ def _with_random(rows: DataFrame, column: str) -> DataFrame:
 
 
 def _label(rows: DataFrame, column: str) -> DataFrame:
-    """Add a label: the method, with its number of texts if other methods beside it have more."""
+    """Add the column `label`: the method, with its number of texts if others in the panel have more."""
     most = rows.groupby([*PANEL, column])["texts"].transform("max")
     both = zip(rows["method"], rows["texts"], rows["texts"] < most, strict=True)
     return rows.assign(

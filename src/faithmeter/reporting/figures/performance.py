@@ -1,4 +1,4 @@
-"""Figures of the performance of fine-tuned models, by strategy and by epoch."""
+"""Figures of the performance of fine-tuned models by strategy and by epoch."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ from .styles import MASKED, PLAIN, STRATEGIES, STRATEGY_STYLES, TRAINING, VALIDA
 
 
 def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
-    """Draw test performance of the named strategies; dashed: Plain, or the class majority if masked."""
+    """Draw test performance by fine-tuning strategy.
+
+    The dashed level is plain fine-tuning on whole texts, and the class majority on masked ones. Return None
+    if no panel has more than one run, because a sentence reports a single run.
+    """
     rows = name_strategies(_best_epochs(frames["train"], masking, "test"))
-    if not rows.duplicated(PANEL).any():  # a single point is reported in a sentence
+    if not rows.duplicated(PANEL).any():
         return None
     points = _with_level(rows, [*PANEL, "tuning"], masking)
     axis = alt.Axis(labels=False, ticks=False)
@@ -27,9 +31,10 @@ def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
 
 
 def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | None:
-    """Draw performance by training × validation strategy; dashed: Plain, or the class majority.
+    """Draw performance by training and validation strategy.
 
-    Return None if there are only named strategies, which `by_strategy` shows.
+    The dashed level is plain fine-tuning on whole texts, and the class majority on masked ones. Return None
+    if there are only strategies with a name, which `by_strategy` draws.
     """
     rows = _best_epochs(frames["train"], masking, split)
     if set(zip(rows["strategy"], rows["validation"], strict=True)) <= set(STRATEGIES):
@@ -43,7 +48,7 @@ def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | N
 
 
 def by_epoch(frames: Frames) -> alt.ConcatChart | None:
-    """Draw unmasked validation performance by epoch, Plain and Masked fine-tuning."""
+    """Draw validation performance on whole texts by epoch, for plain and masked fine-tuning."""
     train = frames["train"]
     rows = name_strategies(label_rows(train[(train["split"] == "validation") & (train["masking"] == "0")]))
     rows = rows[rows["tuning"].isin([PLAIN, MASKED])]
@@ -56,24 +61,24 @@ def by_epoch(frames: Frames) -> alt.ConcatChart | None:
 
 
 def _floors(rows: DataFrame) -> dict[str, float]:
-    """Return for each task where axes begin: at the performance of the most frequent class."""
+    """Return the performance of the class majority by task, in percent, at which the y axes start."""
     return {str(task): 100 * float(value) for task, value in rows.groupby("task")["majority"].min().items()}
 
 
 def _select(styles: Mapping[str, Style], names: Iterable[str]) -> dict[str, Style]:
-    """Return the styles of these names."""
+    """Return the styles whose names occur, in the order of `styles`."""
     present = set(names)
     return {name: style for name, style in styles.items() if name in present}
 
 
 def _best_epochs(train: DataFrame, masking: str, split: str) -> DataFrame:
-    """Return rows of the best epochs, and their means over all tasks."""
+    """Return the rows of the best epochs and, with several tasks, their means over all tasks."""
     rows = train[(train["split"] == split) & train["best"].astype(bool) & (train["masking"] == masking)]
     return label_rows(_add_all_tasks(rows))
 
 
 def _add_all_tasks(rows: DataFrame) -> DataFrame:
-    """Append the means over tasks, which mix metrics as the paper does; a single task has none."""
+    """Append the means over tasks, which mix metrics as in the paper; a single task is left as it is."""
     if rows["task"].nunique() < 2:
         return rows
     means = over_tasks(rows, ["model", "strategy", "validation"], "value", "majority")
@@ -82,7 +87,7 @@ def _add_all_tasks(rows: DataFrame) -> DataFrame:
 
 
 def _with_level(rows: DataFrame, by: list[str], masking: str) -> DataFrame:
-    """Return means, seeds, and the level that they are compared with."""
+    """Return the rows of means, of single seeds, and of the level with which a panel compares them."""
     plain = (rows["strategy"] == "none") & (rows["validation"] == "unmasked")
     level = rows["value"].where(plain) if masking == "0" else 100 * rows["majority"]
     levels = rows.assign(level=level).groupby(PANEL)["level"].mean().dropna().reset_index()

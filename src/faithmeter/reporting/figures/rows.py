@@ -1,4 +1,4 @@
-"""Rows of a store as figures draw them: short names, values in percent, names of strategies."""
+"""Rows for figures, with short names, values in percent and named strategies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PERCENT_COLUMNS = ("value", "value_lower", "value_upper", "random", "random_lowe
 
 
 def label_rows(frame: DataFrame) -> DataFrame:
-    """Return rows with short names of task and model, values in percent, and the unit of the axis."""
+    """Return the rows with short names of tasks and models, values in percent, and the unit of the y axis."""
     task, model = (frame[name].map(short_names(frame[name])) for name in ("task", "model"))
     unit = frame["metric"].map(metric_name) + " (%)"
     columns = [name for name in PERCENT_COLUMNS if name in frame]
@@ -22,7 +22,7 @@ def label_rows(frame: DataFrame) -> DataFrame:
 
 
 def name_strategies(frame: DataFrame) -> DataFrame:
-    """Return the rows of strategies that have a name, with the name in the column `tuning`."""
+    """Return the rows whose training and validation strategy has a name, with the new column `tuning`."""
     pairs = zip(frame["strategy"], frame["validation"], strict=True)
     rows = frame.assign(tuning=[STRATEGIES.get(pair, "") for pair in pairs])
     return rows[rows["tuning"] != ""]

@@ -1,4 +1,4 @@
-"""Colors, dashes and shapes of figures, which can be told apart by color-blind readers and in gray."""
+"""Colors, dashes and shapes of figures, which are distinct for color-blind readers and in grayscale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...methods.registry import parse
 
 
 class Style(NamedTuple):
-    """A color, a dash pattern and a shape, so that a figure can also be read in gray."""
+    """Color, dash pattern and shape of a curve or point."""
 
     color: str
     dash: tuple[int, ...]
@@ -31,14 +31,14 @@ SHAPES = {
     "diamond": "M0,-1L1,0L0,1L-1,0Z",
     "pentagon": "M0,-1L0.95,-0.31L0.59,0.81H-0.59L-0.95,-0.31Z",
 }
-HOLES = {  # inner outlines run the other way round, which leaves the inside unfilled
+HOLES = {  # inner outlines run in the opposite direction, which leaves the inside unfilled
     "circle": "M-0.4,0A0.4,0.4,0,1,0,0.4,0A0.4,0.4,0,1,0,-0.4,0Z",
     "triangle-up": "M0,-0.2L-0.35,0.4H0.35Z",
     "triangle-down": "M0,0.2L0.35,-0.4H-0.35Z",
     "diamond": "M0,-0.45L-0.45,0L0,0.45L0.45,0Z",
 }
 HOLLOW = {name: SHAPES[name] + hole for name, hole in HOLES.items()}
-# The palette of Okabe and Ito without the two colors that are invisible on black or on white.
+# Palette of Okabe and Ito without black and yellow, which are hard to see on black or white.
 ORANGE, SKY, GREEN, BLUE = "#E69F00", "#56B4E9", "#009E73", "#0072B2"
 VERMILION, PURPLE, GRAY = "#D55E00", "#CC79A7", "#888888"
 TRAINING = {
@@ -48,7 +48,7 @@ TRAINING = {
     "unknown": Style(PURPLE, SOLID, SHAPES["diamond"]),
 }
 VALIDATION = ("unmasked", "masked", "both")
-STRATEGIES = {  # names of pairs of training and validation
+STRATEGIES = {  # names of pairs of training and validation strategies
     ("none", "unmasked"): "Plain",
     ("all", "masked"): "Only masking",
     ("half", "both"): "Masked",
@@ -84,25 +84,28 @@ OTHER_STYLES = tuple(  # for methods of your own: neighbors differ in color, das
 
 
 def group(method: str) -> str:
-    """Return the panel of a method; searches are drawn with signed ones, as they may go below all masked."""
+    """Return the group of a method, "Absolute" or "Signed".
+
+    Searches belong to the signed methods, because their curves may also fall below the fully erased level.
+    """
     name = method.partition("(")[0]
     try:
         signed = parse(method).signed
-    except InputError:  # a method of your own that is not imported now
+    except InputError:  # your own method, which is not imported now
         signed = name.endswith("-sign")
     return GROUPS[signed or name in ("beam", "search")]
 
 
 def label_with_texts(method: str, texts: int) -> str:
-    """Return the label of a method that was measured on fewer texts than others."""
+    """Return the label of a method with its number of texts, for one measured on fewer texts than others."""
     return f"{method} ({texts} texts)"
 
 
 def assign_styles(labels: Iterable[str]) -> dict[str, Style]:
-    """Return a style for each label: built-in methods in their order, then others by name.
+    """Return a style for each label, in the order of the legend.
 
-    Labels with a number of texts come last; random among them is dashed in the color of a method that was
-    measured on the same texts.
+    Built-in methods come first, then others by name, then labels with a number of texts. Random erasure with
+    a number of texts is dashed, in the color of a method measured on the same texts.
     """
     parts = {label: label.partition(" (") for label in set(labels)}
     others = sorted({method for method, *_ in parts.values()} - set(METHOD_STYLES))
@@ -119,7 +122,7 @@ def assign_styles(labels: Iterable[str]) -> dict[str, Style]:
 
 
 def config(dark: bool = False) -> dict[str, Any]:
-    """Return the Vega-Lite config of fonts and lines, with a transparent background."""
+    """Return the Vega-Lite config (fonts, lines, colors) for a light or dark page."""
     text, quiet, faint = ("#E8E8E8", "#B8B8B8", "#3C3C3C") if dark else ("#111111", "#444444", "#E4E4E4")
     return {
         "background": "transparent",
@@ -134,7 +137,7 @@ def config(dark: bool = False) -> dict[str, Any]:
             **{"titleFontWeight": "normal", "titlePadding": 4, "labelPadding": 2, "tickSize": 3},
             **{"domain": False, "tickColor": quiet, "gridColor": faint, "gridWidth": 0.6},
         },
-        "axisY": {"minExtent": 24},  # so that panels line up
+        "axisY": {"minExtent": 24},  # aligns the panels
         "legend": {
             **{"labelColor": text, "labelFontSize": 11, "labelLimit": 0, "titleColor": text},
             **{"titleFontSize": 11, "titleFontWeight": "normal", "titleOrient": "left", "orient": "top"},

@@ -1,4 +1,4 @@
-"""The model card of a checkpoint: what was measured, put into the README.md that Hugging Face shows."""
+"""Model card of a checkpoint: its measurements in the README.md that Hugging Face displays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ README = "README.md"
 
 
 def write(checkpoint: str | Path, store: RunStore) -> Path:
-    """Put what was measured of a checkpoint into the README.md in its folder; all else in it stays."""
+    """Write the measurements of a checkpoint into the README.md in its folder, and return its path.
+
+    Only our section and our results in the metadata are replaced; everything else is kept.
+
+    Raises:
+        InputError: the folder or its measurements are missing, or the README.md cannot be parsed.
+    """
     folder = Path(checkpoint)
     facts, path = gather(folder, store), folder / README
     try:

@@ -1,4 +1,4 @@
-"""Facts of a model card: from the checkpoint's folder, and from the measurements of it in a store."""
+"""Facts of a model card, from the folder of a checkpoint and its measurements in a store."""
 
 from __future__ import annotations
 
@@ -25,52 +25,56 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SOURCE = "faithmeter"
-"""Names the source of our results in a model-index."""
+"""Source of our results in a model-index, by which they are recognized."""
 PAPER = "https://arxiv.org/abs/2310.07819"
 HUB_METRICS = {"macro_f1": "f1", "micro_f1": "f1", "matthews": "matthews_correlation"}
-"""Names of our metrics on the hub, where they differ."""
+"""Names of our metrics on the hub, if they differ from ours."""
 NUMBERS = {
     "acu": ("acu", "ACU"),
     "racu": ("racu", "RACU"),
     "p_crossfit": ("p_value", "in-distribution p-value"),
 }
-"""Columns of a method's results, and their type and name in a model-index."""
+"""Type and name of our results in a model-index, by column of the frame `areas`."""
 DEFAULT_STORE = "runs"
-"""Store that the commands on a card use: the default of the command line."""
+"""Folder of the store in the commands on a card, which is the default of the command line."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements on one task; rows are those of the store's frames."""
+    """Measurements on one task, as rows of the frames of the store."""
 
     task: str
     metric: str
     performance: dict[str, float]
-    methods: list[Row]  # the most faithful first, the baseline last
-    steps: list[Row]  # of the baseline
+    methods: list[Row]  # by falling number of texts, then ACU; the baseline last
+    steps: list[Row]  # steps of the baseline
     verdict: Verdict
 
     @property
     def name(self) -> str:
-        return Path(self.task).name  # one's own data are named by their path
+        return Path(self.task).name  # the task name of your own data is a path
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts that a card states about a checkpoint."""
+    """Facts about a checkpoint that its model card states."""
 
     name: str
     labels: Sequence[str]
     fingerprint: str
-    train: TrainRecord | None  # None if it is not ours
+    train: TrainRecord | None  # None if faithmeter did not train it
     records: list[MeasureRecord]
     tasks: list[Measured]
 
 
 def gather(folder: Path, store: RunStore) -> Facts:
-    """Return the facts about a checkpoint; its fingerprint selects the measurements of it."""
+    """Return the facts about a checkpoint, with its measurements found by fingerprint.
+
+    Raises:
+        InputError: the folder does not exist, or the store holds no measurement of the checkpoint.
+    """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; expected that of a checkpoint, with its README.md")
     clf = load(folder)
@@ -95,7 +99,7 @@ def gather(folder: Path, store: RunStore) -> Facts:
 
 
 def _training(folder: Path) -> TrainRecord | None:
-    """Return the record of a checkpoint's training; None if it is not ours."""
+    """Return the training record of a checkpoint; None if faithmeter did not train it."""
     record = read_record(folder / RECORD) if (folder / RECORD).exists() else None
     return record if isinstance(record, TrainRecord) else None
 
@@ -105,7 +109,7 @@ def _measured(areas: DataFrame, steps: DataFrame, train: TrainRecord | None) -> 
         own = choose_tuning(areas[areas["task"] == task])
         ranked = own.assign(baseline=own["method"] == BASELINE).sort_values(
             ["baseline", "texts", "acu"], ascending=[True, False, False], kind="stable"
-        )  # areas on other texts are not comparable
+        )  # areas on different texts are not comparable
         rows = steps[(steps["task"] == task) & (steps["method"] == BASELINE)]
         random = _rows(rows[rows["strategy"] == own["strategy"].iloc[0]])
         yield Measured(
@@ -123,7 +127,7 @@ def _rows(frame: DataFrame) -> list[Row]:
 
 
 def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[str, float]:
-    """Return the performance on the test split if we trained on the task, else on the measured texts."""
+    """Return the test performance of a model trained on the task; for others, that on the measured texts."""
     if train is None or task != train.config.task_or_data:
         return {"unmasked": steps[0]["value"], "fully masked": steps[-1]["value"]}
     values = {str(line.masking): line.score(train.metric) for line in train.test}
@@ -132,7 +136,7 @@ def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[
 
 
 def results(facts: Facts) -> Iterator[EvalResult]:
-    """Return the numbers of the section in machine-readable form, as fractions, without undefined ones."""
+    """Yield the defined numbers of the section as results for a model-index; areas are fractions."""
     from huggingface_hub import EvalResult
 
     for measured in facts.tasks:
@@ -164,7 +168,7 @@ def results(facts: Facts) -> Iterator[EvalResult]:
 
 
 def doubts(facts: Facts) -> Iterator[str]:
-    """Yield the reasons to doubt the measurements, then the limits that always hold."""
+    """Yield the doubts about the measurements, then the limits that always apply."""
     for measured in facts.tasks:
         where = f"{measured.name}: " if len(facts.tasks) > 1 else ""
         yield from (f"{where}{doubt.text}." for doubt in measured.verdict.doubts)
@@ -172,7 +176,7 @@ def doubts(facts: Facts) -> Iterator[str]:
 
 
 def commands(facts: Facts) -> Iterator[str]:
-    """Yield the command lines that reproduce the numbers and this card."""
+    """Yield the command lines that reproduce the numbers and the card."""
     store, train = RunStore(DEFAULT_STORE), facts.train
     records: list[Record] = [*([train] if train else []), *facts.records]
     yield from reproduce(records, store.root, {facts.fingerprint: facts.name})
@@ -189,4 +193,4 @@ def digests(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def defined(value: float | None) -> bool:
-    return value is not None and value == value  # nan is not equal to itself
+    return value is not None and value == value  # NaN is not equal to itself

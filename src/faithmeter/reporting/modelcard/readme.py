@@ -1,4 +1,4 @@
-"""A README.md as Hugging Face reads it: our section and our results put in, all else left as it is."""
+"""Text of a README.md for Hugging Face: our section, and our results in its metadata."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).with_name("section.md.jinja")
 BEGIN, END = "<!-- faithmeter: begin -->", "<!-- faithmeter: end -->"
-"""Marks around the section that faithmeter writes."""
+"""Comments that enclose the section that faithmeter writes."""
 TAGS = ["faithfulness", "explainability", "interpretability", "masked-language-model", SOURCE]
 
 
 def new_card(facts: Facts) -> str:
-    """Return a card for a checkpoint without one: all that is known about it, without our section."""
+    """Return a new card with metadata and a title, but without our section."""
     from huggingface_hub import ModelCardData
 
     model = facts.train.config.model if facts.train else EMBEDDED
@@ -46,7 +46,7 @@ def new_card(facts: Facts) -> str:
 
 
 def section(facts: Facts) -> str:
-    """Return our section in Markdown; values are escaped in the template unless they are code."""
+    """Return our section of the card in Markdown; all values except code are escaped."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -78,14 +78,18 @@ def section(facts: Facts) -> str:
 
 
 def format_interval(row: Row) -> str:
-    """Format the interval of a method's ACU, e.g. `29.8 to 32.2`; a dash for the baseline or without one."""
+    """Format the ACU interval of a method, e.g. `29.8 to 32.2`; a dash for the baseline or if undefined."""
     if row["method"] == BASELINE or not defined(row["acu_lower"]):
         return UNDEFINED
     return f"{format_percent(row['acu_lower'])} to {format_percent(row['acu_upper'])}"
 
 
 def with_section(card: str, text: str, path: Path) -> str:
-    """Return the card with our section replaced or, if it had none, appended."""
+    """Return the card with our section replaced, or appended if it has none.
+
+    Raises:
+        InputError: one of the two enclosing comments is missing, or they are in the wrong order.
+    """
     start, end = card.find(BEGIN), card.rfind(END)
     if (start < 0) != (end < 0) or end < start:
         raise InputError(f"{path} has {BEGIN} without a following {END}; repair the pair, or delete both")
@@ -95,7 +99,13 @@ def with_section(card: str, text: str, path: Path) -> str:
 
 
 def with_results(card: str, name: str, ours: list[EvalResult], path: Path) -> str:
-    """Return the card with our results in its model-index; all other metadata stays, even comments."""
+    """Return the card with our results in the model-index of its metadata.
+
+    Other metadata is kept, including its comments if the layout of the YAML allows it.
+
+    Raises:
+        InputError: the metadata is not valid YAML, or its model-index has an unexpected structure.
+    """
     from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
     match = REGEX_YAML_BLOCK.search(card)
@@ -112,13 +122,13 @@ def with_results(card: str, name: str, ours: list[EvalResult], path: Path) -> st
     edited = others + _yaml({"model-index": wanted["model-index"]})
     try:
         kept = yaml.safe_load(edited) == wanted
-    except yaml.YAMLError:  # such as a block that is all in braces
+    except yaml.YAMLError:  # e.g. a block in braces
         kept = False
     return f"---\n{edited if kept else _yaml(wanted)}---\n{body}"
 
 
 def _merged(index: list[dict[str, Any]] | None, name: str, ours: list[EvalResult]) -> list[dict[str, Any]]:
-    """Return a model-index whose first model ends with our results, which replace our earlier ones."""
+    """Return the model-index with our earlier results removed and the new ones added to the first model."""
     from huggingface_hub.repocard_data import eval_results_to_model_index
 
     new = eval_results_to_model_index(name, ours)
@@ -139,11 +149,11 @@ def _yaml(data: dict[str, Any]) -> str:
 
 
 def plain(value: Any) -> str:
-    """Return a text escaped so that Markdown shows it unchanged, in one line and in one table cell."""
+    """Return a value as one line of text, escaped so that Markdown shows it unchanged."""
     return re.sub(r"([\\`*_\[\]<>|&~$#!])", r"\\\1", " ".join(str(value).split()))
 
 
 def fenced(code: str) -> str:
-    """Return a block of shell code, with a fence longer than any run of backticks inside."""
+    """Return shell code as a Markdown block, fenced by more backticks than any run inside it."""
     fence = "`" * max(3, *(1 + len(run) for run in re.findall("`*", code)))
     return f"{fence}bash\n{code}\n{fence}"

@@ -1,4 +1,4 @@
-"""The report of a store: one self-contained page, with its tables and figures beside it as files."""
+"""Report on the runs of a store: one self-contained HTML page, with tables and figures as files beside it."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     Frames = Mapping[str, DataFrame]
 
 MAX_PAGE_BYTES = 9_900_000
-"""Example texts that would make the page larger are left out."""
+"""Maximum size of the page; example texts that do not fit are left out."""
 
 PAPER_TABLES = ("models",)
-"""Tables that are on the page only beside published values; charts show the same runs."""
+"""Tables that the page shows only beside published values, because charts show the same runs."""
 
 Progress = Callable[[str, int, int], object]
-"""Called with the kind of output (figures, tables, page), how many are done, and how many there are."""
+"""Callback that receives the kind of output (figures, tables, page), the number done, and the total."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Paths of the page and its files, and the verdict on the page."""
+    """Paths of the written page and files, and the verdict that the page states."""
 
     page: Path
     verdict: Verdict
     files: list[Path] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to JSON-ready values."""
+        """Return the report as JSON-ready values."""
         paths = {"page": str(self.page), "files": [str(file) for file in self.files]}
         return {**paths, "verdict": self.verdict.to_dict()}
 
@@ -62,20 +62,20 @@ def write(
     files: Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Write the report of a store.
+    """Write the report on the runs of a store.
 
     Args:
-        store: Store of the runs.
+        store: Store with the runs.
         path: Path of the page.
-        examples: Number of example texts at most.
-        files: Folder for tables and figures; without one they are on the page only.
-        progress: Called after each figure, each table and the page.
+        examples: Maximum number of example texts.
+        files: Folder for tables and figures; if None, they are only on the page.
+        progress: Callback that is called after each figure, each table and the page.
 
     Returns:
-        The paths of what was written, and the verdict.
+        The paths of the page and the files, and the verdict.
 
     Raises:
-        InputError: If the store holds no finished run.
+        InputError: The store holds no finished run.
     """
     advance = progress or (lambda kind, done, total: None)
     records = [(folder, record) for folder, record in store.records() if _readable(folder, record)]
@@ -114,7 +114,7 @@ def write(
 def _figures(
     tidy: Frames, folder: Path | None, advance: Progress
 ) -> tuple[dict[str, dict[str, Any]], list[Path]]:
-    """Return the specs of the figures that the frames give, and the files written to the folder."""
+    """Return the specs of the figures that have data, and the files written to the folder, if any."""
     from ..figures import FIGURES, save, spec
 
     specs, paths = {}, []
@@ -127,9 +127,9 @@ def _figures(
 
 
 def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[str, Table], list[Path]]:
-    """Return the tables of the page, and the files written to the folder.
+    """Return the tables of the page, and the files written to the folder, if any.
 
-    The files compare with the paper wherever it has a number; the page does so only for the paper's models.
+    The files always include the published values; the page includes them only for models of the paper.
     """
     from ..tables import TABLES, save
 
@@ -146,7 +146,7 @@ def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[
 
 
 def _readable(folder: Path, record: Record) -> bool:
-    """Return whether a record can be used; a measurement with a damaged file is put aside whole."""
+    """Return whether a record can be used; a measurement with a damaged file is put aside."""
     return not isinstance(record, MeasureRecord) or sound(folder, record)
 
 
@@ -174,7 +174,7 @@ def _facts(records: provenance.Records, methods: list[str]) -> list[str]:
 
 
 def _texts_per_method(records: provenance.Records) -> list[str]:
-    """Return how many texts the methods were measured on; of methods in several runs, the most."""
+    """Return a phrase on the most texts of each method; empty if no method was measured."""
     counts: dict[str, int] = {}
     for _, record in records:
         if isinstance(record, MeasureRecord):
@@ -188,7 +188,7 @@ def _texts_per_method(records: provenance.Records) -> list[str]:
 
 
 def _finished(records: provenance.Records) -> str:
-    """Return the day of the newest run, so that a store gives the same page on any day."""
+    """Return the date of the newest run; the current date would change the page every day."""
     return str(max(record.finished for _, record in records)[:10])
 
 
@@ -198,14 +198,14 @@ def _methods(records: provenance.Records) -> list[str]:
 
 
 def _published() -> dict[tuple[str, str, str], float]:
-    """Return the paper's ACU in percent by task, model and method."""
+    """Return the published ACU in percent, by task, model and method."""
     rows = published.table("faithfulness").dropna(subset=["acu"])
     keys = zip(rows["dataset"], rows["model"], rows["importance_measure"], strict=True)
     return dict(zip(keys, rows["acu"], strict=True))
 
 
 def _with_method_names(table: Table) -> Table:
-    """Return the table with methods named as everywhere on the page, not as in the paper."""
+    """Return the table with the method names of faithmeter instead of those of the paper."""
     columns = (
         replace(column, form="code") if column.form == "method" else column for column in table.columns
     )

@@ -1,4 +1,4 @@
-"""Facts of a store that a report adds to the verdict: the judged fine-tuning, and areas on other texts."""
+"""Facts that a report adds to the verdict: performance, cost of masking, and areas on shared texts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     Published: TypeAlias = Mapping[tuple[str, str, str], float]
 
 SharedAreas = Mapping[str, tuple[int, Mapping[str, float]]]
-"""For a method: the number of texts that it shares with others, and areas on them by method."""
+"""By method: the number of texts that it shares with others, and the ACU of each method on these texts."""
 
 
 def masking_cost(train: DataFrame, rows: DataFrame) -> float:
-    """Return the performance on whole texts that masked fine-tuning costs; NaN without a plain one."""
+    """Return the performance on whole texts lost by masked fine-tuning, as a fraction.
+
+    The result is NaN if the fine-tuning is plain or unknown, or if there is no plain one to compare with.
+    """
     run = rows.iloc[0]
     if run.strategy in ("none", "unknown"):
         return math.nan
@@ -32,7 +35,7 @@ def masking_cost(train: DataFrame, rows: DataFrame) -> float:
 
 
 def describe_performance(train: DataFrame) -> str:
-    """Describe the test performance on whole texts of models that were only trained."""
+    """Return a phrase on the test performance on whole texts by strategy, and on guessing."""
     test = train[(train["split"] == "test") & (train["masking"] == "0")]
     means = test.groupby("strategy", sort=False)["value"].mean()
     values = [f"{format_percent(value)}% with strategy {name}" for name, value in means.items()]
@@ -40,10 +43,10 @@ def describe_performance(train: DataFrame) -> str:
 
 
 def compare_on_shared_texts(leader: str, others: SharedAreas) -> tuple[str, bool]:
-    """Compare the leader with methods measured on other texts, on those that they share.
+    """Compare the leader with methods measured on other numbers of texts, on the texts that they share.
 
     Returns:
-        Sentences, and whether one of the methods is ahead of the leader.
+        The sentences, empty without such methods, and whether any of these methods is ahead of the leader.
     """
     text, ahead = "", False
     for method, (texts, areas) in others.items():
@@ -59,7 +62,7 @@ def compare_on_shared_texts(leader: str, others: SharedAreas) -> tuple[str, bool
 def areas_on_shared_texts(
     learned: DataFrame, ranked: Collection[str], shared: DataFrame
 ) -> dict[str, tuple[int, dict[str, float]]]:
-    """Return, for each method that is not ranked, how many texts it shares with others, and ACU on them."""
+    """Return the number of shared texts, and the ACU of methods on them, for each method not in `ranked`."""
     explained = learned[learned["method"] != BASELINE]
     shared = shared.merge(learned[[*PREFERRED, "scope", "seed"]].drop_duplicates())
     usual, others = explained["texts"].mode().max(), {}

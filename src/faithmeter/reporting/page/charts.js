@@ -1,18 +1,18 @@
 "use strict";
-/* Vega charts in the page's theme, as wide as there is room, with the chosen curves */
+/* Vega charts in the theme of the page, fitted to its width, with the chosen curves */
 (() => {
   const { specs, light, dark } = JSON.parse(document.getElementById("chart-data").textContent);
   const boxes = [...document.querySelectorAll("[data-chart]")];
   const boxesOpen = () => boxes.filter((box) => !box.closest("details:not([open])"));
   const chips = [...document.querySelectorAll("#switch input")];
-  const MARGIN = 92; /* width of the axes and headers of a panel, */
-  const SLIM_MARGIN = 64; /* and without a header beside it */
-  const MAX_STRETCH = 3.7; /* beyond, panels look empty */
-  const PHONE_WIDTH = 480; /* below, the views of a panel are stacked */
-  const MIN_VIEW_HEIGHT = 150; /* of stacked views */
+  const MARGIN = 92; /* width of the axes and headers of a panel */
+  const SLIM_MARGIN = 64; /* width of the axes of a panel without a header beside it */
+  const MAX_STRETCH = 3.7; /* panels stretched further look empty */
+  const PHONE_WIDTH = 480; /* views of a panel are stacked below this width */
+  const MIN_VIEW_HEIGHT = 150; /* height of stacked views */
   let isDark = document.getElementById("theme").getAttribute("aria-pressed") === "true";
 
-  /* A spec has panels (concat), each a facet of views with a width and a height of their own. */
+  /* A spec consists of panels (concat); each is a facet of views with their own width and height. */
   const rowsOf = (spec, panel) => spec.datasets[(panel.data ?? spec.data).name];
   const distinct = (rows, field) => [...new Set(rows.map((row) => row[field]))].filter((value) => value != null);
 
@@ -34,7 +34,7 @@
     return { ...spec, columns };
   }
 
-  /* Turn columns and rows of views into one column, each view with its name above. */
+  /* Arrange the views of a panel in one column, each with its name above. */
   function stack(panel, rows) {
     const { column, row } = panel.facet;
     const fields = row && distinct(rows, row.field).length > 1 ? [column.field, row.field] : [column.field];
@@ -45,7 +45,7 @@
     panel.columns = 1;
   }
 
-  /* Copy a spec without hidden curves; its legends get as many columns as there is room for. */
+  /* Copy a spec without hidden curves, with as many legend columns as fit. */
   function hide(spec, hidden, room) {
     const copy = JSON.parse(JSON.stringify(spec), (key, value) => {
       if (!value?.legend?.columns) return value;
@@ -62,7 +62,7 @@
     return copy;
   }
 
-  /* The font of the page, in a size for screens. */
+  /* Set the font of the page, in a size for screens. */
   const forScreen = (config) => ({
     ...config,
     font: getComputedStyle(document.body).fontFamily,
@@ -84,7 +84,7 @@
     const spec = fit(hide(specs[box.dataset.chart], hidden, room), room);
     const options = {
       actions: false,
-      ast: true, /* no eval: the page forbids it */
+      ast: true, /* avoids eval, which the page forbids */
       renderer: "svg",
       logLevel: 1, /* errors only */
       defaultStyle: false,
@@ -92,7 +92,7 @@
       config: forScreen(isDark ? dark : light),
     };
     await vegaEmbed(box, spec, options);
-    /* Vega's own names of hundreds of points would not help; the numbers are in the table below */
+    /* hide Vega's labels of hundreds of points from screen readers; the table below has the numbers */
     box.setAttribute("role", "img");
     box.setAttribute("aria-label", label);
     box.removeAttribute("aria-roledescription");
@@ -100,7 +100,7 @@
     box.dataset.drawn = isDark ? "dark" : "light";
   }
 
-  /* Drawings of a box wait for each other, so that the last one shows the last choice. */
+  /* Draw a box only after its previous drawing has ended, so that the last choice is shown. */
   const pending = new Map();
   function draw(box) {
     const next = () => drawNow(box);

@@ -1,5 +1,5 @@
 "use strict";
-/* Browser of example texts: list, heat-map (heat.js), slider. Its data are JSON, gzip, base 64. */
+/* Browser of example texts: list, heat-map (heat.js) and slider. Its data is gzipped JSON in base 64. */
 (async () => {
   const element = (id) => document.getElementById(id);
   const source = element("example-data").textContent;
@@ -7,15 +7,15 @@
   const bytes = Uint8Array.from(atob(source), (letter) => letter.charCodeAt(0));
   const json = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const { baseline, levels, significance, stepWarning, groups } = await new Response(json).json();
-  const ROWS_AT_A_TIME = 60; /* rows of the list that are made at a time */
+  const ROWS_AT_A_TIME = 60; /* rows added to the list at a time */
   const list = element("texts");
   const slider = element("erased");
 
   let group = groups[0];
-  let matches = []; /* texts that pass the filter */
-  let rowCount = 0; /* how many of them have a row */
+  let matches = []; /* texts that match the filter */
+  let rowCount = 0; /* number of matches that have a row */
   let text = null;
-  let method = 0; /* number of the method in group.methods */
+  let method = 0; /* index into group.methods */
 
   const isRandom = () => group.methods[method].name === baseline;
 
@@ -88,7 +88,7 @@
     showScores();
   }
 
-  /* Tokens with the characters before them. Spans count characters, not UTF-16 units as JavaScript does. */
+  /* Return the tokens with the characters before them. Spans count code points, unlike strings in JavaScript. */
   function split() {
     const characters = Array.from(text.text);
     const tokens = [];

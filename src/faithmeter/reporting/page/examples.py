@@ -1,4 +1,4 @@
-"""Example texts of a store: for each method its scores and the effect of erasing, as data of the page."""
+"""Example texts for the page, with the scores of each method and the effect of each erasure step."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ..evidence import rank
 from .provenance import find_method
 
 SCORE_LEVELS = 50
-"""Scores of tokens are whole numbers from -SCORE_LEVELS to SCORE_LEVELS: enough for a color."""
+"""Largest absolute score; token scores are rounded to whole numbers, which is enough for a color."""
 NEVER = 99
-"""Step of a token that no step masks."""
+"""Step number that stands for a token that is never masked."""
 MAX_STEPS = 21
-"""More steps than a slider needs are thinned out."""
+"""Maximum number of steps on the slider, not counting the last step; further steps are thinned out."""
 MAX_UNREAD_CHARACTERS = 200
-"""Most characters shown after the last token that the model read, if the text was truncated."""
+"""Maximum number of characters shown after the last token that the model read."""
 PROBABILITY_DIGITS = 4
 TESTS = ("p_crossfit", "p_published")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Measurements of one checkpoint: their folders and records."""
+    """Measurements of one checkpoint, as pairs of a folder and a record."""
 
     task: str
     model: str
@@ -40,7 +40,10 @@ class Source:
 
 
 def choose_sources(records: Iterable[tuple[Path, Record]]) -> list[Source]:
-    """Choose one checkpoint for each task and model: masked before plain, then the lowest seed."""
+    """Return the measurements of one checkpoint for each task and model.
+
+    A checkpoint with explained methods is preferred, then masked fine-tuning, then the lowest seed.
+    """
     checkpoints: dict[tuple[str, str, str], list[tuple[Path, MeasureRecord]]] = {}
     for folder, record in records:
         if isinstance(record, MeasureRecord) and INPUTS in record.files:
@@ -55,23 +58,23 @@ def choose_sources(records: Iterable[tuple[Path, Record]]) -> list[Source]:
 
 
 def example_groups(sources: Sequence[Source], limit: int, max_bytes: int) -> list[dict[str, Any]]:
-    """Return the first texts of each source: `limit` in all, and no more than `max_bytes` in the page."""
+    """Return the first texts of each source, up to `limit` texts and `max_bytes` on the page in total."""
     groups = []
     for number, source in enumerate(sources):
-        share = (limit + number) // len(sources)  # the remainder goes to the last ones
+        share = (limit + number) // len(sources)  # the last sources get the remainder
         if share:
             groups.append(_group(source, share, max_bytes // len(sources)))
     return [group for group in groups if group["texts"]]
 
 
 def to_json(value: Any) -> str:
-    """Return JSON for a script element, which no text in it can end."""
+    """Return JSON that is safe inside a script element; NaN becomes null."""
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
 def compress_json(value: Any) -> str:
-    """Return JSON, compressed by gzip, in base 64; the page's script unpacks it."""
+    """Return a value as gzip-compressed JSON in base 64, which the script of the page decodes."""
     return base64.b64encode(gzip.compress(to_json(value).encode(), mtime=0)).decode()
 
 
@@ -82,7 +85,7 @@ def _preference(runs: Sequence[tuple[Path, MeasureRecord]]) -> tuple[Any, ...]:
 
 
 def _group(source: Source, limit: int, max_bytes: int) -> dict[str, Any]:
-    """Return the examples of one checkpoint, its most faithful method first."""
+    """Return the examples of one checkpoint; methods are sorted by falling ACU with the baseline last."""
     import pandas as pd
 
     runs = sorted(source.runs, key=lambda run: -run[1].texts)
@@ -115,18 +118,21 @@ def _group(source: Source, limit: int, max_bytes: int) -> dict[str, Any]:
 
 
 def _fit(texts: list[dict[str, Any]], max_bytes: int) -> list[dict[str, Any]]:
-    """Return the first texts, as many as fit when compressed."""
+    """Return as many of the first texts as fit into `max_bytes`, compressed and in base 64."""
     compressor, size = zlib.compressobj(), 0
     for number, text in enumerate(texts):
         data = compressor.compress(to_json(text).encode()) + compressor.flush(zlib.Z_SYNC_FLUSH)
         size += len(data)
-        if 4 * size > 3 * max_bytes:  # base 64 makes four letters of three bytes
+        if 4 * size > 3 * max_bytes:  # base 64 encodes three bytes as four characters
             return texts[:number]
     return texts
 
 
 def _text(text: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return what all methods share; spans are the gap before and the length of each token, in turn."""
+    """Return the values of a text that all methods share.
+
+    `spans` alternates between the gap before a token and its length, in characters.
+    """
     starts, ends = (list(map(int, text[name])) for name in ("starts", "ends"))
     start = text["text"][: max(ends, default=0) + MAX_UNREAD_CHARACTERS]
     places = zip(starts, ends, [0, *ends][:-1], strict=True)
@@ -141,7 +147,7 @@ def _text(text: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _by_method(steps: Sequence[Any], text: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a method's scores as shares of the strongest, and the effect of each step."""
+    """Return the scores of a method relative to the strongest, and the effect of each step."""
     scores = list(map(float, steps[0].scores))
     largest = max(map(abs, scores), default=0.0)
     values: dict[str, Any] = {
@@ -170,13 +176,13 @@ def _round_score(score: float) -> float:
 
 
 def _describe(name: str) -> dict[str, Any]:
-    """Return a method's name, sign and unit; the scores of one that is not known here may have signs."""
+    """Return the name, sign and unit of a method; a method that is not imported counts as signed."""
     method = find_method(name)
     return {"name": name, "signed": method is None or method.signed, "unit": method.unit if method else ""}
 
 
 def _first_masked(masks: Sequence[Sequence[int]], tokens: int) -> list[int]:
-    """Return for each token the first step that masks it, which defines all masks, as they only grow."""
+    """Return for each token the first step that masks it, or `NEVER`; later steps mask it, too."""
     first = [NEVER] * tokens
     for step in reversed(range(len(masks))):
         for token in masks[step]:
@@ -185,6 +191,6 @@ def _first_masked(masks: Sequence[Sequence[int]], tokens: int) -> list[int]:
 
 
 def _thin(percents: list[set[int]]) -> list[int]:
-    """Return the percents that all methods have, at most MAX_STEPS of them and the last."""
+    """Return the percents that all methods have in common, thinned out to `MAX_STEPS` and the last one."""
     common = sorted(map(int, set.intersection(*percents)))
     return sorted({*common[:: -(-len(common) // MAX_STEPS)], common[-1]})

@@ -1,4 +1,4 @@
-"""The page: one file with its style, scripts and data inside, which loads nothing else."""
+"""HTML of the page, which includes its style, scripts and data and loads nothing else."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ CONSTANTS = {
     "significance": SIGNIFICANCE_LEVEL,
     "stepWarning": STEP_WARNING,
 }
-"""Constants that the scripts share with Python."""
+"""Constants that Python passes to the scripts."""
 SCRIPTS = ("page.js", "charts.js", "numbers.js", "examples.js")
 
 
 def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **values: Any) -> str:
-    """Return the page's HTML.
+    """Return the HTML of the page.
 
     Args:
         specs: Vega-Lite specs of the charts by name.
-        texts: Groups of example texts.
+        texts: Groups of example texts, from `example_groups`.
         values: Variables of the template.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -55,7 +55,7 @@ def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **value
 
 @cache
 def _vega() -> str:
-    """Return Vega, Vega-Lite and vega-embed, in a function so that their names stay inside."""
+    """Return a script with Vega, Vega-Lite and vega-embed, wrapped so that only `vegaEmbed` is global."""
     import vl_convert
 
     return f"(() => {{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}\n}})();"
@@ -66,7 +66,7 @@ def _resource(name: str) -> str:
 
 
 def _policy(scripts: Sequence[str], style: str) -> str:
-    """Return the content security policy: no requests, and only these scripts and this style, by hash."""
+    """Return a content security policy that forbids requests and allows only these scripts and styles."""
 
     def sources(*contents: str) -> str:
         hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in contents)

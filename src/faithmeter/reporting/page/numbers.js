@@ -1,5 +1,5 @@
 "use strict";
-/* The numbers of a chart: a table for each of its panels, made when it is opened */
+/* Tables with the numbers of a chart, one for each panel, built when they are opened */
 (() => {
   const KEYS = {
     model: "Model",
@@ -13,10 +13,10 @@
   const STEPS = { percent: (value) => `${value} %`, epoch: (value) => `Epoch ${value}` };
   const heading = (text, scope) => build("th", text, { scope });
 
-  /* Round as `format_percent` in Python does: the exact fraction, halves to even. */
+  /* Round the exact fraction, half to even, like `format_percent` in Python. */
   function formatPercent(value) {
     const fraction = value / 100;
-    const isHalf = Math.abs((fraction * 16) % 2) === 1; /* only odd sixteenths lie exactly in the middle */
+    const isHalf = Math.abs((fraction * 16) % 2) === 1; /* only odd sixteenths are exact ties */
     return (isHalf ? Math.round(fraction * 500) / 5 : 100 * Number(fraction.toFixed(3))).toFixed(1);
   }
   const formatP = (value) => (value < 0.001 ? "<0.001" : value.toFixed(3));
@@ -27,7 +27,7 @@
     return number(row.mean) + (lower === upper ? "" : ` [${lower}, ${upper}]`);
   }
 
-  /* Group the rows of a panel into lines with equal keys, in the order of legend and facet. */
+  /* Group the rows of a panel by key, in the order of the legend and the facet. */
   function linesOf(rows, keys, panel) {
     const { color } = panel.spec.layer.at(-1).encoding;
     const { column } = panel.facet;

@@ -1,5 +1,5 @@
 "use strict";
-/* Theme, table of contents, copying, printing; `build` makes an element for the other scripts. */
+/* Theme, table of contents, copying and printing; `build` creates elements for all scripts. */
 const build = (tag, content, settings = {}) => {
   const element = Object.assign(document.createElement(tag), settings);
   element.append(...[content].flat());
@@ -35,7 +35,7 @@ const build = (tag, content, settings = {}) => {
   );
   for (const id of links.keys()) observer.observe(document.getElementById(id));
 
-  /* The clipboard may be forbidden, so the text is selected as well, for Ctrl-C. */
+  /* Select the text, too, because access to the clipboard may be forbidden and Ctrl-C then copies it. */
   document.getElementById("copy").addEventListener("click", async () => {
     const commands = document.getElementById("commands");
     const message = document.getElementById("copied");
@@ -48,7 +48,7 @@ const build = (tag, content, settings = {}) => {
     }
   });
 
-  /* Folded parts are opened for printing, except charts and their numbers. */
+  /* Open folded parts for printing, except charts and their numbers. */
   const folded = document.querySelectorAll("details:not([data-numbers], :has([data-chart]))");
   let opened = [];
   addEventListener("beforeprint", () => {

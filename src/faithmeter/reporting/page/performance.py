@@ -1,4 +1,4 @@
-"""Sentences on the performance of models whose chart would have a single point."""
+"""Sentences on the performance of models with a single run, which have no chart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRAINING_PHRASES = {
 
 
 def performance_sentences(train: DataFrame) -> Iterator[str]:
-    """Yield a sentence for each task and model that was fine-tuned once.
+    """Yield a sentence on test performance for each task and model with exactly one fine-tuning run.
 
     Args:
         train: The frame `train` of a store.

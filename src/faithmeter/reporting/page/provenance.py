@@ -1,4 +1,4 @@
-"""Methods, settings, commands and digests of a report: everything needed to reproduce its numbers."""
+"""Methods, settings, commands and digests, from which the numbers of a report can be reproduced."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Records = Sequence[tuple[Path, Record]]
 CONFIGS: dict[str, type[Config]] = {"Fine-tuning": TrainConfig, "Measurement": MeasureConfig}
 ENVIRONMENT_FIELDS = ("python", "machine", "cores", "host", "commit")
 MAX_LISTED_VALUES = 12
-"""More values than this are counted, not listed."""
+"""Maximum number of values listed for a setting; more are given as a count."""
 
 
 def find_method(name: str) -> Method | None:
-    """Return a method by its name; None if it is one of your own that is not imported now."""
+    """Return a method by name; None if it is unknown, such as your own method that is not imported."""
     try:
         return parse(name)
     except InputError:
@@ -30,12 +30,12 @@ def find_method(name: str) -> Method | None:
 
 
 def describe_methods(names: Iterable[str]) -> list[dict[str, Any]]:
-    """Return for each method what it does, its options, and whether it is computed again at each step."""
+    """Return the name, description and notes (options, unit, recomputation) of each method."""
     return [_describe_method(name) for name in names]
 
 
 def settings(records: Records) -> dict[str, dict[str, str]]:
-    """Return the settings of each kind of run, and the machines and versions it was made with."""
+    """Return the distinct settings, package versions and machines of the runs, by heading and name."""
     values = {title: _config_values(config, records) for title, config in CONFIGS.items()}
     environments = [record.environment for _, record in records]
     packages = dict.fromkeys(name for one in environments for name in one.versions)
@@ -50,13 +50,13 @@ def settings(records: Records) -> dict[str, dict[str, str]]:
 
 
 def commands(records: Records, root: Path, page: Path) -> str:
-    """Return the command lines that fill the store and write the page again."""
+    """Return the command lines that reproduce the runs and the page."""
     report = shlex.join(["faithmeter", "report", str(root), "-o", str(page)])
     return "\n".join([*reproduce([record for _, record in records], root), report])
 
 
 def runs(records: Records) -> list[dict[str, str]]:
-    """Return the folder, digest, time and checksum of each run."""
+    """Return the folder name, digest, finishing time and record checksum of each run."""
     names = ("digest", "finished", "checksum")
     return [
         {"folder": folder.name, **{name: getattr(record, name) for name in names}}
@@ -67,7 +67,7 @@ def runs(records: Records) -> list[dict[str, str]]:
 def _config_values(config: type[Config], records: Records) -> dict[str, str]:
     configs = [record.config for _, record in records if record.kind == config.kind]
     names = config.identity()
-    names = [name for name in names if name != "methods"]  # they have a list of their own
+    names = [name for name in names if name != "methods"]  # methods have their own list
     return {name.replace("_", " "): _distinct(getattr(one, name) for one in configs) for name in names}
 
 

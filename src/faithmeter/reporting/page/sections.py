@@ -1,4 +1,4 @@
-"""Sections of the page: their order, figures, tables and texts."""
+"""Sections of the page, with their order, figures, tables and texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...config import BASELINE, SIGNIFICANCE_LEVEL
 
 
 class Figure(NamedTuple):
-    """A chart with its name, caption and Vega-Lite spec."""
+    """Chart with its name, caption and Vega-Lite spec."""
 
     name: str
     title: str
@@ -19,9 +19,10 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page; figures and tables are names in `SECTIONS` and values in `fill_sections`.
+    """Section of the page.
 
-    A section with a template of its own has neither.
+    Its figures and tables are names in `SECTIONS`; `fill_sections` replaces them by values. A section with
+    its own template has neither.
     """
 
     anchor: str
@@ -37,7 +38,7 @@ class Section:
 
     @property
     def paired(self) -> bool:
-        """Whether the figures are small enough to stand side by side: one panel each."""
+        """Whether the section has several figures of one panel each, which fit side by side."""
         return len(self.figures) > 1 and all(len(figure.spec["concat"]) == 1 for figure in self.figures)
 
     @property
@@ -87,11 +88,11 @@ SECTIONS = (
     Section("more", "Data and time", "The datasets of the runs, and the time they took."),
     Section("reproduce", "Reproduce", own_template=True),
 )
-"""Sections in the order of the page; `REST` takes, folded, what no other section names."""
+"""Sections in the order of the page; `REST` holds, folded, figures and tables that no other section names."""
 REST = "more"
 
 TASK_TABLE_PREFIX = "faithfulness_"
-"""Tables of one task are parts of another table."""
+"""Prefix of the tables of single tasks, which the page omits because another table includes them."""
 AXIS = "axes begin at the most frequent class, or at 0 if a value lies below"
 TITLES = {
     "performance-unmasked": f"Performance on whole test texts; dashed: plain fine-tuning; {AXIS}",
@@ -118,7 +119,7 @@ def fill_sections(
     Args:
         specs: Vega-Lite specs of the figures by name.
         tables: Tables by name.
-        performance: Sentences on performance, for runs that no chart shows.
+        performance: Sentences on the performance of runs that no chart shows.
     """
     figures = {name: Figure(name, _caption(name, spec), spec) for name, spec in specs.items()}
     tables = {name: table for name, table in tables.items() if not name.startswith(TASK_TABLE_PREFIX)}
@@ -165,11 +166,11 @@ def _caption(name: str, spec: Mapping[str, Any]) -> str:
 
 
 def _curve_names(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the curves of a chart in the order of its legend, random last."""
+    """Return the labels of a chart in the order of its legend, but with random erasure last."""
     return tuple(sorted(_labels(spec), key=lambda label: label.startswith(BASELINE)))
 
 
 def _labels(spec: Mapping[str, Any]) -> list[str]:
-    """Return the entries of a chart's legend."""
+    """Return the labels in the legend of a chart."""
     labels: list[str] = spec["concat"][0]["spec"]["layer"][-1]["encoding"]["color"]["scale"]["domain"]
     return labels

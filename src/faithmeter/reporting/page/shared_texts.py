@@ -1,4 +1,4 @@
-"""Measurements of one checkpoint on more and on fewer texts → areas on the texts that they share."""
+"""Areas on shared texts, for measurements of one checkpoint on different numbers of texts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ COLUMNS = (*TRAINING, "method", "texts", "acu")
 
 
 def shared(records: Sequence[tuple[Path, Record]]) -> DataFrame:
-    """Return the ACU of methods on the texts they share, to compare those measured on different texts.
+    """Return the ACU of each method on the texts of every smaller measurement of its checkpoint.
 
-    The frame is empty if all were measured on the same texts, as they should be.
+    These areas are comparable between methods that were measured on different numbers of texts. The frame is
+    empty if all measurements of a checkpoint have the same number of texts.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Verdict of a report: for each model of a store, and for all of them together."""
+"""Verdicts of a report, for each model of a store and for all models together."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from .answers import Frames, Published
 
 MAX_NAMES = 3
-"""Models named in one sentence."""
+"""Maximum number of models named in one sentence."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Verdict on one model.
+    """Verdict on one model and task, or on all of a store.
 
     Attributes:
-        task: Name of the task.
-        model: Name of the model.
-        sentences: Answers to the three questions.
+        task: Name of the task; empty for several.
+        model: Name of the model; empty for several.
+        sentences: Answers to the three questions of `QUESTIONS`.
         leaders: Methods that share the lead; empty if none leads.
-        doubts: All reasons to doubt the measurement, in plain words.
+        doubts: All reasons to doubt the measurement, as sentences.
     """
 
     task: str
@@ -45,16 +45,16 @@ class Verdict:
     doubts: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to JSON-ready values."""
+        """Return the verdict as JSON-ready values."""
         return asdict(self)
 
 
 def verdicts(frames: Frames, published: Published | None = None) -> list[Verdict]:
-    """Return the verdict of each task and model that was measured or, before any measurement, trained.
+    """Return a verdict for each measured task and model, or for each trained one if none was measured.
 
     Args:
-        frames: Frames of a store, and `shared` (`shared_texts.shared`).
-        published: The paper's ACU, in percent, by task, model and method.
+        frames: Frames of a store by kind, and the frame `shared` from `shared_texts.shared`.
+        published: Published ACU in percent, by task, model and method.
     """
     frame = frames["areas"] if len(frames["areas"]) else frames["train"]
     pairs = frame[["task", "model"]].drop_duplicates().itertuples(index=False)
@@ -62,7 +62,7 @@ def verdicts(frames: Frames, published: Published | None = None) -> list[Verdict
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
-    """Summarize several verdicts in three sentences; a single one is returned unchanged."""
+    """Return one verdict that summarizes several in three sentences; a single one is returned unchanged."""
     if len(verdicts) == 1:
         return verdicts[0]
     count = len(verdicts)

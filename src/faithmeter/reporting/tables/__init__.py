@@ -1,8 +1,8 @@
-"""The paper's tables by name: published, of our runs, or both side by side.
+"""Tables of the paper by name, with published values, values of our runs, or both side by side.
 
-`TABLES[name](frames, show)` returns a Table, which becomes Markdown, CSV, LaTeX or HTML. `ours` and `both`
-have rows for what was run, so without runs they are empty. Frames should be `comparable`, or means mix
-settings.
+`TABLES[name](frames, show)` returns a `Table`, which can be written as Markdown, CSV, LaTeX or HTML. With
+`ours` and `both`, a table has a row for each run or group of runs, so it is empty without runs. Pass frames
+from `comparable`; otherwise means mix different settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Show = Literal["published", "ours", "both"]
 
 
 class TableFunction(Protocol):
-    """Signature of the functions in `TABLES`."""
+    """Function in `TABLES`, which returns a table from the frames of a store."""
 
     def __call__(self, frames: Frames, show: Show = "both") -> Table: ...
 

@@ -1,4 +1,4 @@
-"""Cells and columns of tables, and how a value is formatted."""
+"""Cells and columns of tables, and the formatting of values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..aggregate import over_seeds
 Key = tuple[str, ...]
 APART_MARK = "†"
 MISSING_MARK = "–"
-METHOD_LABELS = {  # as the paper writes them: in plain text, in LaTeX
+METHOD_LABELS = {  # names in the paper: in plain text, in LaTeX
     "random": ("Random", "Random"),
     "grad-l1": ("Grad (L₁)", "Grad ($L_1$)"),
     "grad-l2": ("Grad (L₂)", "Grad ($L_2$)"),
@@ -32,15 +32,15 @@ METHOD_LABELS = {  # as the paper writes them: in plain text, in LaTeX
 
 @dataclass(frozen=True)
 class Cell:
-    """A text, a number that may have an interval, or (with neither) a missing value.
+    """Cell that holds a text, a number with an optional interval, or neither (a missing value).
 
-    If a cell has both, the text is displayed and the number is used to compute with.
+    If a cell holds both, the text is displayed and the number is used in computations.
     """
 
     text: str | None = None
     mean: float | None = None
-    minus: float | None = None  # from the mean down to the lower bound
-    plus: float | None = None  # from the mean up to the upper bound
+    minus: float | None = None  # distance from the mean down to the lower bound
+    plus: float | None = None  # distance from the mean up to the upper bound
     grey: bool = False  # the less relevant of two scores
     apart: bool = False  # a difference of two means whose intervals do not overlap
 
@@ -51,19 +51,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """Heading, role and number format that the cells of a column share."""
+    """Heading, role and number format of a column."""
 
-    names: tuple[str, ...]  # in CSV: one; three for an interval; two for a difference and its mark
-    heading: tuple[str, ...]  # from the top line down
+    names: tuple[str, ...]  # CSV fields: one; three with an interval; two for a difference and its mark
+    heading: tuple[str, ...]  # lines of the heading, from top to bottom
     role: Literal["section", "group", "label", "value"] = "value"
     form: Literal["text", "code", "method", "number", "time"] = "text"
     side: Literal["", "published", "ours", "difference"] = ""
-    decimals: tuple[int, int] = (0, 1)  # of a number and of its bounds
+    decimals: tuple[int, int] = (0, 1)  # decimals of a number and of its bounds
     unit: str = ""
     trivial: float | None = None  # a column that holds only this number is omitted, except from CSV
 
     def without_comparison(self) -> Column:
-        """Return this column for a table that has no published values beside ours."""
+        """Return the column without "ours" in its names and heading, for a table without published values."""
         names = tuple(name.replace("_ours", "") for name in self.names)
         heading = tuple(line for line in self.heading if line not in ("", "ours"))
         return replace(self, names=names, heading=heading)
@@ -71,7 +71,7 @@ class Column:
 
 @dataclass(frozen=True)
 class FormattedValue:
-    """A value as text, in parts that each output format joins in its own way."""
+    """Value formatted as text; each output format combines the parts in its own way."""
 
     main: str
     minus: str = ""
@@ -88,21 +88,21 @@ SEEDS_NOTE = "Ours: mean over n seeds with a 95 % BCa interval; excl.: seeds tha
 
 @dataclass(frozen=True)
 class MeanCells:
-    """A mean with its interval, and the cells of `SEED_COLUMNS`."""
+    """Cell of a mean with its interval, and the cells of `SEED_COLUMNS`."""
 
     value: Cell = Cell()
     seeds: tuple[Cell, Cell] = (Cell(), Cell())
 
 
 def mean_cells(frame: DataFrame, by: list[str], value: str) -> dict[Key, MeanCells]:
-    """Return the mean over seeds of each group of rows, for a column of fractions, in percent."""
+    """Return the cells of each group: the mean over seeds of a column of fractions, in percent."""
     columns = [name for name in (value, f"{value}_lower", f"{value}_upper") if name in frame]
     percents = frame.assign(**{name: 100 * frame[name].astype(float) for name in columns})
     return mean_row_cells(over_seeds(percents, by, value), by)
 
 
 def mean_row_cells(means: DataFrame, by: list[str]) -> dict[Key, MeanCells]:
-    """Return the cells of rows of `over_seeds`; a point has no interval."""
+    """Return the cells for the rows of `over_seeds`; one seed without bounds has no interval."""
     cells = {}
     for row in means.to_dict("records"):
         mean, n, excluded = row["mean"], row["n"], row.get("excluded")
@@ -115,7 +115,7 @@ def mean_row_cells(means: DataFrame, by: list[str]) -> dict[Key, MeanCells]:
 
 
 def format_cell(cell: Cell, column: Column) -> FormattedValue:
-    """Format a cell in the number format of its column."""
+    """Return the formatted value of a cell, in the number format of its column; empty if missing."""
     if cell.text is not None:
         return FormattedValue(cell.text)
     if cell.mean is None:
@@ -134,13 +134,13 @@ def format_cell(cell: Cell, column: Column) -> FormattedValue:
 
 
 def _format_offset(sign: str, size: float, decimals: int) -> str:
-    """Format a bound with its sign, also if it is zero; a bound beyond the mean has the other sign."""
+    """Format the distance to a bound with its sign, even if it is 0; a negative distance flips the sign."""
     text = format_percent(size / 100, decimals)
     return sign + text if not text.startswith("-") else {"-": "+", "+": "-"}[sign] + text[1:]
 
 
 def format_duration(seconds: float, sign: str = "") -> str:
-    """Format seconds as h:mm:ss, with tenths below ten seconds."""
+    """Format seconds as h:mm:ss, with tenths below ten seconds; `sign` precedes values from 0 up."""
     size, minus = abs(seconds), "-" if seconds < 0 else sign
     if size < 9.95:
         return f"{minus}0:00:{size:04.1f}"
@@ -149,7 +149,10 @@ def format_duration(seconds: float, sign: str = "") -> str:
 
 
 def method_label(name: str, *, latex: bool = False) -> tuple[str, str]:
-    """Return a method's name as the paper writes it, already escaped, and its options, not escaped."""
+    """Return the name of a method in the paper and its options as text; only the name is escaped.
+
+    The name is empty for a method that is not in the paper, and its own name is then returned as the options.
+    """
     base, bracket, options = name.partition("(")
     if base not in METHOD_LABELS:
         return "", name
@@ -157,7 +160,7 @@ def method_label(name: str, *, latex: bool = False) -> tuple[str, str]:
 
 
 def heading_lines(columns: Sequence[Column]) -> Iterator[list[tuple[str, int]]]:
-    """Yield the lines of a table's head: texts with the number of columns that each spans."""
+    """Yield the lines of the table head, each a list of texts and the number of columns that they span."""
     depth = max(len(column.heading) for column in columns)
     lines = [column.heading + ("",) * (depth - len(column.heading)) for column in columns]
     for level in range(depth):

@@ -1,4 +1,4 @@
-"""Published values beside ours: which may be compared, their columns, and the order of rows."""
+"""Comparison of our values with published ones: which are comparable, their columns, the order of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ... import published
 from .cells import Cell, Column, Key
 
 SIZES = {"roberta-base": "base", "roberta-large": "large"}
-"""Published models, with their names in published columns."""
+"""Sizes that name the models of the paper in the columns of its tables, by model."""
 MODELS = tuple(SIZES)
 SPELLINGS = {"Diabetese": "Diabetes"}  # the published table of datasets misspells it
 
@@ -28,9 +28,10 @@ REFERENCE_NOTES = (
 def compare_cells(
     published: Cell, ours: Cell, decimals: tuple[int, int] = (1, 1), *, comparable: bool = True
 ) -> tuple[Cell, Cell, Cell]:
-    """Return ours, published and, if comparable, the difference with a mark.
+    """Return our cell, the published cell and their difference, which is missing if not comparable.
 
-    `decimals` is the precision of the published mean and of its bounds.
+    The difference is marked `apart` if the intervals do not overlap even after the largest rounding error.
+    `decimals` are those of the published mean and of its bounds.
     """
     if published.mean is None or ours.mean is None or not comparable:
         return ours, published, Cell()
@@ -46,7 +47,7 @@ def compare_cells(
 def comparison_columns(
     name: str, heading: str, *, decimals: tuple[int, int] = (1, 1), unit: str = "", interval: bool = True
 ) -> tuple[Column, Column, Column]:
-    """Return the columns of `compare_cells`; without intervals there are no bounds and no mark."""
+    """Return the columns for the cells of `compare_cells`, with bounds and a mark only if `interval`."""
 
     def column(side: Literal["published", "ours", "difference"], *extra: str) -> Column:
         names = tuple(f"{name}_{end}" for end in (side, *(extra if interval else ())))
@@ -60,12 +61,12 @@ def comparison_columns(
 
 
 def reference_model(models: Collection[str]) -> str:
-    """Return the published model to show as a reference if none of the paper's was run, else ""."""
+    """Return the published model to use as a reference, or "" if a model of the paper was run or none was."""
     return MODELS[0] if models and not any(map(published_size, models)) else ""
 
 
 def name_reference(columns: Sequence[Column], model: str) -> tuple[Column, ...]:
-    """Write the name of the reference model, if there is one, into the headings of published columns."""
+    """Return the columns with the reference model named in published columns; unchanged if it is ""."""
 
     def rename(column: Column) -> Column:
         if not model or column.heading[-1] != "published":
@@ -77,9 +78,9 @@ def name_reference(columns: Sequence[Column], model: str) -> tuple[Column, ...]:
 
 
 def sort_keys(keys: Iterable[Key], *published: Iterable[str], last: Sequence[str] = ()) -> list[Key]:
-    """Sort keys part by part: as in the published table, then by name, and `last` at the end.
+    """Return keys sorted part by part: in the published order, then other names, then those in `last`.
 
-    A name with options follows the name without; models are compared by the last part of their path.
+    A name with options follows the plain name. Models are compared by the last part of their path.
     """
     ends = {name: number for number, name in enumerate(last, start=1)}
     places = [{name: number for number, name in enumerate(dict.fromkeys(names))} for names in published]
@@ -94,36 +95,36 @@ def sort_keys(keys: Iterable[Key], *published: Iterable[str], last: Sequence[str
 
 
 def strip_options(name: str) -> str:
-    """Return a task or method without its options."""
+    """Return the name of a task or method without its options in parentheses."""
     return name.partition("(")[0]
 
 
 def published_rows(name: str) -> list[dict[str, Any]]:
-    """Return the rows of a published table; missing values are None."""
+    """Return the rows of a published table as dictionaries; missing values are None."""
     frame = published.table(name)
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
 
 
 def published_cell(row: Mapping[str, Any], name: str, bounds: str = "") -> Cell:
-    """Return a published number with its interval, whose columns may have a name of their own."""
+    """Return a published number with its interval, from the columns `{bounds}_minus` and `{bounds}_plus`."""
     minus, plus = (row.get(f"{bounds or name}_{end}") for end in ("minus", "plus"))
     return Cell(mean=row.get(name), minus=minus, plus=plus)
 
 
 def published_size(model: str) -> str:
-    """Return the name of a model in published columns, "" if nothing is published for it."""
+    """Return the name of a model in published columns, or "" if the paper does not have the model."""
     return SIZES.get(PurePath(model).name, "")
 
 
 def has_published_counts(task: str, **counts: int | None) -> bool:
-    """Return whether the paper has the task with these numbers of texts, train_rows or epochs."""
+    """Return whether the paper used the task with these counts (texts, train_rows, epochs)."""
     return counts.items() <= published_counts().get(strip_options(task), {}).items()
 
 
 @cache
 def published_counts() -> dict[str, dict[str, int]]:
-    """Return by task how many texts the paper tested on, and its training rows and epochs."""
+    """Return the number of test texts, training rows and epochs in the paper, by task."""
     rows = {SPELLINGS.get(row["dataset"], row["dataset"]): row for row in published_rows("datasets")}
     epochs = {row["dataset"]: row["max_epochs"] for row in published_rows("performance")}
     return {

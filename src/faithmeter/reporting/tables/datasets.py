@@ -21,7 +21,7 @@ SIZE_NOTE = "A difference is shown only for a test split as large as published."
 
 
 def published_table() -> Table:
-    """Return the paper's table."""
+    """Return the table of datasets as published."""
     columns = (
         *chain(*_columns("dataset", "Size")),
         Column(("metric",), ("Performance", "metric")),
@@ -35,7 +35,7 @@ def published_table() -> Table:
 
 
 def comparison_table(frames: Frames) -> Table:
-    """Return a table of the tasks that were trained on, beside the published datasets."""
+    """Return a table of the tasks with training runs, beside the published datasets."""
     train = frames["train"]
     test = train[train["split"] == "test"]
     paper = {
@@ -74,13 +74,13 @@ def comparison_table(frames: Frames) -> Table:
 
 
 def _sizes(train: DataFrame) -> list[Cell]:
-    """Return the largest number of train, validation and test rows that a run used."""
+    """Return the cells of the largest train, validation and test split in any run."""
     largest = {"train": train["train_rows"].max(), **train.groupby("split")["rows"].max()}
     return [Cell(mean=int(largest[split])) if split in largest else Cell() for split in SPLITS]
 
 
 def _columns(name: str, size: str) -> tuple[list[Column], list[Column], list[Column]]:
-    """Return the columns that describe a dataset: labels, published sizes, inputs."""
+    """Return the label, size and input columns of a dataset; `size` is the heading of the sizes."""
     return (
         [Column(("type",), ("Type",), "group"), Column((name,), ("Dataset",), "label")],
         [Column((split,), (size, split.capitalize()), form="number", side="published") for split in SPLITS],
@@ -89,7 +89,7 @@ def _columns(name: str, size: str) -> tuple[list[Column], list[Column], list[Col
 
 
 def _cells(row: dict[str, Any], name: str) -> tuple[list[Cell], list[Cell], list[Cell]]:
-    """Return the cells of `_columns`."""
+    """Return the cells of a published row for the columns of `_columns`."""
     return (
         [Cell(row.get("type")), Cell(name)],
         [Cell(mean=row.get(split)) for split in SPLITS],

@@ -39,7 +39,7 @@ BY = ["model", "task", "method"]
 
 
 def published_table(task: str | None = None) -> Table:
-    """Return the paper's table, or its part on one task."""
+    """Return the table of faithfulness as published, or its part on one task."""
     rows = [row for row in comparison.published_rows("faithfulness") if task in (None, row["dataset"])]
     columns = (
         Column(("model",), ("Model",), "section"),
@@ -60,7 +60,7 @@ def published_table(task: str | None = None) -> Table:
 
 
 def comparison_table(frames: Frames, task: str | None = None) -> Table:
-    """Return what was measured, after masked fine-tuning if there is one, beside published values."""
+    """Return a table of the methods measured on the preferred fine-tunings, beside published values."""
     if task is not None:
         frames = {
             kind: frame[frame["task"].map(comparison.strip_options) == task] for kind, frame in frames.items()
@@ -94,9 +94,10 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
 
 
 def recursive_roar(frames: Frames) -> DataFrame:
-    """Return the RACU of each method and seed over the percents that it and random erasing have.
+    """Return the RACU of Recursive ROAR by task, model, seed and method, as a fraction.
 
-    A curve that does not reach 100 % yet has none. The texts are those that the model was tested on.
+    It is computed over the percents that both the method and random erasure have. Methods without results at
+    0 and 100 % are left out. The column `texts` is the number of test texts of the model.
     """
     train = frames["train"]
     thresholds = train.groupby("task")["threshold"].first().to_dict()
@@ -142,7 +143,10 @@ def _rows(
     like_published: set[Key],
     last: list[str],
 ) -> Iterator[Row]:
-    """Yield a row for each model, task and method; `like_published` were fine-tuned as in the paper."""
+    """Yield a row for each model, task and method.
+
+    Published values are shown only for keys in `like_published`, which were fine-tuned as in the paper.
+    """
     paper = {tuple(row[name] for name in LABELS): row for row in comparison.published_rows("faithfulness")}
     _, datasets, methods = zip(*paper, strict=True)
     keys = {key for scores in means.values() for key in scores}
@@ -181,7 +185,7 @@ def _texts(frame: DataFrame) -> dict[Key, int]:
 
 
 def _group_notes(groups: list[TaskGroup]) -> list[str]:
-    """Return what "All" means, and which tasks each group lacks."""
+    """Return notes that define "All" and name the tasks missing from each group."""
     every = {task for group in groups for task in group.tasks}
     partial = [group for group in groups if group.tasks != every]
     lacking = [f"{group.name}: without {', '.join(sorted(every - group.tasks))}." for group in partial]
@@ -189,9 +193,9 @@ def _group_notes(groups: list[TaskGroup]) -> list[str]:
 
 
 def _is_grey(score: str, method: str) -> bool:
-    """Return whether the other score is more relevant; methods of your own show both.
+    """Return whether ACU or RACU is the less relevant score of a method; neither is for your own methods.
 
-    Signed methods may fall below the fully erased level, to which RACU relates.
+    RACU is less relevant for signed methods because their curves may fall below the fully erased level.
     """
     name = comparison.strip_options(method)
     signed = name.endswith("-sign") or name in ("beam", "search")

@@ -1,4 +1,4 @@
-"""A table in HTML: headings have a scope, and every text is escaped."""
+"""Tables in HTML; headings have a scope, and all text is escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def render(table: Table) -> str:
-    """Return a `<table>` with a caption, row groups for sections and a foot for totals."""
+    """Return a `<table>` with a caption, a `<tbody>` for each section, and totals in `<tfoot>`."""
     notes = " ".join(table.visible_notes)
     notes = f' <span class="notes">{escape(notes)}</span>' if notes else ""
     caption = f"<caption>{escape(table.title)}.{notes}</caption>"

@@ -1,4 +1,4 @@
-"""A table in LaTeX, set as in the paper: booktabs, groups by multirow, bounds as sub- and superscript."""
+"""Tables in LaTeX, set as in the paper: booktabs, multirow groups, bounds as sub- and superscripts."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ SPECIAL = {
 
 
 def escape(text: str) -> str:
-    """Escape a text for LaTeX."""
+    """Return a text with the special characters of LaTeX escaped."""
     return re.sub("|".join(map(re.escape, SPECIAL)), lambda match: SPECIAL[match[0]], text)
 
 
 def render(table: Table, label: str) -> str:
-    """Return a LaTeX table; many columns are set small, still more in landscape format."""
+    """Return a table in LaTeX; the more columns, the smaller the font, and above 12 in landscape format."""
     columns = [table.columns[number] for number in table.side_by_side]
     size = r"\small" if len(columns) <= 7 else r"\scriptsize\setlength{\tabcolsep}{3pt}"
-    if any(len(column.names) == 3 for column in columns):  # room for bounds above each other
+    if any(len(column.names) == 3 for column in columns):  # room for stacked bounds
         size += r"\renewcommand{\arraystretch}{1.2}"
     lines_of = _short_table if len(table.rows) + len(table.totals) <= MAX_ROWS_PER_PAGE else _long_table
     lines = [*lines_of(table, columns, size, label), ""]
@@ -51,7 +51,7 @@ def _short_table(table: Table, columns: list[Column], size: str, label: str) -> 
 
 
 def _long_table(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
-    """Yield a table over several pages, each with the head; pages break at the rules between groups."""
+    """Yield the lines of a table over several pages, each of which repeats the table head."""
     head = (r"\toprule", *_head(columns), r"\midrule")
     yield from (
         "{" + size,
@@ -86,7 +86,7 @@ def _body(table: Table, columns: list[Column]) -> Iterator[str]:
     for number, (section, rows) in enumerate(table.sections()):
         if number:
             yield r"\midrule"
-        if section:  # without a rule below, after which a page could end
+        if section:  # no rule below, because a page could break after it
             yield rf"\multicolumn{{{len(columns)}}}{{l}}{{\textbf{{{escape(section)}}}}} \\*"
         yield from _rows(table, columns, rows)
     if table.totals:
@@ -96,7 +96,7 @@ def _body(table: Table, columns: list[Column]) -> Iterator[str]:
 
 
 def _rows(table: Table, columns: list[Column], rows: list[Row]) -> Iterator[str]:
-    """Yield rows; a group stays on one page, with a rule before the next and space between subgroups."""
+    """Yield the lines of rows, without page breaks inside a group and with rules or space between groups."""
     groups = [at for at in table.side_by_side if table.columns[at].role == "group"]
     spans = {at: table.spans(rows, at) for at in groups}
     for number, row in enumerate(rows):

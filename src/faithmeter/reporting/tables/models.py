@@ -1,4 +1,4 @@
-"""Table of models: unmasked test performance after plain fine-tuning, and the epochs it took at most."""
+"""Table of models: unmasked test performance after plain fine-tuning, and the maximum number of epochs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TITLE = "Unmasked test performance after plain fine-tuning"
 
 
 def published_table() -> Table:
-    """Return the paper's table."""
+    """Return the table of models as published."""
     columns = (
         Column(("dataset",), ("Dataset",), "label"),
         Column(("max_epochs",), ("max epoch",), form="number"),
@@ -29,7 +29,7 @@ def published_table() -> Table:
 
 
 def comparison_table(frames: Frames) -> Table:
-    """Return the tasks and models that were fine-tuned without masks, beside published values."""
+    """Return a table of our plainly fine-tuned models by task, beside published values."""
     train = frames["train"]
     runs = train[
         (train["strategy"] == "none")

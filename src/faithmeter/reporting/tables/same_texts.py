@@ -1,4 +1,4 @@
-"""Measurements that may be averaged or compared because they are of the same number of texts."""
+"""Selection of measurements on the same number of texts, which can be averaged and compared."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pandas import DataFrame
 
 
 def keep_usual_texts(frame: DataFrame, by: list[str]) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return each group's runs on its most common number of texts, and a note on the runs left out.
+    """Return the runs of each group on its most common number of texts, and a note on the runs left out.
 
-    Of numbers of texts that equally many seeds ran on, the largest is kept.
+    The most common number is the one with the most seeds; the larger one wins a tie.
     """
     seeds = frame.groupby([*by, "texts"])["seed"].nunique().reset_index()
     usual = seeds.sort_values(["seed", "texts"]).drop_duplicates(by, keep="last")
@@ -20,7 +20,7 @@ def keep_usual_texts(frame: DataFrame, by: list[str]) -> tuple[DataFrame, tuple[
 
 
 def note_fewer_texts(frame: DataFrame) -> tuple[str, ...]:
-    """Return a note on methods that ran on fewer texts than others of their task and model."""
+    """Return a note on methods that ran on fewer texts than others of their task and model, if any."""
     most = frame.groupby(["task", "model"])["texts"].transform("max")
     fewer = frame.assign(texts=frame["texts"].astype(str) + " of " + most.astype(str))[frame["texts"] < most]
     return _note("Not comparable with the other methods because they ran on fewer texts", fewer)

@@ -1,4 +1,4 @@
-"""Table: a title, columns and rows of cells, and the formats it can be written in."""
+"""Table with a title, columns and rows of cells, and its output formats."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Row = tuple[Cell, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with one cell for each column; totals are kept apart, so that the CSV holds rows only."""
+    """Table whose rows have one cell for each column; totals are separate and left out of the CSV."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = ()
     totals: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
-    comparison_notes: tuple[str, ...] = ()  # on published values and differences from them
-    reference: str = ""  # the model of the published values, if it is not ours
+    comparison_notes: tuple[str, ...] = ()  # notes on published values and differences
+    reference: str = ""  # model of the published values, if it is not the one that was run
 
     @property
     def empty(self) -> bool:
@@ -35,7 +35,7 @@ class Table:
 
     @property
     def compares_models(self) -> bool:
-        """Whether some row has published values of the model that was run."""
+        """Whether any row has published values of the model that was run."""
         numbers = [number for number, column in enumerate(self.columns) if column.side == "published"]
         has_published = any(not row[number].missing for row in self.rows for number in numbers)
         return has_published and not self.reference
@@ -46,7 +46,7 @@ class Table:
 
     @property
     def visible_notes(self) -> tuple[str, ...]:
-        """The notes on what is there: on published values, seeds and intervals only if there are some."""
+        """Notes that apply; notes on published values, seeds and intervals only if the table has any."""
         columns = [self.columns[number] for number in self.filled_columns]
         compared = any(column.side == "published" for column in columns)
         notes = self.notes + (self.comparison_notes if compared else ())
@@ -58,7 +58,7 @@ class Table:
 
     @cached_property
     def filled_columns(self) -> list[int]:
-        """Numbers of the columns with a value in some row that is not the column's trivial one."""
+        """Positions of the columns with a nontrivial value in some row; all columns if there are no rows."""
         return [
             number
             for number, column in enumerate(self.columns)
@@ -72,17 +72,17 @@ class Table:
 
     @cached_property
     def side_by_side(self) -> list[int]:
-        """Positions of the filled columns, except for the section, which is a heading above its rows."""
+        """Positions of the filled columns, except for the section, which becomes a heading above its rows."""
         return [number for number in self.filled_columns if self.columns[number].role != "section"]
 
     def sections(self) -> list[tuple[str, list[Row]]]:
-        """Return runs of rows with the same section; all rows under "" if there is no such column."""
+        """Return consecutive rows grouped by section; the name is "" if the table has no section column."""
         heads = [number for number, column in enumerate(self.columns) if column.role == "section"]
         parts = groupby(self.rows, key=lambda row: " ".join(row[number].text or "" for number in heads))
         return [(name, list(rows)) for name, rows in parts]
 
     def spans(self, rows: Sequence[Row], number: int) -> list[int]:
-        """Return for each row how many rows share its group cell; 0 if a row above holds the cell."""
+        """Return for each row how many rows its group cell spans; 0 if a cell above spans the row."""
         spans: list[int] = []
         for _, equal in groupby(rows, key=lambda row: [cell.text for cell in row[: number + 1]]):
             height = len(list(equal))
@@ -90,7 +90,7 @@ class Table:
         return spans
 
     def without_comparison(self) -> Table:
-        """Return the table without published values and differences from them."""
+        """Return the table without columns and notes of published values and differences."""
         numbers = [
             n for n, column in enumerate(self.columns) if column.side not in ("published", "difference")
         ]
@@ -103,7 +103,7 @@ class Table:
         return replace(self, columns=columns, rows=rows, totals=totals, comparison_notes=())
 
     def to_csv(self) -> str:
-        """Return the rows with all digits; lines end with CRLF as in the published files."""
+        """Return the rows as CSV with all digits; lines end with CRLF as in the published files."""
         text = io.StringIO()
         writer = csv.writer(text)
         writer.writerow([name for column in self.columns for name in column.names])
@@ -113,7 +113,7 @@ class Table:
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """Return a pipe table; the less relevant scores are in italics."""
+        """Return the table in Markdown with its title and notes; less relevant scores are in italics."""
         columns = [self.columns[number] for number in self.filled_columns]
         heads = [escape_markdown(" ".join(column.heading)) for column in columns]
         rules = ["---" if column.role != "value" else "---:" for column in columns]
@@ -136,16 +136,16 @@ class Table:
         )
 
     def to_latex(self, label: str = "") -> str:
-        """Return a table, or a longtable if it fills a page; it needs the packages `latex.PACKAGES`."""
+        """Return the table in LaTeX, as a longtable if it is long; it needs the packages `latex.PACKAGES`."""
         return latex.render(self, label)
 
     def to_html(self) -> str:
-        """Return a `<table>` without style; the classes `grey` and `apart` mark cells."""
+        """Return a `<table>` without styles; the classes `grey` and `apart` mark cells."""
         return html.render(self)
 
 
 def save(table: Table, folder: str | Path, name: str) -> list[Path]:
-    """Write name.md, name.csv and name.tex, in which the table is labelled `tab:name`."""
+    """Write name.md, name.csv and name.tex (labelled `tab:name`), and return their paths."""
     texts = {"md": table.to_markdown(), "csv": table.to_csv(), "tex": table.to_latex(f"tab:{name}")}
     Path(folder).mkdir(parents=True, exist_ok=True)
     paths = []
@@ -156,7 +156,7 @@ def save(table: Table, folder: str | Path, name: str) -> list[Path]:
 
 
 def _csv_fields(cell: Cell, column: Column) -> list[str]:
-    """Return the fields of a cell with all digits; a spreadsheet never reads a text as a formula."""
+    """Return the CSV fields of a cell with all digits; text that looks like a formula is escaped."""
     number = str(escape_formula(cell.text)) if cell.text is not None else _digits(cell.mean)
     mark = "" if cell.missing else str(cell.apart).lower()
     extra = [mark] if column.side == "difference" else [_digits(cell.minus), _digits(cell.plus)]

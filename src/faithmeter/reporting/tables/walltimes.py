@@ -1,4 +1,4 @@
-"""Wall-times of fine-tuning, of the in-distribution check, of faithfulness and of the methods, with sums."""
+"""Tables of wall-times for fine-tuning, in-distribution tests, faithfulness and methods, with sums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .same_texts import keep_usual_texts, note_fewer_texts
 from .table import Row, Table
 
 PER_METHOD = ("walltime_importance_measures",)
-"""Tables with a row for each method."""
+"""Names of the tables that have a row for each method."""
 PAPER_SEEDS = 5
 HEADING = "Walltime"
 SUM_NOTE = "Sums are computed here from the values in each column."
@@ -28,17 +28,17 @@ LIKE_NOTE = "A difference is shown only for the paper's models with as many {} a
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the work: its title, the phases that are summed, and notes on either side."""
+    """Definition of one table: its title, the phases whose seconds are summed, and its notes."""
 
     title: str
     phases: tuple[str, ...]
     note: str
     our_note: str = ""
     published_note: str = ""
-    kind: str = "measure"  # kind of run
-    source: str = "areas"  # frame that holds the size of a run
+    kind: str = "measure"  # kind of the runs
+    source: str = "areas"  # frame with the counts of a run
     counts: Mapping[str, str] = field(default_factory=lambda: {"texts": "Texts"})  # column → heading
-    shared_phase: str = ""  # a phase that the methods of a run share, in a column of its own
+    shared_phase: str = ""  # phase shared by all methods of a run, shown in its own column
 
 
 PARTS = {
@@ -77,7 +77,7 @@ PARTS = {
 
 
 def published_table(name: str) -> Table:
-    """Return the paper's table, with correct sums."""
+    """Return the table of wall-times as published, with recomputed sums."""
     per_method, part = name in PER_METHOD, PARTS[name]
     columns = (
         Column(("dataset",), ("Dataset",), "group" if per_method else "label"),
@@ -96,7 +96,7 @@ def published_table(name: str) -> Table:
 
 
 def comparison_table(frames: Frames, name: str) -> Table:
-    """Return mean seconds of our runs by task and model (and method), beside published times."""
+    """Return a table of the mean wall-time of our runs, beside published wall-times."""
     part, per_method = PARTS[name], name in PER_METHOD
     by = ["task", "model", *(["method"] if per_method else [])]
     spent, text_notes = _spent(frames, part, by)
@@ -138,7 +138,7 @@ def comparison_table(frames: Frames, name: str) -> Table:
 
 
 def _spent(frames: Frames, part: Part, by: list[str]) -> tuple[DataFrame, tuple[str, ...]]:
-    """Return the seconds of each method of each run, with shared phases, and notes on their texts."""
+    """Return the seconds of each method in each run, with counts and shared seconds, and notes on texts."""
     counts = frames[part.source][["digest", *part.counts]].drop_duplicates("digest")
     seconds = frames["seconds"]
     shared = seconds[seconds["phase"] == part.shared_phase].groupby("digest").agg(shared=("seconds", "sum"))
@@ -152,7 +152,7 @@ def _spent(frames: Frames, part: Part, by: list[str]) -> tuple[DataFrame, tuple[
 
 
 def _values(part: Part, runs: DataFrame, theirs: Cell, *, comparable: bool) -> Iterator[Cell]:
-    """Yield the cells of `_columns`."""
+    """Yield the cells of a group of runs for the columns of `_columns`."""
     task, counts = str(runs["task"].iloc[0]), {name: int(runs[name].iloc[0]) for name in part.counts}
     comparable = comparable and comparison.has_published_counts(task, **counts)
     ours = Cell(mean=round(float(runs["seconds"].mean()), 3))
@@ -183,9 +183,10 @@ def _columns(part: Part) -> Iterator[Column]:
 def _totals(
     columns: Sequence[Column], rows: Sequence[Row], model: str = "", *, five_seeds: bool = True
 ) -> list[Row]:
-    """Return the sum of each column of times, for one model if named, and five times that.
+    """Return a row with the sum of each time column and, if `five_seeds`, a row with five times the sum.
 
-    A single row needs no sum, and only the paper's models are run with five seeds.
+    The sums are over the rows of `model`, or over all rows if it is "". Without `five_seeds`, a single row
+    has no sum.
     """
     summed = [row for row in rows if not model or row[1].text == model]
     factors = {"sum": 1} | ({f"x{PAPER_SEEDS} seeds": PAPER_SEEDS} if five_seeds else {})
@@ -198,9 +199,9 @@ def _totals(
 
 
 def _total(column: Column, cells: list[Cell], factor: int) -> Cell:
-    """Return the sum of a column of times; differences only if every row has one.
+    """Return `factor` times the sum of a time column; the cell is missing if the sum is undefined.
 
-    A sum of some differences would not be the difference of the sums beside it.
+    Differences are summed only if every row has one, because the sum must equal the difference of the sums.
     """
     if column.form != "time":
         return Cell("")
@@ -214,7 +215,7 @@ def _total(column: Column, cells: list[Cell], factor: int) -> Cell:
 
 
 def _hhmm_cell(text: str | None) -> Cell:
-    """Return a published time, displayed as published and computed with in seconds."""
+    """Return the cell of a published time, displayed as hh:mm and stored in seconds; missing for None."""
     if text is None:
         return Cell()
     hours, minutes = text.split(":")
