@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Unit:
-    """A word or a token of the explained text, with its score by each method."""
+    """A word or token of the explained text.
+
+    Attributes:
+        text: The characters, or a placeholder if there are none.
+        start: Position of the first character in the text.
+        end: Position after the last character.
+        scores: Score by method.
+    """
 
     text: str
     start: int
@@ -46,20 +53,19 @@ class Unit:
 class Explanation:
     """Scores of the words and tokens of one text for one class.
 
-    A notebook shows it as a heat-map, and so does `rich.print`.
+    Notebooks and `rich.print` show it as a heat map.
 
     Attributes:
-        text: explained text.
-        pair: context, which is not explained; None for a single text.
-        truncated: True if the text is longer than the model can read, so that its end was left out.
-        label: name of the explained class.
-        probabilities: probability of each class (0 to 1).
-        methods: names of the methods.
-        signed: names of the methods whose negative scores speak against the label. Scores of other
+        text: The explained text.
+        pair: The context, which is not explained; None for a single text.
+        truncated: Whether the text is longer than the model can read, so that its end was left out.
+        label: Name of the explained class.
+        probabilities: Probability of each class (0 to 1).
+        methods: Names of the methods.
+        signed: Names of the methods whose negative scores speak against the label. Scores of other
             methods only tell how important a token is.
-        tokens: explained tokens, with `text`, `start`, `end` and `scores` by method.
-        words: words, which the tokenizer splits into tokens; a word has the score of its strongest
-            token, sign included.
+        tokens: The explained tokens, with `text`, `start`, `end` and `scores` by method.
+        words: The words, each with the score of its strongest token, including the sign.
 
     Example:
         >>> explanation = fm.explain_text(clf, text, pair=pair)
@@ -90,7 +96,7 @@ class Explanation:
         return max(self.probabilities, key=self.probabilities.__getitem__)
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to JSON-ready values."""
+        """Convert to JSON-ready values, including the prediction."""
         units = {"words": self.words, "tokens": self.tokens}
         return {
             "text": self.text,
@@ -107,7 +113,7 @@ class Explanation:
         return card(self._html(), style=heat_style(".faithmeter"))
 
     def _html(self) -> str:
-        """Return the explanation as HTML without a style."""
+        """Return the explanation as HTML without a style sheet."""
         rows = (
             f"<tr><th>{escape(method)}</th><td class='soft'>{kind}</td>"
             f"<td{' class=text' if kind != 'strongest' else ''}>{''.join(map(part_html, parts))}</td></tr>"
@@ -142,7 +148,10 @@ class Explanation:
         return legend_parts(self.label, signed=bool(self.signed), unsigned=unsigned)
 
     def _lines(self) -> Iterator[tuple[str, str, list[Part]]]:
-        """Yield (method, kind of line, parts); tokens only where they differ from the words."""
+        """Yield each line of the heat map as its method, its kind and its parts.
+
+        The kinds are words, tokens (unless each word is one token) and strongest.
+        """
         for method in self.methods:
             signed = method in self.signed
             yield method, "words", list(_parts(self.words, method, signed, self.text))
@@ -164,17 +173,17 @@ def explain_text(
     """Explain the prediction of one text.
 
     Args:
-        clf: classifier.
-        text: text to explain.
-        pair: context, for a model that reads two texts.
-        methods: names of methods, options in brackets: `"beam(width=20)"`.
-        label: name or number of the class to explain; None explains the predicted class.
+        clf: The classifier.
+        text: The text to explain.
+        pair: The context, for a model that reads two texts.
+        methods: Methods, or their names with options in brackets, such as `"beam(width=20)"`.
+        label: Name or number of the class to explain; None explains the predicted class.
 
     Returns:
         The score of each word and token by each method.
 
     Raises:
-        InputError: the text is empty, or a method or the label is not known.
+        InputError: The text is empty, or a method or the label is unknown.
 
     Example:
         >>> explanation = fm.explain_text(clf, text, pair=pair, methods=["loo-sign", "grad-l2"])
@@ -193,7 +202,21 @@ def explain_texts(
     methods: Sequence[str | Method] = ("loo-sign",),
     labels: Sequence[str | int | None] | None = None,
 ) -> list[Explanation]:
-    """Explain several texts; see `explain_text`. There is one label, or None, for each text."""
+    """Explain the predictions of several texts in one batch.
+
+    Args:
+        clf: The classifier.
+        texts: The texts to explain.
+        pairs: The context of each text, for a model that reads two texts.
+        methods: Methods, or their names.
+        labels: Class to explain for each text; None explains the predicted class.
+
+    Returns:
+        An explanation for each text, as `explain_text` returns it.
+
+    Raises:
+        InputError: A text is empty, a method or label is unknown, or the numbers of texts and labels differ.
+    """
     clf = Evaluator.of(clf)
     labels = [None] * len(texts) if labels is None else labels
     if len(labels) != len(texts):
@@ -243,7 +266,7 @@ def page(explanations: Iterable[Explanation], *, title: str = "Explanations") ->
 
 
 def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tuple[Unit, ...]:
-    """Return the pieces with their scores; `scores` has those of the explained tokens by method."""
+    """Return the pieces with their score by method, given the scores of the explained tokens."""
     return tuple(
         Unit(
             piece.text,
@@ -256,7 +279,10 @@ def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tu
 
 
 def _parts(units: Sequence[Unit], method: str, signed: bool, text: str | None = None) -> Iterator[Part]:
-    """Yield the units in order, separated by a space where the text has a gap (everywhere without a text)."""
+    """Yield the units as colored parts, with a space wherever there is a gap between them in `text`.
+
+    Without `text`, all units are separated by a space.
+    """
     largest = max(abs(unit.scores[method]) for unit in units) or 1.0
     before = 0
     for number, unit in enumerate(units):

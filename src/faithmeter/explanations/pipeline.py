@@ -1,4 +1,4 @@
-"""Pipeline as in transformers: text → label and score, an explanation, and whether to trust it."""
+"""Pipeline in the style of transformers, which also explains predictions and measures the explanations."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..runs.fitted_tests import load_tests
 from .explanation import explain_text
 
 SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0}
-"""Smallest value of each option that is a number."""
+"""Smallest valid value of each integer option."""
 OPTIONS = ("method", "tests", *SMALLEST)
 KEYS = ("text", "text_pair")
-"""Keys of an input that is a dict, as in transformers; the pair is the context, which is not explained."""
+"""Keys of a dict input, as in transformers; `text_pair` is the context, which is not explained."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class Pipeline:
     - `label` and `score`: the predicted class and its probability, as in transformers;
     - `explanation`: the words with `start`, `end` and `score`; if the method is signed, positive scores speak
       for the label and negative ones against it;
-    - `acu`: the area by which erasing these words drives the probability below random orders, as a fraction;
-    - `p_value`: p-value of the erased text at all steps together, small if it is out of distribution for the
-      model, so that `acu` proves nothing; None without a test;
+    - `acu`: area between the label's probability under this erasure and under random orders, as a fraction;
+    - `p_value`: combined p-value of the erasure steps; if it is small, the erased text is out of distribution
+      for the model, and `acu` proves nothing; None without a test;
     - `trusted`: whether the explanation is faithful for this text, and no doubt rules out trusting its area;
-    - `doubts`: reasons not to trust it, as sentences;
+    - `doubts`: reasons not to trust the explanation, as sentences;
     - `truncated`: whether the text was longer than the model can read.
 
-    A list gives a list; any other iterable gives an iterator, which works on one text at a time. With `top_k`
-    a text gives the list of its k likeliest classes (None: of all), each explained. Options can be changed
-    for one call: `pipe(text, method="beam")`.
+    A list returns a list; any other iterable returns an iterator, which processes one text at a time. If
+    `top_k` is not 0, each text returns a list of its k most probable classes, each explained. Options can be
+    changed for one call: `pipe(text, method="beam")`.
 
     Attributes:
         clf: The classifier.
@@ -54,7 +54,7 @@ class Pipeline:
         method: Name of the method that explains.
         orders: Number of random orders to compare with.
         seed: Seed of the random orders.
-        top_k: Number of classes; 0 gives the predicted one alone.
+        top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
 
     Example:
         >>> pipe = fm.pipeline(clf, orders=19)
@@ -62,7 +62,7 @@ class Pipeline:
         False
     """
 
-    # not a transformers.Pipeline: that calls the model without gradients, which half of the methods need
+    # not a transformers.Pipeline, which disables the gradients that half of the methods need
     clf: Evaluator
     tests: Tests | None = field(default=None, repr=False)
     method: str = "loo-sign"
@@ -88,7 +88,7 @@ class Pipeline:
         pipe = replace(self, **options)
         if isinstance(inputs, list):
             rows = [_row(item) for item in inputs]
-            for _, pair in rows:  # a mistake in the last one is an error before the work begins
+            for _, pair in rows:  # refuse invalid inputs before the work begins
                 self.clf.require_pairs(None if pair is None else [pair])
             if rows:
                 encode(self.clf.tokenizer, [text for text, _ in rows], max_length=self.clf.max_length)
@@ -105,7 +105,7 @@ class Pipeline:
         return [self._measure(text, pair, label) for label in likeliest]
 
     def _measure(self, text: str, pair: str | None, label: str | None) -> dict[str, Any]:
-        """Explain and measure one class of one text; None is the predicted one."""
+        """Explain one class of a text, None for the predicted class, and measure the explanation."""
         explanation = explain_text(self.clf, text, pair=pair, methods=[self.method], label=label)
         measurement = measure_text(
             self.clf,
@@ -146,13 +146,13 @@ def pipeline(
     """Create a pipeline that explains each prediction and measures the explanation.
 
     Args:
-        model: A checkpoint's folder, a hub name, or a classifier.
+        model: Folder of a checkpoint, hub name, or classifier.
         method: Name of the method that explains.
-        tests: In-distribution tests, from `fit_tests`; None for none. "auto" takes those beside a checkpoint
-            of ours, or fits them now; other models have none.
+        tests: In-distribution tests, from `fit_tests`, or None for none. "auto" loads or fits the tests of
+            a checkpoint that faithmeter trained, and uses none for other models.
         orders: Number of random orders to compare with, at least 19.
         seed: Seed of the random orders.
-        top_k: Number of classes to explain; 0 explains the predicted one, None all.
+        top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
 
     Returns:
         The pipeline.
@@ -173,7 +173,7 @@ def pipeline(
 
 
 def require_explaining(name: str | Method) -> Method:
-    """Return the method of this name; the baseline is refused, as it explains nothing."""
+    """Return the method of this name; raise an InputError for the baseline, which explains nothing."""
     if not isinstance(name, str | Method):
         raise InputError(f"method is {name!r}; expected a name, such as 'loo-sign'")
     method = parse(name)
@@ -187,7 +187,7 @@ def _own_tests(clf: Any, checkpoint: str | Path, seed: int) -> Tests | None:
 
 
 def _row(item: Any) -> tuple[str, str | None]:
-    """Return the text and the pair of one input."""
+    """Return the text and the context (or None) of one input; raise an InputError if it is not valid."""
     row = {"text": item} if isinstance(item, str) else item
     if not isinstance(row, Mapping):
         raise InputError(
@@ -204,7 +204,7 @@ def _row(item: Any) -> tuple[str, str | None]:
 
 
 def _can_be_iterated(inputs: Any) -> bool:
-    """Return whether `iter` accepts the inputs, as it does map-style datasets without `__iter__`."""
+    """Return whether `iter` accepts the inputs, which may have `__getitem__` but no `__iter__`."""
     try:
         iter(inputs)
     except TypeError:

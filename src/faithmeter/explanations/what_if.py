@@ -19,7 +19,21 @@ from .render import Piece, token_pieces, word_pieces
 
 @dataclass(frozen=True)
 class Probe(Measured):
-    """Prediction of a text with some of its explained tokens masked."""
+    """Prediction for a text with some of its explained tokens masked.
+
+    Attributes:
+        text: The explained text.
+        pair: The context, or None.
+        truncated: Whether the model could not read the end of the text.
+        masked: Numbers of the masked tokens, counted among the explained tokens.
+        prediction: Name of the most probable class.
+        probabilities: Probability of each class (0 to 1).
+        pvalues: In-distribution p-value by test; empty without tests.
+        floors: Smallest possible p-value by test.
+        words: Words of the text, with the numbers of their tokens.
+        tokens: Explained tokens of the text.
+        trained_with: Masking strategy of the model's training, as the tests assume it.
+    """
 
     text: str
     pair: str | None
@@ -27,15 +41,15 @@ class Probe(Measured):
     masked: tuple[int, ...]
     prediction: str
     probabilities: Mapping[str, float]
-    pvalues: Mapping[str, float]  # in-distribution, by test
-    floors: Mapping[str, float]  # smallest p-value that each test can give
+    pvalues: Mapping[str, float]
+    floors: Mapping[str, float]
     words: tuple[Piece, ...]
     tokens: tuple[Piece, ...]
     trained_with: TrainedWith = "unknown"
 
     @property
     def evidence(self) -> ProbeEvidence:
-        """The facts that doubts and verdict are derived from."""
+        """Facts from which doubts and verdict are derived."""
         return ProbeEvidence(
             p=self.pvalues,
             masked=bool(self.masked),
@@ -45,7 +59,7 @@ class Probe(Measured):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to JSON-ready values, doubts and verdict included."""
+        """Convert to JSON-ready values, including doubts and verdict."""
         [answer] = self.verdict.answers
         doubts = [asdict(doubt) for doubt in self.doubts]
         return {**asdict(self), "doubts": doubts, "verdict": {"mood": answer.mood, "text": answer.text}}
@@ -62,18 +76,18 @@ def probe_text(
     """Classify a text with some of its explained tokens masked.
 
     Args:
-        clf: classifier.
-        text: explained text.
-        pair: context, for a model that reads two texts.
-        masked: numbers of explained tokens. To mask a word, give all its `tokens` as an unmasked probe
-            lists them.
-        tests: fitted in-distribution tests by name, from `fit_tests`.
+        clf: The classifier.
+        text: The explained text.
+        pair: The context, for a model that reads two texts.
+        masked: Numbers of the explained tokens to mask. To mask a word, pass the `tokens` of that word
+            in an unmasked probe.
+        tests: In-distribution tests by name, from `fit_tests`.
 
     Returns:
-        Prediction, probabilities, p-values, and the places of words and tokens.
+        The prediction, probabilities, p-values, and positions of words and tokens.
 
     Raises:
-        InputError: `masked` has a number that no explained token has.
+        InputError: A number in `masked` does not belong to an explained token.
     """
     evaluator = Evaluator.of(clf)
     batch: Batch = evaluator.encode([text], None if pair is None else [pair])
@@ -104,7 +118,7 @@ def probe_text(
 
 
 def _evaluate(evaluator: Evaluator, batch: Batch, tests: Tests) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the probabilities by class and the p-values by test."""
+    """Return the class probabilities and the p-value by test for a batch of one text."""
     logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
     pvalues = {name: float(test.pvalues(features.numpy())[0]) for name, test in tests.items()}
     return dict(zip(evaluator.labels, logits.softmax(dim=1)[0].tolist(), strict=True)), pvalues

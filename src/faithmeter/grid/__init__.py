@@ -1,4 +1,4 @@
-"""A TOML file → many runs in dependency order, each done once, by any number of processes."""
+"""Grids of runs: the grid file, the planned runs, their expected times, and their execution."""
 
 from .costs import seconds
 from .execution import execute, failure_file

@@ -1,4 +1,4 @@
-"""Expected seconds of runs: amount of work × seconds per unit, as measured in the store or as published."""
+"""Expected times of runs: amounts of work times the seconds per unit, measured in the store or published."""
 
 from __future__ import annotations
 
@@ -16,16 +16,22 @@ from ..tasks import TASKS
 from .planned import Run
 
 Work = dict[tuple[str, str], float]
-"""Amount of work, or seconds per unit, by part (train, roar, fit, explain, evaluate) and method."""
+"""Amounts of work, seconds, or seconds per unit of work, by part and method.
+
+The parts are train, roar, fit, explain and evaluate; the method is empty where there is none.
+"""
 
 HERE, PUBLISHED = "measured here", "published"
 COLUMNS = {"roberta-base": "base_hhmm", "roberta-large": "large_hhmm"}
 STEPS = len(MeasureConfig().percents)
-"""Steps of an erasure, as in the paper."""
+"""Number of steps of an erasure in the paper."""
 
 
 def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str] | None]:
-    """Return the expected seconds of each run with their source; None if they are not known."""
+    """Return the expected seconds of each run and the source of the estimate; None if they are unknown.
+
+    Times measured in the store take precedence over published ones.
+    """
     records = [record for _, record in store.records()]
     here, seen = _rates(records), _rows(records)
     estimates: dict[Run, tuple[float, str] | None] = {}
@@ -37,7 +43,7 @@ def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str]
         methods = [BASELINE, *run.config.methods] if isinstance(run.config, MeasureConfig) else []
         known = {PUBLISHED: _published_rates(task, model), HERE: here.get((task, model), {})}
         estimates[run] = None
-        for source, rates in known.items():  # our own rates come last and take precedence
+        for source, rates in known.items():  # rates measured here come last and take precedence
             try:
                 work = _work(run.config, trained.epochs or task_of(trained).epochs, rows, methods)
                 estimates[run] = sum(amount * rates[part] for part, amount in work.items()), source
@@ -47,19 +53,19 @@ def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str]
 
 
 def _work(config: Config, epochs: int, rows: Mapping[str, int], methods: Iterable[str]) -> Work:
-    """Return the amounts of work: rows × epochs, texts × steps, and one fit of the check."""
+    """Return the amount of each part of a run's work, such as rows × epochs or texts × steps."""
     if isinstance(config, MeasureConfig):
         texts, steps = rows["test"], len(config.percents)
         explained: Work = {("explain", method): texts * _explanations(method, steps) for method in methods}
         return {("fit", ""): 1, **explained, **{("evaluate", method): texts * steps for method in methods}}
     work: Work = {(config.kind, ""): epochs * rows["train"]}
-    if isinstance(config, RoarConfig):  # every text, at one step
+    if isinstance(config, RoarConfig):  # each text is explained once
         work["explain", config.method] = rows["train"] + rows["validation"] + rows["test"]
     return work
 
 
 def _explanations(method: str, steps: int) -> int:
-    """Return how often one text is explained; an unknown method is assumed to explain at every step."""
+    """Return how often a method explains each text; an unknown method is assumed to be recursive."""
     from ..methods.registry import METHODS
 
     known = METHODS.get(method.partition("(")[0])
@@ -67,7 +73,7 @@ def _explanations(method: str, steps: int) -> int:
 
 
 def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
-    """Return the seconds per unit of each part of the work, by task and model, over all runs of the store."""
+    """Return the mean seconds per unit of each part of the work over all records, by task and model."""
     spent: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
     amounts: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
     for record in records:
@@ -87,7 +93,7 @@ def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
 
 
 def _spent(record: Record) -> Work:
-    """Return the seconds of a run by the parts of its work."""
+    """Return the seconds that a run spent on each part of its work."""
     own = dict(record.seconds)
     if isinstance(record, MeasureRecord):
         spent: Work = {("fit", ""): own["fit"]}
@@ -102,7 +108,7 @@ def _spent(record: Record) -> Work:
 
 
 def _rows(records: Iterable[Record]) -> dict[tuple[str, int], dict[str, int]]:
-    """Return the rows of each split by task and limit, as far as the records know them."""
+    """Return the number of rows of each split, by task and limit, as far as the records contain it."""
     seen: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
     for record in records:
         seen[_place(record)[0], record.config.limit] |= _rows_of(record)
@@ -124,7 +130,11 @@ def _published_rows(task: str, limit: int) -> dict[str, int]:
 
 @cache
 def _published_rates(task: str, model: str) -> Work:
-    """Return the rates of the paper's wall-times, on one V100; fitting the check is not among them."""
+    """Return the paper's seconds per unit of each part of the work, measured on one V100.
+
+    The result is empty if the paper does not cover the task or the model. It reports no time for fitting the
+    tests, which counts as 0.
+    """
     task, column = task.partition("(")[0], COLUMNS.get(model, "")
     if task not in TASKS or not column:
         return {}
@@ -135,7 +145,7 @@ def _published_rates(task: str, model: str) -> Work:
     )
     rates: Work = {("train", ""): trained, ("roar", ""): trained, ("fit", ""): 0.0}
     for (dataset, method), explained in _published("walltime_importance_measures", column).items():
-        if dataset == task:  # a time is of all steps together
+        if dataset == task:  # a published time covers all steps
             rates["explain", method] = explained / (rows["test"] * _explanations(method, STEPS))
             rates["evaluate", method] = evaluated / (rows["test"] * STEPS)
     return rates
@@ -143,7 +153,7 @@ def _published_rates(task: str, model: str) -> Work:
 
 @cache
 def _published(name: str, column: str) -> Work:
-    """Return the published seconds by task and method, if the table has methods."""
+    """Return a column of a published table in seconds, by task and method (empty if it has no methods)."""
     from ..published import table
 
     times = table(name).dropna(subset=[column])

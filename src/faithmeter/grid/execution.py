@@ -1,4 +1,7 @@
-"""Runs → records: each done once, by any number of processes; a failed run does not stop the others."""
+"""Execution of planned runs by any number of processes.
+
+Each run is done once. A run that fails stops only the runs that need it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from ..runs.store import Busy, RunStore, Unready, environment
 from .planned import Run
 
 RETRY_SECONDS = 2.0
-"""Time after which runs that other processes work on are tried again."""
+"""Seconds to wait before trying runs again that other processes are working on."""
 
 
 def execute(
@@ -28,11 +31,20 @@ def execute(
     *,
     call: str = "",
 ) -> dict[Run, str]:
-    """Do the runs that are not done; return those that failed, with the reasons.
+    """Perform the runs that are not done yet, and return the reasons for those that could not be done.
 
-    `report` is called with every run and its outcome: done, finished, failed, or blocked by one that failed.
-    A run that another process works on is waited for; one that failed in a process of the same `call` is
-    skipped.
+    A run that another process is working on is waited for.
+
+    Args:
+        runs: Planned runs, each after the run that it needs.
+        store: Store of the records.
+        work: Performs a run and writes its record.
+        report: Called with each run and its outcome: `done` (before this call), `finished`, `failed`,
+            `skipped` (it failed in another process of the same call) or `blocked` (it needs a failed run).
+        call: Identifier shared by the processes of one call; empty to try every run.
+
+    Returns:
+        The reason for each run that failed, was skipped or was blocked.
     """
     pending, failed, read = list(runs), dict[Run, str](), cache(current_inputs)
     while pending:
@@ -46,11 +58,11 @@ def execute(
                     failed[run] = describe_change(store.folder(run.config), changes)
                     report(run, "failed")
                     continue
-                with suppress(OSError):  # a store that can only be read
+                with suppress(OSError):  # the store may be read-only
                     failure_file(run, store).unlink(missing_ok=True)
                 report(run, "done")
             elif run.after is not None and not run.after.done(store):
-                # not finished yet, or put aside since
+                # the run that it needs is unfinished, or has been put aside as damaged
                 waiting += [run] if run.after in waiting else [run.after, run]
             else:
                 outcome, reason = _attempt(run, store, work, call)
@@ -67,10 +79,13 @@ def execute(
 
 
 def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str) -> tuple[str, str]:
-    """Perform a run unless it failed in this call before; return the outcome and the reason of a failure."""
+    """Perform a run unless it already failed in this call; return its outcome and the reason for a failure.
+
+    The outcome `later` means that another process holds the run, or that a run it needs is not ready.
+    """
     file = failure_file(run, store)
     try:
-        with store.lock(file.stem):  # until a failure is written, which the others must see
+        with store.lock(file.stem):  # held until a failure is written, so that others see it
             if reason := _failure_in(call, file):
                 return "skipped", reason
             try:
@@ -82,7 +97,7 @@ def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str
             file.unlink(missing_ok=True)
     except Busy:
         return "later", ""
-    except OSError as error:  # a full disk has no room for a lock either
+    except OSError as error:  # such as a full disk, which has no room for the lock
         return "failed", _line(error)
     return "finished", ""
 
@@ -110,7 +125,7 @@ def _line(error: Exception) -> str:
 
 
 def _failure_in(call: str, file: Path) -> str:
-    """Return the reason for which the run failed in this call; empty if it did not."""
+    """Return the reason in the failure file if the run failed in this call, else an empty string."""
     if call:
         with suppress(OSError, ValueError):
             failure = json.loads(file.read_text(encoding="utf-8"))
@@ -120,6 +135,6 @@ def _failure_in(call: str, file: Path) -> str:
 
 
 def failure_file(run: Run, store: RunStore) -> Path:
-    """Return the file with the traceback of a failed run."""
+    """Return the path of the JSON file that describes a run's failure, with the traceback."""
     name = "".join(c if c.isalnum() or c in "-_." else "-" for c in run.name)
     return store.root / "failures" / f"{name}-{run.trained.digest}.json"

@@ -1,4 +1,4 @@
-"""A TOML file → the runs it asks for, each after what it needs. Entries without an effect are errors."""
+"""Grid files: a TOML file → the runs of a grid. Entries without an effect are errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..runs.measured import task_of
 from .planned import Run
 
 PLAIN = "none/unmasked"
-"""Strategy of the models that Recursive ROAR trains."""
+"""Strategy and validation of the trainings of Recursive ROAR, which mask nothing."""
 StrategyPair = Literal[
     "half/both",
     "half/masked",
@@ -30,7 +30,7 @@ StrategyPair = Literal[
     "none/masked",
     "none/unmasked",
 ]
-"""A strategy and a validation of `TrainConfig`."""
+"""The `strategy` and the `validation` of a `TrainConfig`, joined by a slash."""
 LISTED = {
     "task": "tasks",
     "model": "models",
@@ -39,7 +39,10 @@ LISTED = {
     "validation": "strategies",
     **dict.fromkeys(("data", "text", "label", "pair", "valid", "test"), "tasks"),
 }
-"""Options of a training, and the lists that they come from; own data come as a task file."""
+"""Training options that a list at the top of the file sets, with the name of the list.
+
+Data of your own are named in a task file.
+"""
 
 
 class _TrainTable(Validated):
@@ -57,44 +60,46 @@ TRAIN_OPTIONS: dict[str, Any] = {
 TrainTable: type[Validated] = create_model(
     "TrainTable",
     __base__=_TrainTable,
-    __doc__="Options of `faithmeter train` for all trainings, or in [task.NAME] for those of a task.",
+    __doc__="Options of `faithmeter train`: [train] sets them for all tasks, [task.NAME] for one.",
     **TRAIN_OPTIONS,
 )
 
 
 class MeasureTable(Validated):
-    """Measurement of the checkpoints of a grid."""
+    """Settings of the measurements of a grid's checkpoints."""
 
     kind: ClassVar[str] = "measure"
 
     strategies: list[StrategyPair] | None = Field(
-        default=None, min_length=1, description="which trainings are measured; default: all of the grid"
+        default=None, min_length=1, description="trainings to measure; default: all of the grid"
     )
     methods: list[Text] | None = Field(
         default=None, min_length=1, description="names of methods with their options; default: all ten"
     )
     without: dict[str, list[Text]] = Field(
-        default={}, description="by method, the tasks that it is left out for"
+        default={}, description="by method, the tasks on which it is not measured"
     )
     seed: Seed | None = Field(default=None, description="default: the seed of the training")
     limit: Count = Field(default=0, description="measure only the first texts; 0 measures all")
-    step: Percent = Field(default=10, description="percents erased at a time")
+    step: Percent = Field(default=10, description="percent of the tokens erased per step")
 
 
 class RoarTable(Validated):
-    """Recursive ROAR on some of a grid's tasks, models and seeds, by default on all."""
+    """Settings of Recursive ROAR; tasks, models and seeds default to all of the grid."""
 
     kind: ClassVar[str] = "roar"
 
     tasks: list[Text] | None = Field(default=None, min_length=1)
     models: list[Text] | None = Field(default=None, min_length=1)
     seeds: list[Seed] | None = Field(default=None, min_length=1)
-    methods: list[Text] = Field(min_length=1, examples=[["grad-l2"]], description="methods that erase")
-    step: Percent = Field(default=10, description="percents erased at a time")
+    methods: list[Text] = Field(
+        min_length=1, examples=[["grad-l2"]], description="methods that choose the tokens to erase"
+    )
+    step: Percent = Field(default=10, description="percent of the tokens erased per step")
 
 
 class GridFile(Validated):
-    """Entries of a grid file: every task, model, seed and strategy is combined with every other."""
+    """Entries of a grid file; each combination of task, model, seed and strategy is a training."""
 
     kind: ClassVar[str] = "grid"
 
@@ -108,12 +113,12 @@ class GridFile(Validated):
     strategies: list[StrategyPair] = Field(
         min_length=1,
         examples=[["half/both"]],
-        description="which rows of a mini-batch are masked / what the best epoch is chosen by",
+        description="which rows of a mini-batch are masked / which validation score selects the epoch",
     )
     workers: int = Field(default=1, ge=1, description="processes that share the runs")
     train: TrainTable = Field(default=TrainTable(), description="options of all trainings")  # type: ignore[valid-type]
     task: dict[str, TrainTable] = Field(  # type: ignore[valid-type]
-        default={}, description="options of the trainings on one task"
+        default={}, description="by task, options of its trainings"
     )
     measure: MeasureTable | None = None
     roar: RoarTable | None = None
@@ -121,14 +126,21 @@ class GridFile(Validated):
 
 @dataclass(frozen=True)
 class Grid:
-    """Runs that a file asks for, each after what it needs, and how many processes should share them."""
+    """Runs of a grid, each after the run that it needs, and the number of processes that share them."""
 
     runs: list[Run]
     workers: int = 1
 
 
 def read(path: str | Path, *, data_dir: str | Path | None = None) -> Grid:
-    """Return the grid of a TOML file.
+    """Read a grid file.
+
+    Args:
+        path: The TOML file.
+        data_dir: Folder of the datasets, instead of the one named in the file.
+
+    Returns:
+        The runs, without duplicates, and the number of processes.
 
     Raises:
         InputError: The file is not TOML, or an entry is unknown, of the wrong type or without an effect.
@@ -144,7 +156,7 @@ def read(path: str | Path, *, data_dir: str | Path | None = None) -> Grid:
 
 
 def _expand(file: GridFile, data_dir: str | Path | None) -> Iterator[Run]:
-    """Yield the runs task by task, so that the first tasks are complete early."""
+    """Yield the runs task by task, so that the first tasks are finished early."""
     for task, model, seed in product(file.tasks, file.models, file.seeds):
         tables = [file.train, *([file.task[task]] if task in file.task else [])]
         options = {name: value for table in tables for name, value in _entries(table).items()}
@@ -166,19 +178,22 @@ def _expand(file: GridFile, data_dir: str | Path | None) -> Iterator[Run]:
 
 
 def _entries(table: Validated) -> dict[str, Any]:
-    """Return what a table says, without defaults."""
+    """Return the entries that the file sets in a table, without defaults."""
     return table.model_dump(exclude_unset=True)
 
 
 def _train_config(options: dict[str, Any], pair: str) -> TrainConfig:
     strategy, _, validation = pair.partition("/")
     config = TrainConfig(**{**options, "strategy": strategy, "validation": validation})
-    task_of(config)  # an unknown task is a mistake in the file
+    task_of(config)  # raises an InputError if the task is unknown
     return config
 
 
 def _measure_config(table: MeasureTable, task: str, seed: int) -> MeasureConfig | None:
-    """Return the measurement of a task; None if all methods are left out, as an empty list would mean all."""
+    """Return the config of a task's measurement; None if all methods are excluded.
+
+    An empty list of methods in a config would mean all of them.
+    """
     from ..methods.registry import parse
 
     without = {str(parse(name)) for name, tasks in table.without.items() if task in tasks}
@@ -190,7 +205,7 @@ def _measure_config(table: MeasureTable, task: str, seed: int) -> MeasureConfig 
 
 
 def _methods(table: MeasureTable) -> list[tuple[str, str]]:
-    """Return each method's name and its name with options: either can be left out."""
+    """Return each method's name without and with its options; `without` accepts either."""
     from ..methods.registry import default_methods, parse
 
     methods = [parse(name) for name in table.methods or default_methods()]
@@ -218,7 +233,7 @@ def _roar_steps(plain: Run, method: str, step: int) -> Iterator[Run]:
 
 @contextmanager
 def _locate_errors(place: object) -> Iterator[None]:
-    """Prefix the message of an InputError raised in the block with its place."""
+    """Prefix the message of an InputError raised in the block with the place of the entry."""
     try:
         yield
     except InputError as error:
@@ -226,7 +241,7 @@ def _locate_errors(place: object) -> Iterator[None]:
 
 
 def _require_known(file: GridFile) -> None:
-    """Refuse names of tasks, models, seeds and methods that the grid does not have."""
+    """Raise an InputError if a table names a task, model, seed or method that is not in the grid."""
     from ..methods.registry import parse
 
     _require_among("task with a table [task.NAME]", file.task, file.tasks)

@@ -19,20 +19,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """Planned run: its config, and the run that it needs, from which a measurement's config is completed."""
+    """A planned run, with the run that must finish before it.
+
+    Attributes:
+        config: Config of the run; that of a measurement is completed once its model is trained.
+        after: Run that must finish first; None if there is none.
+    """
 
     config: Config
     after: Run | None = None
 
     @property
     def trained(self) -> TrainConfig:
-        """Config of the fine-tuning that this run performs or, if it is a measurement, evaluates."""
+        """Training config of this run or, for a measurement, of the model that it measures."""
         config = self.after.config if isinstance(self.config, MeasureConfig) and self.after else self.config
         assert isinstance(config, TrainConfig)
         return config
 
     @property
     def name(self) -> str:
+        """Human-readable name, such as `train bAbI-1 embedded half/both seed 0`."""
         trained = self.trained
         words = [self.config.kind, trained.task_or_data, Path(trained.model).name]
         words += [f"{trained.strategy}/{trained.validation}", f"seed {trained.seed}"]
@@ -41,7 +47,10 @@ class Run:
         return " ".join(words)
 
     def located(self, store: RunStore) -> Config | None:
-        """Return the config whose digest names the record; None while the measured training is not done."""
+        """Return the complete config, whose digest identifies the record.
+
+        A measurement depends on the weights of its model: the result is None until that model is trained.
+        """
         if not isinstance(self.config, MeasureConfig):
             return self.config
         record = store.peek(self.trained)
@@ -50,13 +59,20 @@ class Run:
         return filled_config(self.config, self.trained, record.fingerprint, record.data)
 
     def changed_inputs(self, store: RunStore, read: Callable[[TrainConfig], Inputs]) -> str:
-        """Return in words which inputs of a finished training have changed since; empty if none has."""
+        """Describe the inputs of a finished training that have changed since; empty if none has.
+
+        Measurements and unfinished trainings have an empty description. `read` returns the current inputs of
+        a config.
+        """
         if not isinstance(self.config, TrainConfig) or (record := store.peek(self.config)) is None:
             return ""
         return changed_inputs(self.config, record, store, read)
 
     def done(self, store: RunStore) -> bool:
-        """Return whether the run has a record of this format; runs that build on its files verify them."""
+        """Return whether the store holds a record of the run in the current format.
+
+        The files beside the record are verified only by the runs that use them.
+        """
         try:
             config = self.located(store)
             return config is not None and store.peek(config) is not None
