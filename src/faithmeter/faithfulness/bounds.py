@@ -1,4 +1,4 @@
-"""Resampled values of a statistic → confidence bounds."""
+"""Confidence bounds of a statistic, from its resampled and its jackknife values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scipy.special import ndtr, ndtri, stdtrit
 from .predictions import Floats
 
 ROUNDING = 1e-12
-"""Values that differ by less are equal but for rounding."""
+"""Differences below this are attributed to rounding."""
 
 
 @dataclass(frozen=True)
 class Jackknife:
-    """Moments of a statistic, from its values without each text and, if several, without each seed."""
+    """Jackknife moments of a statistic, over texts and, if there are several, over seeds."""
 
     error: float  # standard error
     acceleration: float
@@ -25,7 +25,10 @@ class Jackknife:
 
 
 def jackknife(left_out: Sequence[Floats], confidence: float) -> Jackknife | None:
-    """Return the jackknife moments of a statistic; None if it does not vary."""
+    """Return the jackknife moments of a statistic; None if it does not vary.
+
+    `left_out` holds its values without each text and, with several seeds, without each seed.
+    """
     sizes = np.array([max(len(values), 2) for values in left_out])
     parts = [np.nan_to_num(np.nanmean(values) - values) for values in left_out]
     parts = [part * (size - 1) / size for part, size in zip(parts, sizes, strict=True)]
@@ -42,7 +45,10 @@ def jackknife(left_out: Sequence[Floats], confidence: float) -> Jackknife | None
 def bca(
     value: float, resampled: Floats, left_out: Sequence[Floats], confidence: float
 ) -> tuple[float, float]:
-    """Return Efron's BCa bounds, with quantiles of Student's t in place of the normal ones."""
+    """Return BCa bootstrap bounds that use quantiles of Student's t instead of the normal distribution.
+
+    Both bounds equal `value` if the statistic does not vary.
+    """
     moments = jackknife(left_out, confidence)
     if moments is None or np.ptp(resampled) < ROUNDING:
         return value, value
@@ -59,10 +65,10 @@ def bca(
 def widened_bca(
     value: float, resampled: Floats, left_out: Sequence[Floats], confidence: float
 ) -> tuple[float, float]:
-    """Return BCa bounds, no narrower than Student's t interval by the jackknife.
+    """Return BCa bounds, widened where necessary to contain the jackknife t interval.
 
-    BCa alone is too narrow if a few texts make the whole difference; the t interval alone is too narrow if
-    contributions are skewed.
+    BCa alone is too narrow if a few texts account for the whole difference; the t interval alone is too
+    narrow if contributions are skewed.
     """
     lower, upper = bca(value, resampled, left_out, confidence)
     moments = jackknife(left_out, confidence)

@@ -1,4 +1,4 @@
-"""Check: in-distribution tests fitted on texts masked as a model's training masked them."""
+"""Fitting of in-distribution tests on texts masked as in the model's training."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def fit_tests(
         trained_with: Masking strategy of the model's training: half, all, none, or unknown. The tests are
             fitted on texts masked in the same way; for none and unknown, on whole texts.
         scope: Columns that the training masked: explained, or all.
-        rates: Distribution of its masking rates: uniform, or ends.
+        rates: Distribution of the training's masking rates: uniform, or ends.
         seed: Seed of the masks.
-        progress: Called with the number of texts just finished, and of all texts.
+        progress: Called with the number of texts just finished and the total.
 
     Returns:
         A fitted `MaSF` by calibration: `published` and `crossfit`.
 
     Raises:
-        InputError: An option is not known, or there are too few validation texts.
+        InputError: An option is unknown, or there are too few validation texts.
 
     Example:
         >>> tests = fm.fit_tests(clf, task, trained_with="half")
@@ -69,7 +69,7 @@ def fit_tests(
 
 
 def training_mask(batch: Batch, *, strategy: str, scope: Scope, rates: Rates, seed: int) -> Tensor:
-    """Return a mask [B, T] as a fine-tuning of this strategy and scope would draw it."""
+    """Return a mask [B, T] drawn as in fine-tuning with this strategy, scope and rates."""
     chosen = torch.zeros(len(batch), dtype=torch.bool)
     chosen[STRATEGIES[strategy]] = True
     allowed = batch.maskable(scope)

@@ -1,4 +1,4 @@
-"""Chunks: a fixed number of a task's texts, erased together by all methods and kept in a file."""
+"""Chunks: fixed slices of a task's texts, erased by all methods, with the results saved in a file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 CHUNK = 64
-"""Texts in a chunk, the unit of progress and resume; batches do not reach across chunks."""
+"""Number of texts in a chunk, the unit of progress and resume; no batch spans two chunks."""
 PHASES = ("explain", "evaluate", "check")
-"""Phases of a measurement that are timed."""
+"""Phases of a measurement that are timed separately."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ChunkWork:
 
 
 def read_chunks(clf: Evaluator, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor]]:
-    """Yield the first `count` texts of a split with their labels, a chunk at a time."""
+    """Yield the first `count` texts of a split and their labels, one chunk at a time."""
     for start in range(0, count, CHUNK):
         index = range(start, min(start + CHUNK, count))
         part = split.select(index)[:]
@@ -48,9 +48,9 @@ def read_chunks(clf: Evaluator, split: Dataset, count: int) -> Iterator[tuple[Ba
 
 
 def locate_tokens(batch: Batch, labels: Tensor) -> DataFrame:
-    """Return the texts of a batch and the places of their explained tokens, for reports to color.
+    """Return a frame of the texts of a batch with the positions of their explained tokens.
 
-    Columns: row, text, context, label, and of the tokens starts, ends, words (the number of the word).
+    Columns: row, text, context, label, and lists with the starts, ends and word numbers (`words`) of tokens.
     """
     import pandas as pd
 
@@ -69,10 +69,13 @@ def erase_chunk(
     folder: Path | None,
     done: Callable[[str], object],
 ) -> DataFrame:
-    """Return the results of all methods on a chunk: read from its file in `folder`, or computed and written.
+    """Return the results of all methods on a chunk, read from its file in `folder` or computed and written.
 
-    `done` is called with each finished method. The costs of the methods are in the frame's `attrs`, which
-    parquet keeps.
+    Without a folder nothing is written. `done` is called with the name of each finished method. The costs of
+    the methods are in the frame's `attrs`.
+
+    Raises:
+        InputError: The file belongs to another measurement.
     """
     if folder is None:
         return _compute(work, batch, labels, done)
@@ -95,7 +98,7 @@ def _compute(work: ChunkWork, batch: Batch, labels: Tensor, done: Callable[[str]
     import pandas as pd
 
     evaluator = work.evaluator
-    evaluator.forget()  # methods share its memory; chunks do not, so that each stands alone
+    evaluator.forget()  # methods share its cache; chunks do not, so that each is independent
     frames, costs = [], {}
     for name, method in work.methods.items():
         before, seconds = evaluator.evaluations, dict.fromkeys(PHASES, 0.0)
@@ -122,7 +125,10 @@ def _stamp(work: ChunkWork, batch: Batch, labels: Tensor) -> str:
 
 
 def read_texts(file: Path) -> DataFrame | None:
-    """Read a frame with the lists it was written with; None if it is missing or damaged."""
+    """Read the per-text results of a measurement; None if the file is missing or damaged.
+
+    The columns `masked` and `scores` are converted back to lists.
+    """
     import pandas as pd
 
     frame = read_parquet(file)

@@ -1,4 +1,4 @@
-"""Methods compared on the same texts: p-values, the group that leads, and the texts still needed."""
+"""Comparisons of methods on the same texts: p-values, the leading group, and the number of texts needed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .intervals import RESAMPLES
 from .predictions import Floats, Predictions, blocks
 
 SAME = 1e-9
-"""Relative difference below which two sums of contributions are equal but for rounding."""
+"""Relative difference below which two sums of contributions count as equal."""
 POWER = 0.8
-"""Probability of telling two methods apart that `texts_needed` plans for."""
+"""Statistical power that `texts_needed` plans for."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """ACU of one method minus that of another, and the evidence that it is not 0."""
+    """Difference in ACU between two methods, with the evidence that it is not 0."""
 
     first: str
     second: str
@@ -35,25 +35,25 @@ class Comparison:
 
     @property
     def apart(self) -> bool:
-        """True if the two methods are told apart."""
+        """Whether the difference is significant after correction."""
         return self.adjusted_p <= SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Methods from the highest ACU to the lowest, `random` left out, and every pair of them compared."""
+    """Methods except `random`, ranked from the highest ACU to the lowest, and compared in pairs."""
 
     areas: Mapping[str, float]
     comparisons: tuple[Comparison, ...]  # the first of each pair is the one ranked higher
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """Methods that cannot be told apart from the one with the highest ACU, that one first."""
+        """Method with the highest ACU, followed by those that cannot be told apart from it."""
         return (*[*self.areas][:1], *(pair.second for pair in self._with_best if not pair.apart))
 
     @property
     def texts_needed(self) -> int | None:
-        """Texts that would tell the two best methods apart; None if they are, or if no number would."""
+        """Number of texts that would tell the two best methods apart; None if they are, or none would."""
         needed = [None if pair.apart else pair.texts_needed for pair in self._with_best[:1]]
         return needed[0] if needed else None
 
@@ -63,17 +63,17 @@ class Ranking:
 
 
 def rank_methods(predictions: Predictions, *, swaps: int = RESAMPLES, seed: int = 0) -> Ranking:
-    """Return the methods ranked by ACU, with a test of every pair.
+    """Rank the methods by ACU, and test the difference between each pair.
 
-    A pair is tested by swapping the two methods' predictions at random texts: if the methods are equal,
-    each swap is as probable as what was observed. The p-values are corrected for the number of pairs by
-    Holm's method, so that equal methods, however many, are told apart in at most 5 % of measurements.
-    With several seeds a pair must also differ by more than its variation over seeds and texts.
+    A pair is tested by swapping the two methods' predictions on random texts: if the methods are equal,
+    every swap is as probable as the observed assignment. Holm's method corrects the p-values for the number
+    of pairs, so that equal methods, however many, are told apart in at most 5 % of measurements. With
+    several seeds, a pair must also differ by more than its variation over seeds and texts.
 
     Args:
-        predictions: Predicted classes of the methods, `random` among them, on the same texts.
+        predictions: Predicted classes of the methods, including `random`, on the same texts.
         swaps: Number of random swaps.
-        seed: Seed of the swaps; the same seed gives the same digits.
+        seed: Seed of the swaps; the same seed gives the same result.
     """
     areas = _ranked_areas(predictions)
     pairs = list(combinations(areas, 2))
@@ -90,18 +90,20 @@ def rank_methods(predictions: Predictions, *, swaps: int = RESAMPLES, seed: int 
         deviation = float(contributions.std(ddof=1)) if predictions.texts > 1 else math.inf
         needed = texts_needed(difference, deviation, pairs=len(pairs))
         if needed is not None and adjusted_p > SIGNIFICANCE_LEVEL:
-            needed = max(needed, predictions.texts + 1)  # these were not enough
+            needed = max(needed, predictions.texts + 1)  # the measured texts were not enough
         comparisons.append(Comparison(*pair, difference, float(p), float(adjusted_p), needed))
     return Ranking(areas, tuple(comparisons))
 
 
 def texts_needed(difference: float, deviation: float, *, pairs: int = 1) -> int | None:
-    """Return about how many texts tell two methods apart with a probability of 80 %, or None.
+    """Return the approximate number of texts that tells two methods apart with a power of 80 %.
+
+    The result is None if the difference is 0 or the deviation is infinite.
 
     Args:
-        difference: Difference of their ACU.
-        deviation: Standard deviation over texts of what a text contributes to the difference.
-        pairs: Number of pairs that are tested, each at its share of the significance level.
+        difference: Difference between the methods' ACU.
+        deviation: Standard deviation over texts of their contributions to the difference.
+        pairs: Number of pairs tested, which share the significance level.
     """
     if abs(difference) < ROUNDING or math.isinf(deviation):
         return None
@@ -110,7 +112,7 @@ def texts_needed(difference: float, deviation: float, *, pairs: int = 1) -> int 
 
 
 def _ranked_areas(predictions: Predictions) -> dict[str, float]:
-    """Return the mean ACU over seeds of each method, the highest first."""
+    """Return the ACU of each method, averaged over seeds, highest first."""
     curves = predictions.weighted_curves([np.ones((1, predictions.texts), np.int64)])
     areas = {
         name: float(absolute_area(values, curves[BASELINE], predictions.ratios).mean())
@@ -121,11 +123,12 @@ def _ranked_areas(predictions: Predictions) -> dict[str, float]:
 
 
 def _influences(predictions: Predictions, first: str, second: str) -> Floats:
-    """Return what each text contributes [G, N] to the difference of two methods' ACU.
+    """Return the contribution [G, N] of each text to the difference between two methods' ACU.
 
-    A contribution is what the area under the curve of both methods together loses without the text as erased
-    by one, minus without it as erased by the other. Swapping the two therefore only changes its sign,
-    whatever the metric, and the test is exact. For accuracy the mean of contributions is the difference.
+    The predictions of both methods are pooled. A contribution is the scaled area under the pooled curve
+    without the text as erased by `first`, minus that without the text as erased by `second`. Swapping the
+    methods only changes its sign, for any metric, so the test is exact. For accuracy, the mean contribution
+    equals the difference in ACU.
     """
     both = predictions.pooled(first, second)
     curves = both.left_out_curves(BASELINE)
@@ -134,7 +137,7 @@ def _influences(predictions: Predictions, first: str, second: str) -> Floats:
 
 
 def _swap_pvalues(influences: Floats, swaps: int, seed: int) -> Floats:
-    """Return two-sided p-values [P] of contributions [P, N]: how often random signs give a sum as large."""
+    """Return two-sided p-values [P] of contributions [P, N], by flipping their signs at random."""
     rng = np.random.default_rng(seed)
     observed = np.abs(influences.sum(axis=1))
     exceeding = np.zeros(len(influences))
@@ -145,7 +148,7 @@ def _swap_pvalues(influences: Floats, swaps: int, seed: int) -> Floats:
 
 
 def _two_way_pvalue(influences: Floats) -> float:
-    """Return the p-value of a t-test of contributions [G, N], with variances over seeds and texts added."""
+    """Return the p-value of a t-test of contributions [G, N], adding the variances over seeds and texts."""
     parts = [influences.mean(axis=1), influences.mean(axis=0)]
     variances = np.array([part.var(ddof=1) / len(part) for part in parts])
     if variances.sum() < ROUNDING**2:

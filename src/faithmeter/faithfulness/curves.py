@@ -1,4 +1,4 @@
-"""Performance as texts are erased (Curve), and the area below random erasure (ACU, RACU)."""
+"""Performance curves of erasure (`Curve`), and their areas below random erasure (ACU, RACU)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 
 MIN_AREA = 1e-12
-"""A smaller area under the random curve is rounding error: nothing was lost by erasing."""
+"""Areas under the random curve below this are rounding error: erasing lost no performance."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Curve:
 
 
 def whole_percents(percents: Sequence[float]) -> tuple[int, ...]:
-    """Return percents as whole numbers; they must rise from 0 to 100."""
+    """Return percents as integers; raise an InputError unless they rise from 0 to 100."""
     steps = tuple(percents)
     rising = all(a < b for a, b in pairwise(steps))
     if len(steps) < 2 or steps[0] != 0 or steps[-1] != 100 or not rising or any(step % 1 for step in steps):
@@ -60,17 +60,17 @@ def whole_percents(percents: Sequence[float]) -> tuple[int, ...]:
 
 
 def acu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> float:
-    """Return the area between the curve and the random baseline above it (ACU).
+    """Return the area between the random baseline and the curve below it (ACU).
 
     Args:
         curve: A `Curve`, or plain values that are evenly spaced from 0 to 100 % erased.
-        baseline: The same for erasure in random order.
+        baseline: Curve of erasure in random order, in the same form.
 
     Returns:
         A fraction: at most 1 for a metric from 0 to 1, negative if the curve is above the baseline.
 
     Raises:
-        InputError: The curves are of different metrics, texts or percents.
+        InputError: The curves differ in metric, number of texts or percents.
 
     Example:
         >>> fm.acu([1.0, 0.0, 0.0], [1.0, 0.5, 0.0])
@@ -81,16 +81,16 @@ def acu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> fl
 
 
 def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> float:
-    """Return the ACU relative to the area from the baseline down to its own fully erased level (RACU).
+    """Return the ACU relative to the area between the baseline and its fully erased level (RACU).
 
-    1 is reached by falling to that level at once; signed scores may fall below it and exceed 1.
+    A curve that falls to that level at once has a RACU of 1; a curve that falls below it may exceed 1.
 
     Args:
-        curve: A `Curve` or plain values; the same curves are accepted as by `acu`.
-        baseline: Those of erasure in random order.
+        curve: A `Curve`, or plain values, as for `acu`.
+        baseline: Curve of erasure in random order, in the same form.
 
     Returns:
-        A fraction; NaN where the baseline loses nothing, so that there is nothing to divide by.
+        A fraction; NaN if the baseline loses no performance.
 
     Example:
         >>> fm.racu([1.0, 0.0, 0.0], [1.0, 0.5, 0.0])
@@ -104,14 +104,14 @@ def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> f
 def absolute_area(
     values: NDArray[np.float64], random: NDArray[np.float64], ratios: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the ACU of many curves [..., S] at once."""
+    """Return the ACU of curves [..., S] at the fractions `ratios` [S]."""
     return np.asarray(np.trapezoid(random - values, ratios, axis=-1))
 
 
 def relative_area(
     values: NDArray[np.float64], random: NDArray[np.float64], ratios: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the RACU of many curves [..., S] at once; nan where it is undefined."""
+    """Return the RACU of curves [..., S] at the fractions `ratios` [S]; NaN where it is undefined."""
     possible = absolute_area(random[..., -1:], random, ratios)
     area = absolute_area(values, random, ratios)
     return np.divide(area, possible, out=np.full_like(area, np.nan), where=possible >= MIN_AREA)
@@ -120,7 +120,7 @@ def relative_area(
 def _align(
     curve: Curve | Sequence[float], baseline: Curve | Sequence[float]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the common axis in [0, 1] and the values of both curves."""
+    """Return the fractions erased and the values of both curves; raise an InputError if they do not match."""
     if isinstance(curve, Curve) and isinstance(baseline, Curve):
         for name in ("metric", "n"):
             own, other = getattr(curve, name), getattr(baseline, name)

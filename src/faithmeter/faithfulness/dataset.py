@@ -1,4 +1,4 @@
-"""Measure several methods by erasing the test texts of a task."""
+"""Measurement of several methods on the test texts of a task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .trajectory import Tests, floors_of, parse_methods, trained_with_of
 
 Names = str | Method | Sequence[str | Method]
 DEFAULT_METHODS: Names = tuple(default_methods())
-"""Methods that are measured when none is named."""
+"""Methods that are measured by default."""
 Progress = Callable[[str, int, int], object]
 
 
@@ -83,17 +83,18 @@ def measure(
         label: For one text: name or number of the class; by default the predicted one.
         orders: For one text: the number of random orders, by default 100.
         seed: Seed of the random orders.
-        limit: For a task: measure only the first texts; 0 measures all.
+        limit: For a task: number of texts to measure, from the first; 0 measures all.
         percents: Percents to erase, rising from 0 to 100.
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
         keep: For a task: folder of finished chunks; a stopped measurement continues from them.
-        progress: Called with a method, how many texts (or methods) it has finished, and how many there are.
+        progress: Called with a method's name and two counts: for a task, the texts just finished and all
+            texts; for one text, the methods finished and all methods.
 
     Returns:
         A `Measurement` of the task, or a `TextMeasurement` of the text.
 
     Raises:
-        InputError: An option is not valid, or does not go with a task or a text.
+        InputError: An option is not valid, or does not apply to a task or to one text.
 
     Example:
         >>> result = fm.measure(clf, task, ["loo-sign"], limit=20)
@@ -133,7 +134,7 @@ def _refuse_options(measured: str, **options: object) -> None:
 def _measure_task(
     work: ChunkWork, task: Task, limit: int, keep: Path | None, progress: Progress | None
 ) -> Measurement:
-    """Erase the first texts of a task's test split, chunk by chunk."""
+    """Measure the methods on the first `limit` test texts of a task, chunk by chunk."""
     import pandas as pd
 
     named = work.methods
@@ -154,7 +155,7 @@ def _measure_task(
         truncated += sum(layout.truncated for layout in batch.layouts)
     costs = [part.attrs["costs"] for part in parts]
     frame = pd.concat(parts, ignore_index=True)
-    frame.attrs = {}  # the costs of one chunk
+    frame.attrs = {}  # drop the costs of the first chunk
     return Measurement(
         frame=frame,
         classes=len(task.labels),
@@ -175,7 +176,7 @@ def _measure_task(
 
 
 def seeded(method: Method, seed: int) -> Method:
-    """Return the baseline with the measurement's seed, unless it names its own; other methods unchanged."""
+    """Return the baseline with this seed, unless it has one already; other methods are unchanged."""
     if method.name != BASELINE or "seed" in method.options:
         return method
     return replace(method, options={"seed": seed})

@@ -1,4 +1,4 @@
-"""Erasure: texts with more and more of their most important tokens masked."""
+"""Erasure: masking more and more of the most important tokens of texts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ def erase(
 ) -> Iterator[tuple[int, Batch]]:
     """Mask the most important tokens of texts, step by step.
 
-    At every step the method explains the text as it is masked by then, a method that is not recursive only
-    once, and masks only grow. Only texts that lose a token at a step are explained; at 100 % none is.
+    A recursive method explains the text again at every step, as masked so far; other methods explain it
+    once. Masked tokens stay masked. Texts that lose no token at a step, and texts at 100 %, are
+    not explained.
 
     Args:
         clf: A classifier, or an `Evaluator` that shares its evaluations.
         batch: Texts, B of them with T tokens.
-        labels: The class to explain of each text, [B].
+        labels: Class to explain for each text, [B].
         method: Name of a method, or a method.
         percents: Percents to erase, rising from 0 to 100.
         scores: Tensor [B, T] of the method's scores for the whole texts, if they are known already.
@@ -55,7 +56,7 @@ def erase(
 
 
 def _as_scores(scores: Tensor, batch: Batch) -> Tensor:
-    """Return scores in float64 on the CPU; there must be a finite one for each token."""
+    """Return scores as float64 on the CPU; raise an InputError unless each token has a finite score."""
     shape = tuple(batch.input_ids.shape)
     if tuple(scores.shape) != shape or not scores.isfinite().all():
         raise InputError(

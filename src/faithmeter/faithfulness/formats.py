@@ -1,4 +1,4 @@
-"""Formats of numbers and names that tables, card, page and terminal share."""
+"""Formats of numbers and names, shared by tables, model card, web page and terminal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ UNDEFINED = "–"
 
 
 def format_percent(fraction: float, decimals: int = 1) -> str:
-    """Format a fraction in percent, e.g. `35.2`."""
+    """Format a fraction as a percentage without the sign, e.g. `35.2`."""
     return format_number(100 * fraction, decimals)
 
 
 def format_number(value: float, decimals: int = 1) -> str:
-    """Format a number, rounding its exact value half to even; an undefined value becomes a dash."""
+    """Format a number with a fixed number of decimals; NaN becomes a dash."""
     return UNDEFINED if math.isnan(value) else f"{value:z.{decimals}f}"
 
 

@@ -1,4 +1,4 @@
-"""Confidence intervals: of a mean over seeds; of curves, areas and their differences over texts."""
+"""Confidence intervals of means over seeds, and of curves, areas and their differences over texts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .curves import absolute_area, relative_area
 from .predictions import Floats, Predictions, resampling_weights
 
 RESAMPLES = 9999
-"""Resamples of every bootstrap, and random swaps of every test."""
+"""Default number of bootstrap resamples, and of random swaps in a test."""
 
 
 class Interval(NamedTuple):
-    """A mean of n values with its confidence bounds."""
+    """Mean of n values with its confidence bounds."""
 
     mean: float
     lower: float
@@ -32,27 +32,27 @@ class Interval(NamedTuple):
 
     @classmethod
     def undefined(cls, n: int) -> Interval:
-        """Return an interval whose mean and bounds are nan."""
+        """Return an interval whose mean and bounds are NaN."""
         return cls(math.nan, math.nan, math.nan, n)
 
 
 def bootstrap_interval(
     values: ArrayLike, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
 ) -> Interval:
-    """Return the mean of values, such as one for each seed, with its bootstrap interval (BCa).
+    """Return the mean of the values with its bootstrap confidence interval (BCa).
 
     Args:
-        values: Numbers [n]. A single one, or equal ones, give a point; a nan (such as an undefined RACU)
-            makes mean and bounds nan.
-        confidence: Share of samples in which the interval is to contain the true mean.
+        values: Numbers [n], such as one for each seed. If all are equal, or there is only one, the bounds
+            equal the mean; if one is NaN (such as an undefined RACU), the mean and bounds are NaN.
+        confidence: Confidence level, between 0 and 1.
         resamples: Number of resamples.
-        seed: Seed of the resampling; the same values and seed give the same digits.
+        seed: Seed of the resampling; the same values and seed give the same result.
 
     Returns:
         The mean, the lower and upper bound, and n.
 
     Raises:
-        InputError: If there is no value or an infinite one, or confidence is not between 0 and 1.
+        InputError: There is no value or an infinite one, or an option is not valid.
 
     Example:
         >>> interval = fm.bootstrap_interval([0.41, 0.44, 0.39, 0.45, 0.43])
@@ -82,17 +82,17 @@ def bootstrap_interval(
 
 
 Statistic = Callable[[Mapping[str, Floats]], Floats]
-"""Curves [..., G, S] of each method → a number [..., G] for each seed."""
+"""Function of the methods' curves [..., G, S] that returns a number [..., G] for each seed."""
 Bounds = Callable[[float, Floats, Sequence[Floats], float], tuple[float, float]]
-"""Value, its resamples, its jackknife over texts (and over seeds), confidence → lower and upper bound."""
+"""Function of a value, its resamples, its jackknife values and the confidence that returns two bounds."""
 
 
 @dataclass(frozen=True)
 class TextIntervals:
-    """Confidence intervals over texts, from the same resampled texts for every method.
+    """Confidence intervals over texts, computed from the same resampled texts for all methods.
 
-    Made by `resample_texts`. With several seeds a value is the mean over seeds, and the intervals are over
-    seeds and texts. A single text has no bounds (nan).
+    `resample_texts` creates it. With several seeds, a value is the mean over seeds, and the intervals cover
+    seeds and texts. With a single text, the bounds are NaN.
     """
 
     predictions: Predictions
@@ -105,10 +105,10 @@ class TextIntervals:
     _seed_weights: Floats  # [R, G]
 
     def curve(self, method: str) -> tuple[Interval, ...]:
-        """Return the intervals of a curve's points, one for each percent.
+        """Return the interval of each point of a method's curve.
 
-        Where all texts are right, or all wrong, resamples do not vary: bounds are exact for accuracy and
-        micro F1, and nan for other metrics.
+        If all texts are right, or all are wrong, the resamples do not vary. The bounds are then exact for
+        accuracy and micro F1, and NaN for other metrics.
         """
         self.predictions.require(method)
         return tuple(self._point(method, step) for step in range(len(self.predictions.percents)))
@@ -120,8 +120,8 @@ class TextIntervals:
     def racu(self, method: str) -> Interval:
         """Return the interval of a method's RACU.
 
-        Bounds are nan where so few texts cannot show that random erasure lowers the performance: RACU is
-        divided by that fall. The RACU itself is nan where the random curve does not fall at all.
+        RACU is divided by the performance that random erasure loses. The bounds are NaN if the texts are too
+        few to show such a loss, and the RACU itself is NaN if there is none.
         """
         self.predictions.require(method)
         ratios = self.predictions.ratios
@@ -130,7 +130,7 @@ class TextIntervals:
         )
 
     def difference(self, first: str, second: str) -> Interval:
-        """Return the interval of the first method's ACU minus the second's, on the same texts."""
+        """Return the interval of the first method's ACU minus that of the second, on the same texts."""
         one, other = self._acu(first), self._acu(second)
         return self._interval(lambda curves: one(curves) - other(curves), widened_bca)
 
@@ -145,7 +145,7 @@ class TextIntervals:
             return Interval(mean, lower, upper, n)
         if self.predictions.metric not in SHARES:
             return Interval(mean, math.nan, math.nan, n)
-        unseen = 1 - ((1 - self.confidence) / 2) ** (1 / n)  # a share that n texts may well not show
+        unseen = 1 - ((1 - self.confidence) / 2) ** (1 / n)  # a share this small may not show in n texts
         return Interval(mean, max(mean - unseen, 0), min(mean + unseen, 1), n)
 
     def _interval(self, statistic: Statistic, bounds: Bounds) -> Interval:
@@ -166,24 +166,24 @@ class TextIntervals:
 def resample_texts(
     predictions: Predictions, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
 ) -> TextIntervals:
-    """Return intervals by a paired bootstrap over texts: each resample serves all methods.
+    """Return confidence intervals from a paired bootstrap over texts; all methods share the resamples.
 
     Args:
-        predictions: Predicted classes of the methods, `random` among them, on the same texts.
-        confidence: Share of samples in which an interval is to contain the true value.
+        predictions: Predicted classes of the methods, including `random`, on the same texts.
+        confidence: Confidence level, between 0 and 1.
         resamples: Number of resamples.
-        seed: Seed of the resampling; the same seed gives the same digits.
+        seed: Seed of the resampling; the same seed gives the same result.
 
     Returns:
-        Intervals of curve points, ACU, RACU and differences of ACU.
+        Intervals of curve points, ACU, RACU and differences in ACU.
 
     Raises:
-        InputError: If `confidence` is not between 0 and 1, or there is no resample.
+        InputError: `confidence` is not between 0 and 1, or `resamples` is below 1.
     """
     _require_resampling(confidence, resamples)
     rng = np.random.default_rng(seed)
     seeds, texts = predictions.seeds, predictions.texts
-    # One seed less is drawn than there are: so the variance over few seeds is not underestimated.
+    # Drawing one seed fewer than there are avoids underestimating the variance over few seeds.
     weights = rng.multinomial(max(seeds - 1, 1), [1 / seeds] * seeds, size=resamples) / max(seeds - 1, 1)
     everything = predictions.weighted_curves([np.ones((1, texts), np.int64)])
     return TextIntervals(

@@ -1,6 +1,6 @@
-"""In-distribution p-values of texts from a model's hidden states (MaSF: max, Simes, Fisher).
+"""In-distribution tests of texts based on a model's hidden states (MaSF: max, Simes, Fisher).
 
-There are two calibrations: as published, and cross-fitted, which gives fresh rows uniform p-values;
+There are two calibrations: as published, and cross-fitted, which gives uniform p-values on fresh rows.
 docs/masf.md derives both.
 """
 
@@ -24,16 +24,16 @@ from .pvalues import fisher, ranks, simes_counts
 
 Array = NDArray[np.float64]
 MIN_ROWS = 20
-"""Rows that a fit needs."""
+"""Minimum number of rows to fit a test."""
 MIN_LEARNED = 10
-"""Rows that the cross-fitted test learns from, at least; the others are ranked among."""
+"""Minimum number of rows that the cross-fitted test learns from; the others calibrate it."""
 BLOCK = 4096
-"""Rows ranked at a time, which bounds the memory."""
+"""Number of rows ranked at a time, which limits the memory used."""
 FORMAT = "faithmeter-masf-5"
 
 
 class MaSF:
-    """Test whether texts are in distribution for a model, by its hidden states.
+    """Test of whether texts are in distribution for a model, based on its hidden states.
 
     `published` ranks the fitted rows among themselves: its p-values are not uniform, can be 0, and with few
     rows none is small (see `smallest_p`). `crossfit` learns from one part of the fitted rows and ranks a new
@@ -75,7 +75,7 @@ class MaSF:
         return card(sentence(repr(self).strip("<>")))
 
     def fit(self, features: ArrayLike) -> Self:
-        """Fit the test.
+        """Fit the test on the hidden states of in-distribution texts.
 
         Args:
             features: Array [N, L, H] of validation texts masked as in training, at least 20 of them.
@@ -113,9 +113,9 @@ class MaSF:
         return self._ranked(self._layers(rows, new=self._rule.plus))
 
     def smallest_p(self) -> float:
-        """Return the p-value of an outlier that is beyond every fitted row in every dimension.
+        """Return the smallest possible p-value, that of a row beyond all fitted rows in every dimension.
 
-        At a significance level below it the test never rejects.
+        The test never rejects at a lower significance level.
         """
         self._require_fitted()
         layers, dimensions, n = self.columns_.shape
@@ -124,7 +124,7 @@ class MaSF:
         return float(self._ranked(np.repeat(beyond[:, :, None], layers, axis=2))[0])
 
     def save(self, path: str | Path, *, fingerprint: str) -> None:
-        """Write the fitted test; `fingerprint` is that of the checkpoint it belongs to."""
+        """Write the fitted test to a file, with the fingerprint of the checkpoint that it belongs to."""
         self._require_fitted()
         path = Path(path)
         arrays = {"columns": self.columns_, "layers": self.layers_, "statistics": self.statistics_}
@@ -140,7 +140,12 @@ class MaSF:
 
     @classmethod
     def load(cls, path: str | Path, *, fingerprint: str, calibration: str | None = None) -> Self:
-        """Read a saved test; it must be of the checkpoint of this `fingerprint`, and of the `calibration`."""
+        """Read a saved test.
+
+        Raises:
+            InputError: The file is damaged or of another format, or the test belongs to another checkpoint or
+                has another calibration than expected.
+        """
         again = "delete it, and the test is fitted again"
         try:
             with safe_open(path, framework="numpy") as file:
@@ -167,9 +172,9 @@ class MaSF:
         return test
 
     def _layers(self, rows: NDArray[Any], *, new: int) -> Array:
-        """Return K summaries of the ranks of each layer of each row among the columns, [M, K, L].
+        """Return K summaries of the ranks of each row among the columns, for each layer, [M, K, L].
 
-        Rows that are not part of the columns are counted in with `new` = 1.
+        `new` is 1 for rows that are not part of the columns, which are then counted among them.
         """
         n, rule = self.columns_.shape[2], self._rule
         blocks = []
@@ -200,7 +205,7 @@ class MaSF:
 
 
 class _Rule(NamedTuple):
-    """The parts in which the calibrations differ."""
+    """Parts in which the calibrations differ."""
 
     plus: int  # 1: a new row is counted among those it is ranked in, so that no p is 0
     split: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]  # to learn from, to rank among
@@ -209,10 +214,10 @@ class _Rule(NamedTuple):
 
 
 def _halves(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Split rows into those to learn from and, at least half, those to rank among.
+    """Split rows into those to learn from and, at least half, those to rank new rows among.
 
-    Rows are shuffled by a fixed permutation, as every other one may be masked. With 20 k rows to rank among,
-    a share of k / (20 k + 1) of the p-values is below 0.05: just under the level.
+    Rows are shuffled by a fixed permutation, as every other row may be masked. With 20 k rows to rank among,
+    a share of k / (20 k + 1) of the p-values is below 0.05, just under the level.
     """
     n = len(rows)
     held_out = min(20 * -(-n // 40), n - MIN_LEARNED)
@@ -221,12 +226,15 @@ def _halves(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _simes_and_mean(counts: NDArray[np.int32], n: int) -> Array:
-    """Return log Simes, small if a few dimensions are extreme, and the mean log, which only many change."""
+    """Return the log of Simes' p-value and the mean log p-value of each row, [M, 2].
+
+    The first is small if a few dimensions are extreme; the second changes only if many are.
+    """
     return np.stack([np.log(simes_counts(counts) / n), np.log(counts / n).mean(axis=1)], axis=1)
 
 
 def _fisher(learned: Array, rows: Array) -> Array:
-    """Return Fisher's statistic of the layers' two-sided ranks among those learned."""
+    """Return Fisher's statistic of each row, from its layers' two-sided ranks among the learned rows."""
     n = len(learned)
     smaller, _ = ranks(np.sort(learned[:, 0].T), np.ascontiguousarray(rows[:, 0].T))
     statistics: Array = fisher(np.minimum(smaller, n - smaller) / n, axis=0)
@@ -234,9 +242,9 @@ def _fisher(learned: Array, rows: Array) -> Array:
 
 
 def _farthest(learned: Array, rows: Array) -> Array:
-    """Return the soft maximum of three standardized scores.
+    """Return the soft maximum of three standardized scores of each row.
 
-    They are large for a row that is far out, far out given its mean, or unusual in all layers together.
+    They are large for a row that is far out, far out given its mean, or unusual across all layers.
     """
     n, _, layers = learned.shape
     center, scale = learned.mean(axis=0), _spread(learned)
@@ -263,7 +271,7 @@ def _farthest(learned: Array, rows: Array) -> Array:
 
 
 def _spread(rows: Array) -> Array:
-    """Return standard deviations over rows; 1 for columns that vary only by rounding."""
+    """Return standard deviations over rows; 1 for columns that are constant except for rounding."""
     spread = rows.std(axis=0)
     return np.where(spread > 1e-9, spread, 1.0)
 
@@ -277,7 +285,7 @@ CALIBRATIONS = {
 
 
 def _checksum(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> str:
-    """Return the SHA-256 of arrays, their types and shapes, and of their metadata."""
+    """Return the SHA-256 digest of arrays, their types and shapes, and their metadata."""
     about = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     digest = hashlib.sha256(repr([about, sorted(metadata.items())]).encode())
     for array in arrays.values():
@@ -286,7 +294,7 @@ def _checksum(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -
 
 
 def _features(features: ArrayLike) -> NDArray[Any]:
-    """Return features [N, L, H] as finite float32 or float64."""
+    """Return features [N, L, H] as float32 or float64; raise an InputError unless all are finite numbers."""
     try:
         rows = np.asarray(features)
     except (TypeError, RuntimeError, ValueError) as error:

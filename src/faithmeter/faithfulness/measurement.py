@@ -1,4 +1,4 @@
-"""Measurement: methods measured on the texts of a task, with curves, areas, p-values, doubts and verdict."""
+"""Measurement of methods on the texts of a task: curves, areas, p-values, doubts and verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measurement(Measured):
-    """Methods measured on the texts of a task.
+    """Measurement of several methods on the texts of a task.
 
     Attributes:
         frame: A row for each method, text and step: `method` and the columns of `trajectory.trace_erasure`.
@@ -38,7 +38,7 @@ class Measurement(Measured):
         evaluations: By method, the number of model evaluations.
         seconds: By method and phase: explain, evaluate, check.
         floors: By test, the smallest p-value that it can give.
-        inputs: The texts with the places of their tokens (`chunks.locate_tokens`); None if read from a store.
+        inputs: The texts with their token positions (`chunks.locate_tokens`); None if read from a store.
         trained_with: Masking strategy of the training that the tests assume.
         threshold: Performance above which the model counts as having learned the task.
         truncated: Share of the texts whose end the model could not read.
@@ -83,7 +83,7 @@ class Measurement(Measured):
         return card(grid(title, headings, rows), *self.verdict.html())
 
     def table(self) -> DataFrame:
-        """Return a row for each method, most faithful first, random last.
+        """Return a frame with a row for each method, most faithful first, random last.
 
         Columns: method, acu and racu (fractions), p_… for each test, texts, evaluations, seconds.
         """
@@ -107,7 +107,7 @@ class Measurement(Measured):
         write_csv(self.table(), path)
 
     def _ranked(self) -> list[tuple[str, tuple[float, float]]]:
-        """Return methods with their areas, most faithful first, the baseline last."""
+        """Return the methods with their ACU and RACU, highest ACU first, the baseline last."""
         return sorted(self.areas.items(), key=lambda item: (item[0] == BASELINE, -item[1][0]))
 
     @property
@@ -132,7 +132,7 @@ class Measurement(Measured):
         return [column.removeprefix("p_") for column in self.frame.columns if column.startswith("p_")]
 
     def select_methods(self, methods: Iterable[str]) -> Measurement:
-        """Return the measurement of some of the methods."""
+        """Return the measurement restricted to these methods."""
         chosen = {*methods}
         return replace(
             self,
@@ -142,11 +142,11 @@ class Measurement(Measured):
         )
 
     def among(self, rows: Iterable[int]) -> Measurement:
-        """Restrict the measurement to these rows."""
+        """Return the measurement restricted to the texts with these row numbers."""
         return replace(self, frame=self.frame[self.frame["row"].isin(set(rows))])
 
     def curve(self, method: str, metric: str | None = None) -> Curve:
-        """Return the performance at each percent erased; it is computed once."""
+        """Return a method's performance at each percent erased, by default in the task's first metric."""
         metric = metric or self.metric
         if (method, metric) not in self._curves:
             values = {
@@ -157,11 +157,11 @@ class Measurement(Measured):
         return self._curves[method, metric]
 
     def acu(self, method: str, metric: str | None = None) -> float:
-        """Return the area between a method's curve and that of random erasure, as a fraction."""
+        """Return the area between the curve of random erasure and that of a method, as a fraction."""
         return acu(self.curve(method, metric), self.curve(BASELINE, metric))
 
     def racu(self, method: str, metric: str | None = None) -> float:
-        """Return the ACU relative to the largest possible area, as a fraction; NaN where undefined."""
+        """Return the ACU relative to that of a curve that falls at once, as a fraction; NaN if undefined."""
         return racu(self.curve(method, metric), self.curve(BASELINE, metric))
 
     @property
@@ -170,13 +170,13 @@ class Measurement(Measured):
         return {method: (self.acu(method), self.racu(method)) for method in self.methods}
 
     def pvalues(self, method: str, test: str) -> dict[int, DatasetPValue]:
-        """Return, by percent, the p-value of all texts erased by a method; small: out of distribution."""
+        """Return the p-value of all texts at each percent; small means out of distribution."""
         if test not in self.tests:
             raise unknown("test", test, self.tests or ["what measure(tests=fit_tests(…)) was given"])
         return {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
 
     def p(self, method: str, test: str) -> float:
-        """Return one p-value for all texts and the steps below 100 %."""
+        """Return the combined p-value of all texts at all steps below 100 %."""
         return of_steps({percent: step.p for percent, step in self.pvalues(method, test).items()})
 
     @cached_property
@@ -191,12 +191,12 @@ class Measurement(Measured):
 
     @cached_property
     def ranking(self) -> Ranking:
-        """The methods ranked by ACU, each pair tested, and the group that leads."""
+        """Methods ranked by ACU, with a test of each pair."""
         return rank_methods(self.predictions)
 
     @cached_property
     def evidence(self) -> TaskEvidence:
-        """The facts that doubts and verdict are derived from."""
+        """Facts from which doubts and verdict are derived."""
         tests, whole = self.tests, self.curve(BASELINE).values[0]
         steps = self.pvalues(BASELINE, choose_test(tests)) if tests else {}
         shares = [step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if percent < 100]
@@ -224,21 +224,21 @@ class Measurement(Measured):
         )
 
     def bounds(self, method: str) -> dict[str, Interval]:
-        """Return the confidence intervals of a method's areas."""
+        """Return the confidence intervals of a method's ACU and RACU."""
         return {"acu": self.intervals.acu(method), "racu": self.intervals.racu(method)}
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """Methods that cannot be told apart from the one with the largest area, that one first."""
+        """Method with the highest ACU, followed by those that cannot be told apart from it."""
         return self.ranking.leaders if len(self.methods) > 1 else ()
 
     @property
     def texts_needed(self) -> int | None:
-        """About how many texts would tell the two best methods apart; None if they are, or none would."""
+        """Number of texts that would tell the two best methods apart; None if they are, or none would."""
         return self.ranking.texts_needed if len(self.methods) > 1 else None
 
     def to_record(self) -> dict[str, Any]:
-        """Convert to the values that a record stores."""
+        """Return the results as the values that a record stores."""
         return {
             "metric": self.metric,
             "texts": self.texts,
@@ -253,7 +253,7 @@ class Measurement(Measured):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to JSON-ready values, doubts and verdict included; NaN becomes null when it is written."""
+        """Convert to JSON-ready values, including doubts and verdict; writing turns NaN into null."""
         verdict = self.verdict.to_dict()
         return {**self.to_record(), "doubts": verdict.pop("doubts"), "verdict": verdict}
 
@@ -286,7 +286,7 @@ class Measurement(Measured):
         return {"curve": curve, "acu": self.acu(method, metric), "racu": self.racu(method, metric)}
 
     def _steps(self, method: str) -> Iterator[tuple[int, DataFrame]]:
-        """Yield each percent with the rows of a method at it."""
+        """Yield each percent with the rows of a method at that percent."""
         if method not in self.methods:
             raise unknown("measured method", method, self.methods)
         rows = self.frame[self.frame["method"] == method]

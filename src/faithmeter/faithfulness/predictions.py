@@ -1,4 +1,4 @@
-"""Predictions on erased texts → curves for any weighting of the texts."""
+"""Predictions on erased texts, and the curves that they give for any weighting of the texts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MAX_BLOCK_WEIGHTS = 4_000_000
-"""Weights of resampled texts that are held in memory at a time."""
+"""Maximum number of resampling weights held in memory at a time."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Classes predicted for the same texts as each method erases them.
+    """Predicted classes of the same texts under erasure by each method.
 
     Args:
         labels: True classes [N].
@@ -34,7 +34,7 @@ class Predictions:
         classes: Number of classes.
         metric: Name of a metric, or a function of labels [n], predictions [n] and classes. A function is
             called for every resample and step, which takes minutes instead of a second.
-        percents: Shares erased, from 0 to 100.
+        percents: Percents erased, rising from 0 to 100.
     """
 
     labels: NDArray[np.int64]
@@ -63,9 +63,9 @@ class Predictions:
 
     @classmethod
     def from_frames(cls, frames: Sequence[DataFrame], *, classes: int, metric: str | Metric) -> Predictions:
-        """Return the predictions of measurements, one frame (`Measurement.frame`) for each seed.
+        """Return the predictions of one or more measurements, with one `Measurement.frame` for each seed.
 
-        Methods and texts that some frame lacks are left out.
+        Methods and texts that are missing from any frame are left out.
         """
         tables = [
             {
@@ -92,16 +92,19 @@ class Predictions:
 
     @property
     def ratios(self) -> Floats:
-        """Shares erased, in [0, 1]."""
+        """Fractions erased, from 0 to 1."""
         return np.asarray(self.percents) / 100
 
     def require(self, *names: str) -> None:
-        """Raise an InputError unless these methods were measured."""
+        """Raise an InputError if one of these methods was not measured."""
         for name in names:
             _require_method(name, self.methods)
 
     def weighted_curves(self, blocks: Iterable[NDArray[np.int64]]) -> dict[str, Floats]:
-        """Return curves [R, G, S] of each method, for blocks [r, N] of how often each text counts."""
+        """Return the curves [R, G, S] of each method under R weightings of the texts.
+
+        The weightings come in blocks [r, N] of how often each text counts.
+        """
         parts: dict[str, list[Floats]] = {name: [] for name in self.methods}
         for weights in blocks:
             for name, curves in parts.items():
@@ -109,7 +112,7 @@ class Predictions:
         return {name: np.concatenate(curves) for name, curves in parts.items()}
 
     def left_out_curves(self, name: str) -> Floats:
-        """Return the curves [N, G, S] of a method without each of the texts."""
+        """Return the curves [N, G, S] of a method, leaving out each of the N texts in turn."""
         if name not in self._counts:
             every = np.arange(self.texts)
             return np.stack([self._computed(name, np.delete(every, text)) for text in every])
@@ -118,13 +121,16 @@ class Predictions:
         return np.swapaxes(COUNTS[str(self.metric)].value(means), 0, 1)
 
     def pooled(self, first: str, second: str) -> Predictions:
-        """Return both methods as one, over twice the texts: those of the first, then of the second."""
+        """Return the predictions of two methods as those of a single method on twice the texts.
+
+        The texts erased by `first` come first. The single method has the name of the baseline.
+        """
         both = np.concatenate([self.methods[first], self.methods[second]], axis=1)
         return replace(self, labels=np.tile(self.labels, 2), methods={BASELINE: both})
 
     @cached_property
     def _counts(self) -> dict[str, NDArray[np.float32]]:
-        """Counts [G, N, S, F] of each method, if the metric is a function of them."""
+        """Counts [G, N, S, F] of each method; empty if the metric is not a function of counts."""
         if not isinstance(self.metric, str) or self.metric not in COUNTS:
             return {}
         of_texts = COUNTS[self.metric].of_texts
@@ -146,7 +152,7 @@ class Predictions:
         return COUNTS[str(self.metric)].value(means)
 
     def _computed(self, name: str, rows: NDArray[np.int64]) -> Floats:
-        """Return the curves [G, S] of a method on these rows, by calling the metric."""
+        """Return the curves [G, S] of a method on these rows, by calling the metric function."""
         metric = METRICS[self.metric] if isinstance(self.metric, str) else self.metric
         labels = self.labels[rows]
         return np.array(
@@ -155,14 +161,14 @@ class Predictions:
 
 
 def resampling_weights(texts: int, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Yield blocks [r, N] of how often each text is drawn, `resamples` rows in all."""
+    """Yield blocks [r, N] of how often each text is drawn, for `resamples` bootstrap resamples in all."""
     for rows in blocks(resamples, texts):
         drawn = rng.integers(texts, size=(rows, texts)) + texts * np.arange(rows)[:, None]
         yield np.bincount(drawn.ravel(), minlength=rows * texts).reshape(rows, texts)
 
 
 def blocks(rows: int, columns: int) -> Iterator[int]:
-    """Return the numbers of rows of the blocks into which a large matrix is cut."""
+    """Return the number of rows in each block of a large matrix, so that blocks fit into memory."""
     size = max(1, MAX_BLOCK_WEIGHTS // columns)
     return (min(size, rows - start) for start in range(0, rows, size))
 

@@ -1,4 +1,4 @@
-"""Ranks in sorted samples, and the combination of many p-values (Simes, Fisher)."""
+"""Ranks in sorted samples, and combination of p-values (Simes, Fisher)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InputError
 
 LEVELS = (0.001, 0.005, 0.01, 0.05, 0.1)
-"""Levels at which the share of significant rows is recorded."""
+"""Significance levels at which the share of significant rows is recorded."""
 EPSILON = 1e-8  # keeps the logarithm of a p-value of zero finite, as in the released code
 
 
 class DatasetPValue(NamedTuple):
-    """P-value of a dataset (Simes over its rows), and the share of rows below each of LEVELS."""
+    """P-value of a dataset (Simes over its rows), and the share of rows below each level in `LEVELS`."""
 
     p: float
     below: dict[float, float]
 
 
 def ranks(columns: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return how many entries of each sorted column are smaller, and how many smaller or equal.
+    """Return, for each value, how many entries of its sorted column are smaller, and smaller or equal.
 
-    Columns [H, N] are sorted along N, values [H, M] have any order; both results are [H, M].
+    Columns [H, N] are sorted along N; values [H, M] may be in any order. Both results are [H, M].
     """
     smaller = np.empty(values.shape, np.int32)
     upto = np.empty(values.shape, np.int32)
@@ -38,17 +38,17 @@ def ranks(columns: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.int32
 
 
 def simes(p: ArrayLike, axis: int = -1) -> float | NDArray[np.float64]:
-    """Combine p-values by Simes: the smallest of `p_(i) N / i` over the sorted values.
+    """Combine p-values by Simes' method: the smallest of `p_(i) N / i` over the sorted values.
 
     Args:
         p: P-values from 0 to 1, any shape.
         axis: Axis to combine along.
 
     Returns:
-        A float for one row of p-values, else an array without the axis.
+        A float if `p` is one-dimensional, otherwise an array without the axis.
 
     Raises:
-        InputError: A value is not from 0 to 1, or there is none.
+        InputError: There is no p-value, or one is not between 0 and 1.
 
     Example:
         >>> fm.simes([0.01, 0.5])
@@ -59,9 +59,9 @@ def simes(p: ArrayLike, axis: int = -1) -> float | NDArray[np.float64]:
 
 
 def simes_counts(p: NDArray[Any], axis: int = -1) -> NDArray[np.float64]:
-    """Combine p-values given as counts by Simes, in units of one count.
+    """Combine p-values by Simes' method; they are counts of a common total, and so is the result.
 
-    Multiplying before dividing rounds once, so equal fractions give equal numbers and ties stay ties.
+    Multiplying before dividing rounds only once, so that equal fractions give equal numbers and stay tied.
     """
     ordered = np.sort(np.moveaxis(p, axis, -1), axis=-1)
     n = ordered.shape[-1]
@@ -72,23 +72,23 @@ def simes_counts(p: NDArray[Any], axis: int = -1) -> NDArray[np.float64]:
 def fisher(p: ArrayLike, axis: int = -1) -> Any:
     """Return Fisher's statistic -2 Σ log(p + 1e-8) along an axis.
 
-    The terms are rounded to 2^-40, which makes their float sum exact: rows holding the same p-values in
-    another order tie, as they should.
+    The terms are rounded to 2^-40, which makes their sum exact: rows with the same p-values in another order
+    have the same statistic.
     """
     terms = np.round(-2 * np.log(np.asarray(p, np.float64) + EPSILON) * 2.0**40) / 2.0**40
     return terms.sum(axis=axis)
 
 
 def dataset_pvalue(p: ArrayLike) -> DatasetPValue:
-    """Combine the p-values of a dataset's rows by Simes, and count the significant ones."""
+    """Combine the p-values of a dataset's rows by Simes' method, and compute the share below each level."""
     p = _probabilities(p)
     return DatasetPValue(float(simes_counts(p)), {level: float((p < level).mean()) for level in LEVELS})
 
 
 def of_steps(p: Mapping[int, float]) -> float:
-    """Combine the p-values at the percents of an erasure: Simes over the steps below 100 %.
+    """Combine the p-values of an erasure's steps below 100 % by Simes' method.
 
-    At 100 % the text is the same for all methods, no area depends on it, and fine-tuning hardly ever saw it.
+    At 100 % the text is the same for all methods, no area depends on it, and fine-tuning rarely saw it.
     """
     return float(simes([value for percent, value in p.items() if percent < 100]))
 

@@ -1,4 +1,4 @@
-"""One text measured: the probability of its label as each method erases it, against many random orders."""
+"""Measurement of one text: the probability of its label under erasure, compared with random orders."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ STYLES = {"good": "green", "caution": "yellow", "bad": "red", "note": "dim"}
 
 @dataclass(frozen=True, eq=False)
 class Erasure:
-    """Results of one method on one text; lists have a value for each percent of the measurement.
+    """Results of one method on one text; each list has a value for each percent.
 
     Attributes:
         probability: Probability of the label.
         pvalues: By test, the in-distribution p-values.
-        p: By test, one p-value for the steps below 100 % together.
+        p: By test, the combined p-value of the steps below 100 %.
         acu: Area between the mean of the random orders and this curve, as a fraction.
-        racu: `acu` relative to a curve that falls at once; NaN where undefined.
-        chance: Share of random orders that do as well; the method's own order is counted as one.
+        racu: `acu` relative to that of a curve that falls at once; NaN if undefined.
+        chance: Share of orders that do at least as well, among the random orders and the method's own.
     """
 
     probability: list[float]
@@ -61,7 +61,7 @@ class Erasure:
 
 @dataclass(frozen=True)
 class TextMeasurement(Measured):
-    """One text measured by several methods; a rich console prints it as a table.
+    """Measurement of several methods on one text; `rich.print` shows it as a table.
 
     Attributes:
         text: The explained text.
@@ -112,9 +112,9 @@ class TextMeasurement(Measured):
         return card(grid(title, headings, rows), *self.verdict.html())
 
     def table(self) -> DataFrame:
-        """Return a row for each method.
+        """Return a frame with a row for each method.
 
-        Columns: method, acu and racu (fractions), chance (share of random orders as good), p_… for each test.
+        Columns: method, acu and racu (fractions), chance (share of orders as good), p_… for each test.
         """
         import pandas as pd
 
@@ -139,12 +139,12 @@ class TextMeasurement(Measured):
         return {name: (erasure.acu, erasure.racu) for name, erasure in self.methods.items()}
 
     def bounds(self, method: str) -> dict[str, Interval]:
-        """Return no confidence intervals: there is one text."""
+        """Return an empty dict: a single text has no confidence intervals."""
         return {}
 
     @property
     def evidence(self) -> TextEvidence:
-        """The facts that doubts and verdict are derived from."""
+        """Facts from which doubts and verdict are derived."""
         methods = {
             name: TextMethodEvidence(
                 erasure.acu,
@@ -165,7 +165,7 @@ class TextMeasurement(Measured):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to JSON-ready values, doubts and verdict included."""
+        """Convert to JSON-ready values, including doubts and verdict."""
         verdict = self.verdict
         verdicts = {answer.question: {"mood": answer.mood, "text": answer.text} for answer in verdict.answers}
         reasons = [asdict(doubt) for doubt in verdict.doubts]
@@ -207,7 +207,7 @@ def measure_text(
     tests: Tests | None = None,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> TextMeasurement:
-    """Measure how faithful explanations of one text are.
+    """Measure the faithfulness of explanations of one text.
 
     Args:
         clf: A classifier, or an `Evaluator` that shares its evaluations.
@@ -219,7 +219,7 @@ def measure_text(
         seed: Seed of the random orders.
         percents: Percents to erase, rising from 0 to 100.
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
-        progress: Called after each method with its name, how many are finished, and the total.
+        progress: Called after each method with its name, the number of methods finished, and the total.
 
     Returns:
         The probability of the label at each percent, areas, p-values, doubts and verdict.
@@ -272,7 +272,7 @@ def measure_text(
 
 
 def _compare(rows: DataFrame, curves: NDArray[np.float64], percents: Sequence[int], tests: Tests) -> Erasure:
-    """Compare a method with random orders; `curves` [S, orders] are their probabilities of the label."""
+    """Return a method's results, compared with the probabilities `curves` [S, orders] of random orders."""
     values = rows["probability"].tolist()
     curve, mean = _curve(percents, values), _curve(percents, curves.mean(axis=1))
     area = acu(curve, mean)

@@ -1,4 +1,4 @@
-"""Stability of rankings: does a method rank tokens alike in another precision, batch size or thread count?"""
+"""Stability of rankings when precision, batch size or number of threads change."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..models.tokens import Batch
 MIN_AGREEMENT = 0.9
 """Mean rank agreement below which a ranking reflects rounding error rather than the model."""
 SMALL_BUDGET = 64
-"""Tokens in a micro-batch of the comparison: most texts then have a batch of their own."""
+"""Tokens in a micro-batch of the comparison, so few that most texts form a batch of their own."""
 OTHER_STREAMS = 3
 CONDITIONS = {"float64": "precision", "batch size": "batch size", "threads": "number of threads"}
-"""Numerical conditions of the comparison, with what each one changes."""
+"""Numerical conditions of the comparison, with the setting that each one changes."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Stability:
 
     @property
     def is_stable(self) -> bool:
-        """Whether the ranking survives every condition."""
+        """Whether the agreement is high enough under every condition."""
         return min(self.agreement.values()) >= MIN_AGREEMENT
 
     @property
@@ -61,12 +61,12 @@ def rank_stability(
     *,
     progress: Callable[[str], object] | None = None,
 ) -> dict[str, Stability]:
-    """Compare each method's ranking with that in float64, in small batches and with other thread counts.
+    """Compare each method's rankings with those in float64, in small batches and with more threads.
 
     Args:
         clf: The classifier, in the precision in which it is used.
         batch: Texts to rank, B of them.
-        labels: The class to explain of each text, [B].
+        labels: Class to explain for each text, [B].
         methods: Names of methods, or methods.
         progress: Called with the name of each finished method.
 
@@ -102,14 +102,17 @@ def rank_stability(
 
 
 def _in_double_precision(clf: Classifier) -> Classifier:
-    """Return a float64 copy of a classifier; a deep copy would share the hooks of the original."""
+    """Return a float64 copy of a classifier; a deep copy would share the original's hooks."""
     model = type(clf.model)(clf.model.config)
     model.load_state_dict(clf.model.state_dict())
     return Classifier(model.double(), clf.tokenizer, mask_id=clf.mask_id)
 
 
 def _rank_correlations(scores: Tensor, others: Tensor, batch: Batch) -> list[float]:
-    """Return Kendall's tau-b of each text; texts without two different scores agree with themselves."""
+    """Return Kendall's tau-b of the two rankings of each text.
+
+    An undefined correlation counts as 1 if both rankings are constant, otherwise as 0.
+    """
     from scipy.stats import kendalltau
 
     correlations = []

@@ -1,4 +1,4 @@
-"""Texts erased step by step → rows with the model's results for each text at each step."""
+"""Erasure of texts step by step, with the model's results for each text at each step."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Tests = Mapping[str, MaSF]
-"""In-distribution tests by name; each gives a column `p_<name>`."""
+"""In-distribution tests by name; each adds a column `p_<name>`."""
 
 
 def floors_of(tests: Tests | None) -> dict[str, float]:
-    """Return the smallest p-value that each test can give."""
+    """Return the smallest possible p-value of each test."""
     return {name: test.smallest_p() for name, test in (tests or {}).items()}
 
 
 def trained_with_of(tests: Tests | None) -> TrainedWith:
-    """Return the masking strategy of the training that the tests assume."""
+    """Return the masking strategy that the tests assume for the model's training; unknown without tests."""
     return next((test.trained_with for test in (tests or {}).values()), "unknown")
 
 
 def parse_methods(methods: str | Method | Sequence[str | Method]) -> list[Method]:
-    """Return methods by their names; a single name stands for a list of one."""
+    """Return the methods of these names; a single name gives a list of one."""
     return [parse(name) for name in ([methods] if isinstance(methods, str | Method) else methods)]
 
 
@@ -49,11 +49,12 @@ def trace_erasure(
     tests: Tests,
     seconds: dict[str, float] | None = None,
 ) -> DataFrame:
-    """Return a row for each text and step; a step that masks nothing new in a text is not evaluated again.
+    """Return a frame with a row for each text and step.
 
-    Columns: row, label, percent, masked (numbers of the explained tokens), scores (of the explained tokens of
-    the whole text, at the first step only), prediction, probability (of the label), and p_… of each test.
-    The time is added to `seconds`, by phase: explain, evaluate, check.
+    Columns: row, label, percent, masked (numbers of the masked explained tokens), scores (of the explained
+    tokens of the whole text, at the first step only), prediction, probability (of the label), and p_… of each
+    test. A step that masks nothing new in a text is not evaluated again. `seconds` is increased by the time
+    of each phase: explain, evaluate, check.
     """
     import pandas as pd
 
@@ -88,7 +89,7 @@ def trace_erasure(
 def _evaluate(
     evaluator: Evaluator, batch: Batch, labels: Tensor, tests: Tests, seconds: dict[str, float]
 ) -> dict[str, np.ndarray]:
-    """Return each text's predicted class, its label's probability, and its p-values."""
+    """Return the predicted class, the label's probability and the p-values of each text."""
     with timed(seconds, "evaluate"):
         logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
     with timed(seconds, "check"):
@@ -101,7 +102,7 @@ def _evaluate(
 
 
 def states(evaluator: Evaluator, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return logits [B, C] in float64 and features [B, L, H] of any number of texts."""
+    """Return logits [B, C] in float64 and features [B, L, H] in float32, computed in micro-batches."""
 
     def work(micro: Batch, items: Tensor) -> tuple[Tensor, Tensor]:
         with torch.inference_mode():

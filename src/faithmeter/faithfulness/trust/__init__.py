@@ -1,4 +1,4 @@
-"""When to doubt a measurement, and the verdict: one set of rules and words for every surface."""
+"""Rules of doubt and the verdict on a measurement, with the wording that all outputs share."""
 
 from .evidence import (
     MIN_ORDERS,

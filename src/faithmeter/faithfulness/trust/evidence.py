@@ -1,4 +1,4 @@
-"""Evidence: the facts of a measurement that its doubts and its verdict are derived from."""
+"""Evidence: the facts of a measurement from which its doubts and verdict are derived."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ MIN_ORDERS = round(1 / SIGNIFICANCE_LEVEL) - 1
 MAX_OUTSIDE_SHARE = 0.5
 """Largest acceptable share of texts that are individually out of distribution; 5 % are expected.
 
-With few validation texts no p-value can be small, and the one of all steps together may miss this.
+With few validation texts no p-value can be small, so the combined p-value may miss a large share.
 """
 ROUNDING = 1e-6
-"""Areas nearer than this are equal: the same order, evaluated in another micro-batch."""
+"""Areas that differ by less count as equal, as micro-batches change the last digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Facts that measurements of all kinds have.
+    """Facts that measurements of all kinds share.
 
     Attributes:
-        floors: By test, the smallest p-value that it can give; empty without tests.
+        floors: By test, the smallest possible p-value; empty without tests.
         trained_with: Masking strategy of the model's training.
         truncated: Share of the texts whose end the model could not read.
     """
@@ -44,18 +44,18 @@ class Evidence:
 
     @property
     def test(self) -> str | None:
-        """Name of the test that decides (see `choose_test`)."""
+        """Name of the deciding test (see `choose_test`); None without tests."""
         return choose_test(self.floors) if self.floors else None
 
     @property
     def checked(self) -> bool:
-        """Whether there is a test that can reject."""
+        """Whether the deciding test can reject."""
         return self.test is not None and rejects(self.floors[self.test])
 
 
 @dataclass(frozen=True)
 class Area:
-    """An area as a fraction, with its confidence interval; the bounds are equal where there is none."""
+    """Area as a fraction, with confidence bounds; both equal the mean if there is no interval."""
 
     mean: float
     lower: float
@@ -63,7 +63,7 @@ class Area:
 
     @classmethod
     def of(cls, interval: Interval) -> Area:
-        """Return an area with its interval; undefined bounds count as none."""
+        """Return the area of an interval; it has none if a bound is NaN."""
         mean, lower, upper, _ = interval
         return cls(mean, mean, mean) if math.isnan(lower) or math.isnan(upper) else cls(mean, lower, upper)
 
@@ -74,7 +74,7 @@ class Area:
 
 @dataclass(frozen=True)
 class MethodEvidence:
-    """One method on the texts of a task: its area, its p-value by test, and the number of texts."""
+    """Evidence on one method: its area, its p-value by test, and the number of texts."""
 
     acu: Area
     p: Mapping[str, float]
@@ -86,7 +86,7 @@ class TaskEvidence(Evidence):
     """Facts of a measurement on the texts of a task, over one or several seeds.
 
     Attributes:
-        methods: By name, the baseline included.
+        methods: Evidence by method, including the baseline.
         metric: Name of the metric.
         whole: Performance on whole texts, as a fraction.
         majority: Performance of always guessing the most frequent class.
@@ -94,8 +94,8 @@ class TaskEvidence(Evidence):
         outside_share: Largest share of randomly masked texts that are out of distribution one by one, at
             a step below 100 %.
         p_wholly_masked: P-value of wholly masked texts, by the deciding test.
-        seeds: Number of trainings that the numbers are from.
-        unlearned_seeds: Number of trainings left out, as they did not learn the task.
+        seeds: Number of trainings that the numbers average over.
+        unlearned_seeds: Number of trainings left out because they did not learn the task.
         classes_by_number: Whether the classes of model and task were matched by number, not by name.
         cost: Loss of performance on whole texts against a plainly fine-tuned model, as a fraction.
         p_plain: P-value of the check of that model.
@@ -120,29 +120,29 @@ class TaskEvidence(Evidence):
 
     @property
     def learned(self) -> bool:
-        """Whether the model is better than guessing."""
+        """Whether the model passes the task's threshold and is better than guessing."""
         return self.converged and self.whole > self.majority
 
     def p(self, method: str) -> float:
-        """P-value of a method by the deciding test; NaN where no test can reject, or it was not measured."""
+        """Return a method's p-value by the deciding test; NaN if it cannot reject, or is not available."""
         if not self.checked or method not in self.methods:
             return math.nan
         return self.methods[method].p.get(str(self.test), math.nan)
 
     def is_outside(self, method: str) -> bool:
-        """Whether the texts that a method erases are out of distribution."""
+        """Return whether the texts erased by a method are out of distribution."""
         mostly = method == BASELINE and self.checked and self.outside_share > MAX_OUTSIDE_SHARE
         return mostly or rejects(self.p(method))
 
     @property
     def explained(self) -> dict[str, MethodEvidence]:
-        """The methods without the baseline, the largest area first."""
+        """Methods other than the baseline, largest area first."""
         others = {name: method for name, method in self.methods.items() if name != BASELINE}
         return dict(sorted(others.items(), key=lambda item: -item[1].acu.mean))
 
     @property
     def rivals(self) -> list[str]:
-        """The explained methods that can be ranked: those measured on as many texts as most of them."""
+        """Methods that can be ranked together: those measured on the most common number of texts."""
         counts = Counter(method.texts for method in self.explained.values())
         usual = max(counts, key=lambda texts: (counts[texts], texts), default=0)
         return [name for name, method in self.explained.items() if method.texts == usual]
@@ -150,13 +150,13 @@ class TaskEvidence(Evidence):
 
 @dataclass(frozen=True)
 class TextMethodEvidence:
-    """One method on one text.
+    """Evidence on one method on one text.
 
     Attributes:
-        acu: Area against the mean of the random orders.
-        chance: Share of random orders that do as well.
-        p: By test, p-value of the steps together.
-        steps: By test, p-value at each percent.
+        acu: Area below the mean of the random orders, as a fraction.
+        chance: Share of orders that do at least as well, including the method's own.
+        p: By test, the combined p-value of the steps.
+        steps: By test, the p-value at each percent.
     """
 
     acu: float
@@ -167,38 +167,38 @@ class TextMethodEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class TextEvidence(Evidence):
-    """Facts of a measurement of one text, by method."""
+    """Facts of a measurement of one text, with the evidence on each method."""
 
     methods: Mapping[str, TextMethodEvidence]
 
     def p(self, method: str) -> float:
-        """P-value of a method by the deciding test; NaN where no test can reject."""
+        """Return a method's p-value by the deciding test; NaN if no test can reject."""
         return self.methods[method].p.get(str(self.test), math.nan) if self.checked else math.nan
 
     def is_outside(self, method: str) -> bool:
-        """Whether the text, erased by a method, is out of distribution."""
+        """Return whether the text, erased by a method, is out of distribution."""
         return rejects(self.p(method))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeEvidence(Evidence):
-    """Facts of one text with chosen tokens masked: its p-value by test, and whether anything is masked."""
+    """Facts of one masked text: its p-value by test, and whether any token is masked."""
 
     p: Mapping[str, float]
     masked: bool
 
 
 def choose_test(tests: Iterable[str]) -> str:
-    """Return the test that decides: the cross-fitted one if present, as its p-values hold for one text."""
+    """Return the deciding test: the cross-fitted one if present, as its p-values hold for single texts."""
     names = list(tests)
     return "crossfit" if "crossfit" in names else names[0]
 
 
 def rejects(p: float) -> bool:
-    """Whether a p-value is significant; NaN is not."""
+    """Return whether a p-value is significant; NaN is not."""
     return p < SIGNIFICANCE_LEVEL
 
 
 def can_reject(floors: Series[float]) -> Series[bool]:
-    """Return, for each smallest p-value of a test, whether the test can reject."""
+    """Return whether a test with each of these smallest possible p-values can reject."""
     return floors < SIGNIFICANCE_LEVEL

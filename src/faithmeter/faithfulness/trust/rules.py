@@ -19,23 +19,23 @@ from .evidence import (
 )
 
 BAD, CAUTION, NOTE = "bad", "caution", "note"
-"""Severities. Bad: areas must not be trusted. Caution: they have a limit. Note: good to know."""
+"""Severities of doubts. Bad: do not trust the areas. Caution: they have a limit. Note: good to know."""
 SEVERITIES = (BAD, CAUTION, NOTE)
 STEP_WARNING = "do not trust this step"
-"""Said of a step at which one text is out of distribution."""
+"""Warning at a step where a text is out of distribution."""
 UNFAITHFUL = "unfaithful"
-"""Kind of a doubt about explanations: the area may be trusted, and says that they are not faithful."""
+"""Kind of doubt raised when an area can be trusted and shows that explanations are not faithful."""
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """A reason to doubt a measurement, in one line.
+    """Reason to doubt a measurement.
 
     Attributes:
         kind: Name of the rule, such as `outside`.
         severity: `bad`, `caution` or `note`.
         methods: The methods concerned; empty means all.
-        text: The reason in plain words.
+        text: The reason in one line of plain words.
     """
 
     kind: str
@@ -60,7 +60,7 @@ def unlearned(evidence: TaskEvidence) -> Iterator[Doubt]:
 
 
 def describe_performance(evidence: TaskEvidence) -> str:
-    """Describe the performance on whole texts beside guessing, e.g. `90.0% accuracy, guessing 50.0%`."""
+    """Describe the performance, e.g. `90.0% accuracy on whole texts, 50.0% by guessing`."""
     metric = evidence.metric.replace("_f1", " F1")
     return (
         f"{format_percent(evidence.whole)}% {metric} on whole texts, "
@@ -75,7 +75,7 @@ def unchecked(evidence: Evidence) -> Iterator[Doubt]:
 
 
 def explain_unchecked(evidence: Evidence) -> str:
-    """Say why there is no check that can reject."""
+    """Return the reason why no test can reject."""
     if evidence.test is None:
         return "no check was made; name the task of the model, or give tests=fm.fit_tests(…)"
     floor = evidence.floors[evidence.test]
@@ -95,7 +95,7 @@ def outside(evidence: TaskEvidence) -> Iterator[Doubt]:
 
 
 def describe_outside(evidence: TaskEvidence, method: str) -> str:
-    """Say what shows that erased texts are out of distribution: one p-value, or most texts by themselves."""
+    """Describe the evidence that erased texts are out of distribution: a p-value or a share of texts."""
     if rejects(evidence.p(method)):
         return format_pvalue(evidence.p(method))
     return f"{format_percent(evidence.outside_share, 0)}% of them one by one, at some step"
@@ -185,7 +185,10 @@ def plain_model(evidence: TaskEvidence) -> Iterator[Doubt]:
 
 
 def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
-    """A text that is out of distribution as it is makes every curve doubtful: say so once."""
+    """Yield a doubt for each method whose erased text is out of distribution.
+
+    If the text already is before anything is erased, a single doubt covers all methods.
+    """
     names = [name for name in evidence.methods if evidence.is_outside(name)]
     test = str(evidence.test)
     if len(names) == len(evidence.methods) > 1:
@@ -202,7 +205,7 @@ def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
 
 
 def _describe_steps(steps: Mapping[int, float]) -> str:
-    """Say at which percents the text is out of distribution; 100 % is no part of a method's p-value."""
+    """Describe the percents, below 100 %, at which the text is out of distribution."""
     below = [percent for percent in steps if percent < 100]
     low = [percent for percent in below if rejects(steps[percent])]
     to_the_end = low == [percent for percent in below if percent >= low[0]]
@@ -222,7 +225,7 @@ def text_unfaithful(evidence: TextEvidence) -> Iterator[Doubt]:
 
 
 def rejects_chance(share: float) -> bool:
-    """Whether so few random orders do as well that a method beats chance; the share counts the method."""
+    """Return whether a method beats chance, given the share of orders at least as good, itself included."""
     return share <= SIGNIFICANCE_LEVEL
 
 
@@ -252,4 +255,4 @@ RULES: dict[type[Evidence], tuple[Rule, ...]] = {
     TextEvidence: (unchecked, text_outside, text_unfaithful, disagreement, *COMMON),
     ProbeEvidence: (unchecked, probe_outside, *COMMON),
 }
-"""Rules for each kind of evidence."""
+"""Rules that apply to each kind of evidence."""

@@ -1,4 +1,4 @@
-"""Verdict: the conclusions that a measurement allows after all doubts."""
+"""Verdict: the conclusions that a measurement allows in view of its doubts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .rules import (
 
 GOOD = "good"
 MAX_COST = 0.02
-"""Loss on whole texts, as a fraction, above which masked fine-tuning is said to have a price."""
+"""Largest loss on whole texts, as a fraction, for which masked fine-tuning needs no caution."""
 QUESTIONS = ("Is the model measurable?", "Which method is most faithful?", "What must not be trusted?")
 LIMITS = (
     "the order of methods that are close holds for this training and its seed only",
@@ -44,7 +44,7 @@ TRAININGS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """A sentence with its mood: good, caution or bad. One text has an answer for each method."""
+    """Answer to a question, with its mood: good, caution or bad. For one text, `question` is a method."""
 
     question: str
     mood: str
@@ -57,8 +57,8 @@ class Verdict:
 
     Attributes:
         trusted: Methods whose areas may be trusted.
-        faithful: Those of them that beat random orders.
-        leaders: Methods in the lead that cannot be told apart; empty if none leads.
+        faithful: Trusted methods that beat random orders.
+        leaders: Leading methods, which cannot be told apart; empty if none leads.
         answers: For a task, to the three questions; for one text, one for each method; for a masked text,
             whether it is in distribution.
         doubts: All reasons to doubt the measurement.
@@ -72,7 +72,7 @@ class Verdict:
 
     @property
     def summary(self) -> Answer:
-        """One sentence about a measurement of one text."""
+        """Summary, in one sentence, of a measurement of one text."""
         if any(doubt.severity != NOTE for doubt in self.doubts):
             return Answer("", CAUTION, "Do not trust everything here")
         return Answer("", GOOD, "Each method beats chance, and the erased text stays in distribution")
@@ -122,12 +122,12 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
 
 
 class Measured(ABC):
-    """Base of measurements: doubts and verdict follow from the evidence, by the same rules for all."""
+    """Base class of measurements, which derives doubts and verdict from the evidence."""
 
     @property
     @abstractmethod
     def evidence(self) -> TaskEvidence | TextEvidence | ProbeEvidence:
-        """The facts that doubts and verdict are derived from."""
+        """Facts from which doubts and verdict are derived."""
 
     @property
     def doubts(self) -> list[Doubt]:
@@ -136,7 +136,7 @@ class Measured(ABC):
 
     @property
     def verdict(self) -> Verdict:
-        """Methods to trust, methods in the lead, and sentences, after all doubts."""
+        """Conclusions that the measurement allows in view of its doubts."""
         return verdict(self.evidence)
 
 
@@ -155,7 +155,7 @@ def _forbids(doubt: Doubt, method: str) -> bool:
 
 
 def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
-    """Answer whether the model is measurable."""
+    """Return the mood and text of the answer to whether the model is measurable."""
     reached = describe_performance(evidence)
     if not evidence.learned:
         total = evidence.seeds + evidence.unlearned_seeds
@@ -182,7 +182,7 @@ def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
 
 
 def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str, str], tuple[str, ...]]:
-    """Answer which method is most faithful, and name the methods in the lead."""
+    """Return the answer to which method is most faithful, and the leading methods."""
     if not evidence.explained:
         return (CAUTION, "Not known: no method was measured."), ()
     if not evidence.learned:
@@ -219,7 +219,7 @@ def _describe_lead(evidence: TaskEvidence, best: str, others: list[str]) -> str:
 def _find_tied(evidence: TaskEvidence, best: str, others: list[str]) -> tuple[str, ...]:
     """Return the methods that cannot be told apart from the best.
 
-    The paired comparison on the texts of one seed decides; without one, methods whose intervals overlap.
+    The paired comparison decides if there is one; otherwise, methods with overlapping intervals are tied.
     """
     if evidence.group[:1] == (best,):
         return tuple(name for name in others if name in evidence.group)
@@ -238,7 +238,7 @@ def format_area(area: Area) -> str:
 
 
 def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str]:
-    """Answer what must not be trusted; name the limits where nothing speaks against the numbers."""
+    """Return the answer to what must not be trusted: the doubts or, without any, the limits."""
     if reasons:
         text = "; ".join(doubt.text for doubt in reasons)
         mood = reasons[0].severity
@@ -249,7 +249,7 @@ def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str
 
 
 def _judge_probe(reasons: list[Doubt]) -> Answer:
-    """Answer whether a masked text is in distribution."""
+    """Return the answer to whether a masked text is in distribution."""
     texts = {doubt.kind: doubt.text for doubt in reasons}
     question = "Is this text in distribution?"
     if "outside" in texts:
@@ -260,7 +260,7 @@ def _judge_probe(reasons: list[Doubt]) -> Answer:
 
 
 def _judge_text(evidence: TextEvidence, reasons: list[Doubt]) -> Iterator[Answer]:
-    """Answer for each method whether it is faithful for this text."""
+    """Yield an answer for each method to whether it is faithful for this text."""
     for name, method in evidence.methods.items():
         kinds = {doubt.kind for doubt in reasons if doubt.concerns(name)}
         beaten = f"it beats {format_percent(1 - method.chance, 0)}% of random orders"
