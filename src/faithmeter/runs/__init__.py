@@ -1,1 +1,1 @@
-"""Configs → records in a store: trainings, steps of Recursive ROAR and measurements."""
+"""Trainings, steps of Recursive ROAR and measurements: their configs, records and store."""

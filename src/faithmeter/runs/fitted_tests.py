@@ -1,6 +1,6 @@
-"""In-distribution tests of a checkpoint: kept beside it or in a cache folder, fitted only once.
+"""In-distribution tests of a checkpoint, fitted once and saved beside it or in a cache folder.
 
-They belong to the checkpoint: once fitted they are found without the data that they were fitted on.
+Saved tests are loaded without the data that they were fitted on.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def load_tests(
     data_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, MaSF] | None:
-    """Return the tests of a checkpoint, for single texts; None if nothing says what to fit them on.
+    """Return the tests of a checkpoint, fitting them if necessary; None if its task is unknown.
 
     Raises:
-        InputError: They are not fitted yet, and the data are not where the training found them.
+        InputError: The tests are not fitted yet, and the data are not where the training read them.
     """
     record = training_record(checkpoint)
     if record is None and not config.task:
@@ -56,7 +56,7 @@ def fitted_tests(
     *,
     progress: Progress | None = None,
 ) -> dict[str, MaSF]:
-    """Return the in-distribution tests of a checkpoint on a task; fit and save them if there are none."""
+    """Return the tests of a checkpoint on a task; fit and save them if there are none."""
     from ..faithfulness.check import fit_tests
 
     tests = read_tests(clf, checkpoint, config)
@@ -75,7 +75,7 @@ def fitted_tests(
 
 
 def read_tests(clf: Classifier, checkpoint: str | Path, config: MeasureConfig) -> dict[str, MaSF] | None:
-    """Read the tests for a config from beside the checkpoint or from the cache; None if there are none."""
+    """Read the tests for a config, saved beside the checkpoint or in the cache; None if there are none."""
     from ..faithfulness.masf import MaSF
 
     for folder in _folders(clf, checkpoint):
@@ -94,7 +94,7 @@ def read_tests(clf: Classifier, checkpoint: str | Path, config: MeasureConfig) -
 def _write_tests(
     tests: dict[str, MaSF], clf: Classifier, checkpoint: str | Path, config: MeasureConfig
 ) -> None:
-    """Write tests to the first folder that can be written; without one they are fitted again next time."""
+    """Write tests to the first writable folder; if there is none, the tests are not saved."""
     for folder in _folders(clf, checkpoint):
         try:
             for name, file in _files(folder, config).items():
@@ -105,14 +105,14 @@ def _write_tests(
 
 
 def _folders(clf: Classifier, checkpoint: str | Path) -> list[Path]:
-    """Return where the tests of a checkpoint may be: a hub model has no folder of its own."""
+    """Return the folders that may hold a checkpoint's tests: its own, if it has one, and the cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     beside = [Path(checkpoint)] if Path(checkpoint).is_dir() else []
     return [*beside, cache / "faithmeter" / "tests" / clf.fingerprint]
 
 
 def _files(folder: Path, config: MeasureConfig) -> dict[str, Path]:
-    """Return the file of each test; its name has a digest of all that the fit depends on."""
+    """Return the file of each test, named by a digest of all settings that the fit depends on."""
     from ..faithfulness.masf import CALIBRATIONS, FORMAT
 
     settings = config.replace(checkpoint="", methods=(), code=(), limit=0, step=10).digest

@@ -1,4 +1,4 @@
-"""Records → tidy frames: one table for each question that tables, figures and reports ask."""
+"""Tidy frames of records, from which tables, figures and reports are made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_BOUNDS = Bounds(lower=math.nan, upper=math.nan)
 TRAINING = ("task", "model", "seed", "strategy", "validation", "scope")
 """Columns that identify a fine-tuning."""
 SETTINGS = "settings"
-"""Digest of all else in a training's config: only runs with the same settings may be averaged."""
+"""Column with a digest of all other training settings; only runs with equal settings may be averaged."""
 SEEDED = ("digest", "folder", *TRAINING, SETTINGS)
 COLUMNS = {
     "train": (
@@ -51,16 +51,16 @@ COLUMNS = {
     "seconds": (*SEEDED, "kind", "method", "phase", "seconds"),
     "roar": (*SEEDED, "method", "step", "percent", "metric", "value"),
 }
-"""The frames and their columns; `random` is what random erasing gives on the same texts."""
+"""Columns of each frame; `random` is the performance under random erasure of the same texts."""
 OF_ROAR = ("method", "code", "step", "percent")
 NOT_SETTINGS = {"seed", "strategy", "validation", *OF_ROAR, "data_dir", "report_to"}
 
 
 def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> DataFrame:
-    """Return the rows of one kind from all records, where every column in `where` has the given value.
+    """Return the rows of one kind from all records, filtered by the column values in `where`.
 
     If a method was measured more than once on the same checkpoint, the measurement on the most texts counts;
-    of equals, the newest, as a method of your own may have changed.
+    among equals, the newest, as the code of your own method may have changed.
     """
     import pandas as pd
 
@@ -84,9 +84,10 @@ def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> Da
 
 
 def comparable(frames: Mapping[str, DataFrame]) -> tuple[dict[str, DataFrame], list[str]]:
-    """Return frames with the most frequent settings of each task and model, and what is left out.
+    """Return the frames restricted to the most frequent settings of each task and model.
 
-    Averages over runs that were trained differently would be misleading.
+    Averages over runs that were trained differently would be misleading. The second result describes the
+    runs that are left out.
     """
     import pandas as pd
 
@@ -136,7 +137,7 @@ def _train(record: Record, run: Row) -> Iterator[Row]:
 
 
 def _methods(record: MeasureRecord, run: Row) -> Iterator[tuple[MethodResult, Row]]:
-    """Yield each measured method with the columns that all its rows share."""
+    """Yield the result of each measured method, with the columns that all its rows share."""
     for name, method in record.methods.items():
         converged = method.curve.values[0] > record.threshold
         shared = {"method": name, "texts": record.texts, "metric": record.metric}
@@ -160,7 +161,7 @@ def _measure(record: Record, run: Row) -> Iterator[Row]:
 
 
 def _bounds(column: str, method: MethodResult, quantity: str) -> Row:
-    """Return the columns of an interval over texts; NaN in records that have none."""
+    """Return the columns of a confidence interval over texts; NaN if the record has none."""
     bounds = method.intervals.get(quantity, NO_BOUNDS)
     return {f"{column}_lower": bounds.lower, f"{column}_upper": bounds.upper}
 

@@ -1,4 +1,4 @@
-"""Checkpoint and config → the task to measure, and the config that names the measurement."""
+"""The task that a checkpoint is measured on, and the complete config that identifies the measurement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def task_of(config: TrainConfig) -> Task:
-    """Return the task that a config names, or that of its own data."""
+    """Return the task that a config names, or the task of the config's own data."""
     if not config.data:
         return task(config.task, config.data_dir or None)
     if not (config.text and config.label):
@@ -45,7 +45,7 @@ def training_record(checkpoint: str | Path) -> TrainRecord | None:
 def training_of(
     checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None, data: Path | None = None
 ) -> TrainConfig:
-    """Return how a checkpoint was trained, as far as it is known, on the data that are to be measured."""
+    """Return the training config of a checkpoint, as far as known, with the data to be measured."""
     record = training_record(checkpoint)
     trained = record.trained if record else TrainConfig(task=config.task, model=str(checkpoint))
     if not (config.task or trained.task):
@@ -55,7 +55,7 @@ def training_of(
     if data is not None:
         if not trained.data:
             raise InputError(f"--data {data} is for checkpoints that were trained with --data; give --task")
-        others = {name: getattr(trained, name) for name in ("valid", "test")}  # moved along with it
+        others = {name: getattr(trained, name) for name in ("valid", "test")}  # moved to the same folder
         moved = {name: str(data.parent / Path(path).name) for name, path in others.items() if path}
         trained = trained.replace(data=str(data), **moved)
     return trained if data_dir is None else trained.replace(data_dir=str(data_dir))
@@ -68,7 +68,7 @@ def measured_task(
     data_dir: Path | None,
     data: Path | None = None,
 ) -> tuple[Task, MeasureConfig, TrainConfig]:
-    """Return the task to measure, the config completed from the checkpoint's training, and that training."""
+    """Return the task to measure, the measurement's complete config, and the checkpoint's training config."""
     from ..models.classes import match_classes
     from ..training.finetuning import measured_data
 
@@ -83,14 +83,14 @@ def measured_task(
             raise
         option = "--data" if trained.data else "--task or --data-dir"
         raise InputError(f"{error}; if the data of {checkpoint} were moved, give {option}") from error
-    match_classes(clf.labels, measured.labels)  # refused before anything is fitted
+    match_classes(clf.labels, measured.labels)  # raises an InputError before anything is fitted
     if record is not None and data is not None and digest == record.data:
-        trained = record.trained  # the same rows, moved: the measurement keeps its name
+        trained = record.trained  # the rows are the same, so the measurement keeps its name
     return measured, filled_config(config, trained, clf.fingerprint, digest), trained
 
 
 def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:
-    """Return the config with what it leaves open taken from a training; its digest names the record."""
+    """Return the config with missing settings taken from the training; its digest identifies the record."""
     from ..methods.registry import default_methods, parse
 
     methods = [parse(name) for name in config.methods or default_methods()]

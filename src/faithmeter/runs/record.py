@@ -1,6 +1,6 @@
-"""Records of finished runs: typed values, and the JSON file that each is kept in.
+"""Records of finished runs: their types, and the JSON files that store them.
 
-A number that is undefined is NaN here and null in the file.
+An undefined number is NaN in Python and null in the file.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from ..faithfulness.measurement import Measurement
 
 RECORD = "record.json"
-"""Name of the record in the folder of its run."""
+"""File name of the record in the folder of a run."""
 TEXTS = "texts.parquet"
-"""Results of every text, beside the record of a measurement."""
+"""File name of the per-text results, beside the record of a measurement."""
 INPUTS = "inputs.parquet"
-"""The measured texts with the places of their tokens, beside the record of a measurement."""
+"""File name of the measured texts with their token positions, beside the record of a measurement."""
 TESTS = "masf-"
-"""Beginning of the names of files with fitted in-distribution tests, beside a checkpoint."""
+"""Prefix of the names of files with fitted in-distribution tests, beside a checkpoint."""
 RECORD_FORMAT: Final = 1
-"""Version of the record; it changes when a field is renamed, removed or takes another meaning."""
+"""Version of the record format; it changes when a field is renamed, removed or redefined."""
 
 
 def _null_to_nan(value: object) -> object:
@@ -46,7 +46,7 @@ def _null_to_nan(value: object) -> object:
 
 
 def _one_nan(value: float) -> float:
-    """Return the NaN of `math` for any other: containers compare by identity first."""
+    """Return `math.nan` for any NaN, as containers compare elements by identity first."""
     return math.nan if math.isnan(value) else value
 
 
@@ -61,17 +61,17 @@ Numbers = dict[str, Number]
 
 
 class ForeignRecord(InputError):
-    """The record is intact, but of another format than this version reads."""
+    """Error for an intact record in a format that this version does not read."""
 
 
 class Part(BaseModel):
-    """Base of records and of what they consist of: unknown keys are errors, values never change."""
+    """Base class of records and their parts: immutable, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class MaskedScores(Part):
-    """Performance under one masking; metrics are attributes of their own, such as `accuracy`."""
+    """Performance under one masking; each metric is an attribute, such as `accuracy`."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: Numbers = Field(init=False)
@@ -84,7 +84,7 @@ class MaskedScores(Part):
 
 
 class Epoch(Part):
-    """One epoch of a training; `selection` is what the best epoch is chosen by."""
+    """One epoch of a training; `selection` is the score by which the best epoch is chosen."""
 
     epoch: int
     train_loss: Number
@@ -93,7 +93,7 @@ class Epoch(Part):
 
 
 class Environment(Part):
-    """Machine and versions that a run was made with."""
+    """Machine and package versions of a run."""
 
     versions: dict[str, str]
     python: str
@@ -113,7 +113,7 @@ class CurveValues(Part):
 
 
 class Areas(Part):
-    """A curve with its areas, as fractions."""
+    """Curve with its ACU and RACU, as fractions."""
 
     curve: CurveValues
     acu: Number
@@ -128,7 +128,7 @@ class StepPValue(Part):
 
 
 class Bounds(Part):
-    """Limits of an interval."""
+    """Bounds of a confidence interval."""
 
     lower: Number
     upper: Number
@@ -147,7 +147,7 @@ class MethodResult(Areas):
 
 
 class _Record(Part):
-    """Fields that the records of all kinds have."""
+    """Fields that records of all kinds share."""
 
     format: Literal[1] = RECORD_FORMAT
     digest: str
@@ -163,7 +163,7 @@ class _Record(Part):
 
 
 class TrainRecord(_Record):
-    """Record of a fine-tuning; the checkpoint lies beside it."""
+    """Record of a fine-tuning, stored beside its checkpoint."""
 
     kind: Literal["train"] = "train"
     config: TrainConfig
@@ -187,7 +187,7 @@ class TrainRecord(_Record):
 
     @property
     def trained(self) -> TrainConfig:
-        """Config of the fine-tuning that the record is about."""
+        """Config of the fine-tuning."""
         return self.config
 
     @property
@@ -205,7 +205,7 @@ class RoarRecord(TrainRecord):
 
 
 class MeasureRecord(_Record):
-    """Record of a measurement; the results of every text lie beside it."""
+    """Record of a measurement, stored beside the per-text results."""
 
     kind: Literal["measure"] = "measure"
     config: MeasureConfig
@@ -249,12 +249,17 @@ def record_schema() -> dict[str, Any]:
 
 
 def build_record(values: Mapping[str, Any]) -> Record:
-    """Return the record of the kind that the values name."""
+    """Return a record of the kind given in the values."""
     return RECORDS[values["kind"]].model_validate(values)
 
 
 def read_record(path: Path) -> Record:
-    """Read a record that is as it was written, in the format of this version."""
+    """Read a record.
+
+    Raises:
+        ForeignRecord: The record has another format than this version reads.
+        InputError: The file is missing or damaged.
+    """
     values = read_sealed_json(path)
     if values.get("format") != RECORD_FORMAT or values.get("kind") not in RECORDS:
         given = f"format {values.get('format', 'without a number')}, kind {values.get('kind')}"
@@ -274,12 +279,12 @@ def read_record(path: Path) -> Record:
 
 
 def checkpoint_of(record: Record) -> str:
-    """Return the fingerprint of the model that a run has trained or measured."""
+    """Return the fingerprint of the model that a run trained or measured."""
     return record.config.checkpoint if isinstance(record, MeasureRecord) else record.fingerprint
 
 
 def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
-    """Rebuild a measurement from its record and the per-text results stored beside it."""
+    """Return a measurement, rebuilt from its record and the per-text results beside it."""
     from ..faithfulness.chunks import read_texts
     from ..faithfulness.measurement import Measurement
 

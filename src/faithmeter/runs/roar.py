@@ -1,4 +1,4 @@
-"""Recursive ROAR (Hooker 2019, Madsen 2022): which tokens the model of one step erases for the next."""
+"""Recursive ROAR (Hooker 2019, Madsen 2022): the tokens that each step erases for the next training."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 ERASED = "erased.parquet"
 NOTE = "trainer/explained.json"
-"""Model that erased the texts, and the seconds it took; deleted at the end, as times differ between runs."""
+"""File with the model that erased the texts and the seconds it took, deleted when the run finishes."""
 Positions = dict[str, list[list[int]]]
-"""For each split, the positions in each row's tokens that are erased."""
+"""By split, the erased token positions of each row."""
 
 
 def erase_splits(
@@ -39,9 +39,9 @@ def erase_splits(
     seed: int,
     progress: Callable[[int, int], object] | None = None,
 ) -> Positions:
-    """Return the positions of `percent` of every text, chosen by a method that explains a model.
+    """Return the token positions to erase so that `percent` of every text is erased.
 
-    `before` are the positions that were erased from the texts that the model was trained on.
+    The method explains `clf`, which was trained on texts with the positions `before` erased.
     """
     chosen = seeded(parse(method), seed)
     evaluator, total = Evaluator(clf), sum(map(len, splits.values()))
@@ -63,9 +63,9 @@ def erase_splits(
 
 
 def stored_positions(folder: Path, model: str, compute: Callable[[], Positions]) -> tuple[Positions, float]:
-    """Return the positions erased for the run in a folder, and the seconds that took; compute them once.
+    """Return the positions erased for the run in a folder, and the seconds spent; compute them only once.
 
-    If another model chose the stored ones, all unfinished work is deleted: it was trained on them.
+    If the stored positions were chosen by another model, the folder is deleted and they are computed again.
     """
     import pandas as pd
 
@@ -88,7 +88,7 @@ def read_positions(folder: Path) -> Positions:
     """Return the erased positions that a checkpoint was trained with; empty if nothing was erased.
 
     Raises:
-        InputError: The file with the positions is damaged, so that the erased tokens are not known.
+        InputError: The file with the positions is damaged.
     """
     path = folder / ERASED
     if not path.exists():

@@ -1,4 +1,4 @@
-"""Config → record in the store, doing only what is not done yet."""
+"""Training, Recursive ROAR and measurement of a config; finished runs are read from the store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 INPUT_FIELDS = (*("task", "model", "limit", "data", "text", "label", "pair", "valid", "test", "data_dir"),)
-"""Fields of a config that name the rows and the encoder of a training."""
+"""Config fields that determine the rows and the encoder of a training."""
 
 
 def train(
@@ -90,7 +90,12 @@ def roar(
     callbacks: Sequence[TrainerCallback] = (),
     progress: Callable[[int, int], object] | None = None,
 ) -> RoarRecord:
-    """Return the record of one step of Recursive ROAR; the previous step must be in the store."""
+    """Perform one step of Recursive ROAR, or return its record if it is in the store.
+
+    Raises:
+        Unready: The previous step is not in the store.
+        InputError: Another process works on the run, or its inputs have changed since.
+    """
     from ..models.loading import load
     from ..training.finetuning import finetune
     from ..training.inputs import load_splits
@@ -130,7 +135,7 @@ def roar(
 
 
 def _fit_tests(config: TrainConfig, task: Task, folder: Path, data: str) -> None:
-    """Put the in-distribution tests beside a checkpoint whose data may be moved or deleted later."""
+    """Fit and save the tests of a checkpoint whose data may be moved or deleted later."""
     from ..models.loading import load
 
     clf = load(folder)
@@ -139,7 +144,7 @@ def _fit_tests(config: TrainConfig, task: Task, folder: Path, data: str) -> None
 
 
 def _keep_logs(folder: Path) -> None:
-    """Move the files of TensorBoard out of the folder that is deleted when a run finishes."""
+    """Move the TensorBoard files out of the folder that is deleted when a run finishes."""
     if (logs := folder / UNFINISHED / "runs").exists():
         shutil.move(logs, folder / "logs")
 
@@ -147,7 +152,7 @@ def _keep_logs(folder: Path) -> None:
 def changed_inputs(
     config: TrainConfig, record: TrainRecord, store: RunStore, read: Callable[[TrainConfig], Inputs]
 ) -> str:
-    """Return in words which inputs of a finished training have changed since; empty if none has.
+    """Describe the inputs of a finished training that have changed since; empty if none has.
 
     Inputs that can no longer be read count as unchanged. `read` is called with `input_config(config)`.
     """
@@ -164,12 +169,12 @@ def changed_inputs(
 
 
 def input_config(config: TrainConfig) -> TrainConfig:
-    """Return a config with the fields that name the inputs of a training, and defaults for all others."""
+    """Return a config with only the fields that determine a training's inputs; others are defaults."""
     return TrainConfig(**{name: getattr(config, name) for name in INPUT_FIELDS})
 
 
 def current_inputs(config: TrainConfig) -> Inputs:
-    """Return the digests of the inputs that a config names."""
+    """Return the digests of a config's inputs as they are now."""
     from ..training.inputs import read_inputs
 
     return read_inputs(config, task_of(config))
@@ -183,7 +188,7 @@ def describe_change(folder: Path, changes: str) -> str:
 
 
 def _require_same_inputs(config: TrainConfig, record: TrainRecord, store: RunStore) -> None:
-    """Raise an InputError if the inputs of a record have changed since: its numbers would be outdated."""
+    """Raise an InputError if the inputs of a finished training have changed since."""
     if changes := changed_inputs(config, record, store, current_inputs):
         raise InputError(describe_change(store.folder(config), changes))
 
@@ -199,8 +204,18 @@ def measure(
 ) -> Measurement:
     """Measure a checkpoint, or return the same measurement if it is in the store.
 
-    Finished chunks, the results of every text and a record are written. `data` is where the checkpoint's own
-    data are now, if not where the training found them.
+    Finished chunks, the results of every text and a record are written to the store.
+
+    Args:
+        checkpoint: Folder of a checkpoint, or hub name.
+        config: Methods and settings; missing ones are taken from the checkpoint's training.
+        store: Store to read from and write to.
+        data_dir: Folder of the datasets, if not that of the training.
+        data: New place of the checkpoint's own data, if they were moved since the training.
+        progress: Called with a method (or `check`), the number of texts just finished, and the total.
+
+    Returns:
+        The measurement.
     """
     from ..faithfulness import dataset
     from ..files import timed
@@ -251,7 +266,10 @@ def measure(
 
 
 def find_measurement(config: MeasureConfig, store: RunStore) -> Measurement | None:
-    """Return a measurement from the store: its own record, or part of one with more methods."""
+    """Return a measurement from the store; None if there is none.
+
+    It is read from its own record, or selected from a measurement with more methods.
+    """
     from ..methods.registry import default_methods
 
     if record := store.find(config):
@@ -265,9 +283,9 @@ def find_measurement(config: MeasureConfig, store: RunStore) -> Measurement | No
 
 
 def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
-    """Return the fingerprint of a checkpoint with a record, whose files are verified; None without one.
+    """Verify the files of a checkpoint, and return the fingerprint in its record; None without a record.
 
-    A damaged checkpoint is put aside if it is in the store, and refused elsewhere.
+    A damaged checkpoint is an error; if it is in the store, it is also put aside.
     """
     folder = Path(checkpoint)
     if not (folder / RECORD).exists():

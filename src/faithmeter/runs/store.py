@@ -1,4 +1,4 @@
-"""Runs on disk: the digest of a config → a folder with one record, written whole or not at all."""
+"""Store of runs on disk: each run has a folder, named by the digest of its config, with one record."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MAX_LABEL_BYTES = 120
-"""Length of the human-readable part of a folder name; a file system allows 255 bytes in all."""
+"""Maximum length of the human-readable part of a folder name; file systems allow 255 bytes in all."""
 QUARANTINE = "quarantine"
-"""Folder of a store that damaged runs are moved to."""
+"""Folder of a store to which damaged runs are moved."""
 RUN_NAME = re.compile(rf"({'|'.join(RECORDS)})-.*-[0-9a-f]{{16}}")
-"""Names of the folders of runs."""
+"""Pattern of the names of run folders."""
 PACKAGES = (
     "faithmeter",
     "torch",
@@ -60,24 +60,24 @@ PACKAGES = (
 
 
 class Busy(InputError):
-    """Another process is working on the run."""
+    """Error raised if another process is working on the run."""
 
 
 class Unready(InputError):
-    """The run that this one builds on is not in the store, or was put aside: it must be done first."""
+    """Error raised if the run that this one builds on is not in the store, or is damaged."""
 
 
 class RunStore:
-    """Store of runs: a folder with one folder for each; a run is finished when that holds a record.
+    """Folder of runs, with a folder for each; a run is finished once its folder holds a record.
 
-    Several processes may work in it at the same time. A run whose files are not as they were written is put
-    aside into `quarantine`, with a `DamageWarning`.
+    Several processes may use a store at the same time. A damaged run, whose files have changed since they
+    were written, is moved to `quarantine` with a `DamageWarning`.
 
     Args:
         root: Folder of the store; it is created when the first run is written.
 
     Raises:
-        InputError: From its methods, if a record is of another format or a damaged one cannot be put aside.
+        InputError: A method reads a record in another format.
 
     Example:
         >>> fm.RunStore("runs").folder(fm.TrainConfig(seed=1)).name[:20]
@@ -88,7 +88,7 @@ class RunStore:
         self.root = Path(root)
 
     def folder(self, config: Config) -> Path:
-        """Return the folder of a run. Its digest identifies the run; the rest of the name is for readers."""
+        """Return the folder of a run; the digest in its name identifies the run."""
         label = "".join(c if c.isalnum() or c in "-_." else "-" for c in Path(config.title).name)
         label = label.encode()[:MAX_LABEL_BYTES].decode(errors="ignore")
         return self.root / f"{config.kind}-{label}-{config.digest}"
@@ -101,14 +101,17 @@ class RunStore:
     def get(self, config: MeasureConfig) -> MeasureRecord | None: ...
 
     def get(self, config: Config) -> Record | None:
-        """Return the record of a finished run; None if there is none, or none that verifies with its files.
+        """Return the verified record of a finished run; None if there is none, or it is damaged.
 
-        A record of another format is an error: the run's folder is taken.
+        A damaged run is moved to the quarantine.
+
+        Raises:
+            InputError: The record has another format than this version reads.
         """
         return self.open(self.folder(config))
 
     def open(self, folder: Path) -> Record | None:
-        """Return the record in a run's folder as `get` does."""
+        """Return the record in a run's folder, verified as by `get`."""
         record = _verified(folder / RECORD)
         return record if record is not None and sound(folder, record) else None
 
@@ -120,9 +123,9 @@ class RunStore:
     def find(self, config: MeasureConfig) -> MeasureRecord | None: ...
 
     def find(self, config: Config) -> Record | None:
-        """Return the record as `get` does, without a lock and without putting a damaged run aside.
+        """Return the record as `get` does, but leave a damaged run in place.
 
-        This reads finished runs from a read-only store, too.
+        This also works in a read-only store.
         """
         folder = self.folder(config)
         if not (folder / RECORD).exists():
@@ -142,7 +145,7 @@ class RunStore:
     def peek(self, config: Config) -> Record | None: ...
 
     def peek(self, config: Config) -> Record | None:
-        """Return the record as `get` does, but without reading the run's other files."""
+        """Return the record as `get` does, but without verifying the run's other files."""
         return _verified(self.folder(config) / RECORD)
 
     @overload
@@ -153,7 +156,7 @@ class RunStore:
     def put(self, config: MeasureConfig, result: Mapping[str, Any]) -> MeasureRecord: ...
 
     def put(self, config: Config, result: Mapping[str, Any]) -> Record:
-        """Write the record of a finished run: config, results, and where and with what it was made."""
+        """Write and return the record of a finished run: config, results, environment and file checksums."""
         folder = self.folder(config)
         record = build_record(
             {
@@ -171,9 +174,9 @@ class RunStore:
         return read_record(folder / RECORD)
 
     def records(self) -> Iterator[tuple[Path, Record]]:
-        """Yield the folders and records of all finished runs, each run once.
+        """Yield the folder and record of each finished run once.
 
-        Copies of a run's folder and folders that cannot be read are left out, with a warning.
+        Copies of a run's folder and folders that cannot be read are skipped with a warning.
         """
         runs: dict[tuple[str, str], tuple[Path, Record]] = {}
         for path in sorted(self.root.glob(f"*/{RECORD}")):
@@ -193,7 +196,7 @@ class RunStore:
         yield from sorted(runs.values(), key=lambda run: run[0])
 
     def variants(self, config: MeasureConfig) -> Iterator[tuple[Path, MeasureRecord]]:
-        """Yield intact measurements with the title of this one: the same task, other settings."""
+        """Yield the intact measurements with the same title as this one, whatever their other settings."""
         pattern = f"{glob.escape(self.folder(config).name.removesuffix(config.digest))}*"
         for folder in sorted(self.root.glob(pattern)):
             with suppress(InputError):
@@ -203,23 +206,28 @@ class RunStore:
                     yield folder, record
 
     def frame(self, kind: str, **where: Any) -> DataFrame:
-        """Return tidy rows of all runs: `train`, `measure`, `areas`, `seconds` or `roar` (frames.COLUMNS)."""
+        """Return one row or more for each run as a tidy frame.
+
+        Args:
+            kind: `train`, `measure`, `areas`, `seconds` or `roar`; `frames.COLUMNS` lists their columns.
+            where: Values that columns must have.
+        """
         return frames.frame(kind, self.records(), **where)
 
     def frames(self) -> dict[str, DataFrame]:
-        """Return all frames, from one reading of the records."""
+        """Return the frames of all kinds, reading the records only once."""
         records = list(self.records())
         return {kind: frames.frame(kind, records) for kind in frames.COLUMNS}
 
     @contextmanager
     def claim(self, config: Config) -> Iterator[None]:
-        """Hold the lock of a run, at most until this process ends; raise Busy if another one holds it."""
+        """Hold the lock of a run within the block; raise `Busy` if another process holds it."""
         with self.lock(self.folder(config).name):
             yield
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold a lock of this name among all processes that share the store; raise Busy if it is taken."""
+        """Hold a lock shared by all processes that use the store; raise `Busy` if it is taken."""
         lock = self.root / "locks" / f"{name}.lock"  # not in the run's folder, which may be deleted
         try:
             with writing(self.root):
@@ -232,7 +240,7 @@ class RunStore:
 
 
 def _verified(path: Path) -> Record | None:
-    """Return the record in a store's folder; one that is not as it was written is put aside."""
+    """Return the record in a store's folder; None if there is none or it is damaged, and then put aside."""
     if not path.exists():
         return None
     try:
@@ -245,7 +253,7 @@ def _verified(path: Path) -> Record | None:
 
 
 def sound(folder: Path, record: Record) -> bool:
-    """Return whether the files beside a record are as written; if not, put the run aside."""
+    """Return whether the files beside a record are unchanged; if not, put the run aside."""
     try:
         require_files(folder, record)
     except InputError as error:
@@ -255,9 +263,9 @@ def sound(folder: Path, record: Record) -> bool:
 
 
 def _put_aside(folder: Path, why: str) -> None:
-    """Move a damaged run to the quarantine, under a name derived from its content; warn in any case.
+    """Move a damaged run to the quarantine, under a name derived from its content, and warn.
 
-    Folders that are not named as runs are, and those that cannot be moved, stay: they are only left out.
+    Folders that are not named like runs, or cannot be moved, stay where they are.
     """
     try:
         outcome = _quarantine(folder) if RUN_NAME.fullmatch(folder.name) else "it is left out"
@@ -286,8 +294,8 @@ def _quarantine(folder: Path) -> str:
 def _files(folder: Path) -> list[Path]:
     """Return the files whose checksums a record stores.
 
-    Not among them are the model card, which may change, and the in-distribution tests, which verify
-    themselves and are fitted again when they are damaged.
+    The model card is excluded because it may change, and the in-distribution tests because they verify
+    themselves and are fitted again if damaged.
     """
     paths = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
     own = (RECORD, "README.md")
@@ -295,7 +303,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def require_files(folder: Path, record: Record) -> None:
-    """Refuse files that are not as they were when the record was written."""
+    """Raise an InputError if a file beside the record is missing or has changed."""
     for name, checksum in record.files.items():
         path = folder / name
         if not path.exists() or file_checksum(path) != checksum:
@@ -303,7 +311,7 @@ def require_files(folder: Path, record: Record) -> None:
 
 
 def environment() -> dict[str, Any]:
-    """Return the machine and the versions that a run is made with."""
+    """Return the machine and package versions of the current process."""
     return {
         "versions": {name: version(name) for name in PACKAGES},
         "python": platform.python_version(),
@@ -315,7 +323,7 @@ def environment() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """Return the commit of the checkout that this package is run from; None for an installed package."""
+    """Return the git commit of the checkout that the package runs from; None for an installed package."""
     git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     try:
         return subprocess.run(git, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
