@@ -105,7 +105,7 @@ class Pipeline:
         return [self._measure(text, pair, label) for label in likeliest]
 
     def _measure(self, text: str, pair: str | None, label: str | None) -> dict[str, Any]:
-        """Explain one class of a text, None for the predicted class, and measure the explanation."""
+        """Explain one class of a text (the predicted one if None), and measure the explanation."""
         explanation = explain_text(self.clf, text, pair=pair, methods=[self.method], label=label)
         measurement = measure_text(
             self.clf,

@@ -51,7 +51,7 @@ class Curve:
 
 
 def whole_percents(percents: Sequence[float]) -> tuple[int, ...]:
-    """Return percents as integers; raise an InputError unless they rise from 0 to 100."""
+    """Return percents as integers; raise an InputError unless they are whole and rise from 0 to 100."""
     steps = tuple(percents)
     rising = all(a < b for a, b in pairwise(steps))
     if len(steps) < 2 or steps[0] != 0 or steps[-1] != 100 or not rising or any(step % 1 for step in steps):

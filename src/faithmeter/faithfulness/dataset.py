@@ -134,7 +134,7 @@ def _refuse_options(measured: str, **options: object) -> None:
 def _measure_task(
     work: ChunkWork, task: Task, limit: int, keep: Path | None, progress: Progress | None
 ) -> Measurement:
-    """Measure the methods on the first `limit` test texts of a task, chunk by chunk."""
+    """Measure the methods on the first `limit` test texts of a task (0: on all), chunk by chunk."""
     import pandas as pd
 
     named = work.methods

@@ -9,7 +9,7 @@ UNDEFINED = "–"
 
 
 def format_percent(fraction: float, decimals: int = 1) -> str:
-    """Format a fraction as a percentage without the sign, e.g. `35.2`."""
+    """Format a fraction as a percentage without the percent sign, e.g. `35.2`."""
     return format_number(100 * fraction, decimals)
 
 

@@ -35,9 +35,9 @@ FORMAT = "faithmeter-masf-5"
 class MaSF:
     """Test of whether texts are in distribution for a model, based on its hidden states.
 
-    `published` ranks the fitted rows among themselves: its p-values are not uniform, can be 0, and with few
-    rows none is small (see `smallest_p`). `crossfit` learns from one part of the fitted rows and ranks a new
-    row among the other part: its p-values are uniform on rows from the same distribution.
+    `published` ranks the fitted rows among themselves. Its p-values are not uniform: they may be 0 or, if
+    fitted on few rows, never be small (see `smallest_p`). `crossfit` learns from one part of the fitted rows
+    and ranks a new row among the other part. Its p-values are uniform on rows from the same distribution.
 
     Args:
         calibration: `published` or `crossfit`.

@@ -103,7 +103,7 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
         evidence: The facts of a measurement on a task or on one text, or of one masked text.
 
     Returns:
-        Methods to trust, methods in the lead, sentences, and all doubts.
+        The trusted and the leading methods, the answers to the questions, and all doubts.
     """
     reasons = doubts(evidence)
     if isinstance(evidence, ProbeEvidence):
