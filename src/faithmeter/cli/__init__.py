@@ -1,4 +1,4 @@
-"""Command line: one function per command parses options and prints; heavy imports happen inside it."""
+"""Command line, with one function per command; heavy imports happen inside these functions."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def grid(
 ) -> None:
     """Do all runs that a grid file defines: train, measure and check. Finished runs are skipped.
 
-    Several processes may share one folder, also from different machines. Exits with code 1 if a run failed.
+    Several processes may share one folder, even on different machines. Exits with code 1 if a run failed.
     Example: faithmeter grid grids/smoke.toml --dry-run
     """
     from ..grid import execute, read

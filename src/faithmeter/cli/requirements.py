@@ -52,7 +52,7 @@ class Requirement(NamedTuple):
 
     @property
     def asks_for_rejection(self) -> bool:
-        """Whether a small p-value is required, which an untrusted measurement may meet, too."""
+        """Whether a small p-value is required; an untrusted measurement may meet such a requirement."""
         return self.quantity == "p" and self.comparison in ("<", "<=")
 
 

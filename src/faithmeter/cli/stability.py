@@ -1,4 +1,4 @@
-"""`faithmeter check --stability`: agreement of the rankings of a method under numerical changes."""
+"""`faithmeter check --stability`: agreement of rankings across precisions, batches and threads."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def over_seeds(
 
     Returns:
         Columns `by`, `mean`, `lower`, `upper`, `n` (seeds averaged) and `excluded` (seeds left out). The
-        mean is NaN if all seeds are left out or the value of one of them is undefined.
+        mean is NaN if all seeds are left out, or if the value of an included seed is undefined.
     """
     bounds = [name for name in (f"{value}_lower", f"{value}_upper") if name in frame]
     rows = []

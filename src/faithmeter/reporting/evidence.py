@@ -61,7 +61,7 @@ def rank(strategy: str, validation: str, scope: str) -> tuple[int, int, bool]:
 
 
 def choose_tuning(areas: DataFrame) -> DataFrame:
-    """Return the rows of the preferred fine-tuning, among those with methods besides the baseline if any."""
+    """Return the rows of the preferred fine-tuning, with methods besides the baseline if there is one."""
     explained = areas[areas["method"] != BASELINE]
     candidates = (explained if len(explained) else areas)[[*PREFERRED, "scope"]].drop_duplicates()
     best = min(candidates.itertuples(index=False), key=lambda tuning: rank(*tuning))

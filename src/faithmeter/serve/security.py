@@ -61,7 +61,7 @@ class SecurityHeaders:
 
 
 class RequireHost:
-    """Middleware that refuses requests whose Host header is not in `hosts`, against DNS rebinding.
+    """Middleware that refuses requests whose Host header is not in `hosts`, to prevent DNS rebinding.
 
     Starlette does the check; this class replaces its response by a JSON error.
     """

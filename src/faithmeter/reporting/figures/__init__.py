@@ -30,7 +30,7 @@ FIGURES: dict[str, Callable[[Frames], alt.ConcatChart | None]] = {
     "faithfulness": faithfulness,
     "roar": roar,
 }
-"""Functions that draw a figure, by name. They return None if the frames hold no data for the figure.
+"""Functions by figure name; each returns a chart, or None if the frames hold no data for it.
 
 To draw some tasks or models only, pass frames restricted to them. Pass frames from `comparable`; otherwise
 means mix different settings.

@@ -87,7 +87,7 @@ def _add_all_tasks(rows: DataFrame) -> DataFrame:
 
 
 def _with_level(rows: DataFrame, by: list[str], masking: str) -> DataFrame:
-    """Return the rows of means, of single seeds, and of the level with which a panel compares them."""
+    """Return the rows of means, of single seeds, and of the reference level of each panel."""
     plain = (rows["strategy"] == "none") & (rows["validation"] == "unmasked")
     level = rows["value"].where(plain) if masking == "0" else 100 * rows["majority"]
     levels = rows.assign(level=level).groupby(PANEL)["level"].mean().dropna().reset_index()

@@ -28,7 +28,7 @@ SOURCE = "faithmeter"
 """Source of our results in a model-index, by which they are recognized."""
 PAPER = "https://arxiv.org/abs/2310.07819"
 HUB_METRICS = {"macro_f1": "f1", "micro_f1": "f1", "matthews": "matthews_correlation"}
-"""Names of our metrics on the hub, if they differ from ours."""
+"""Names of metrics on the hub that differ from ours."""
 NUMBERS = {
     "acu": ("acu", "ACU"),
     "racu": ("racu", "RACU"),
@@ -36,7 +36,7 @@ NUMBERS = {
 }
 """Type and name of our results in a model-index, by column of the frame `areas`."""
 DEFAULT_STORE = "runs"
-"""Folder of the store in the commands on a card, which is the default of the command line."""
+"""Folder of runs in the commands on a card; it is the default of the command line."""
 
 Row = dict[str, Any]
 

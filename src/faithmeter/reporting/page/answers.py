@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Published: TypeAlias = Mapping[tuple[str, str, str], float]
 
 SharedAreas = Mapping[str, tuple[int, Mapping[str, float]]]
-"""By method: the number of texts that it shares with others, and the ACU of each method on these texts."""
+"""Number of texts that a method shares with others, and the ACU of each method on them, by method."""
 
 
 def masking_cost(train: DataFrame, rows: DataFrame) -> float:

@@ -42,7 +42,8 @@ class Source:
 def choose_sources(records: Iterable[tuple[Path, Record]]) -> list[Source]:
     """Return the measurements of one checkpoint for each task and model.
 
-    A checkpoint with explained methods is preferred, then masked fine-tuning, then the lowest seed.
+    A checkpoint measured with methods besides the baseline is preferred, then masked fine-tuning, then the
+    lowest seed.
     """
     checkpoints: dict[tuple[str, str, str], list[tuple[Path, MeasureRecord]]] = {}
     for folder, record in records:

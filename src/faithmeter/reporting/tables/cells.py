@@ -88,7 +88,7 @@ SEEDS_NOTE = "Ours: mean over n seeds with a 95 % BCa interval; excl.: seeds tha
 
 @dataclass(frozen=True)
 class MeanCells:
-    """Cell of a mean with its interval, and the cells of `SEED_COLUMNS`."""
+    """Cells of one group: the mean with its interval, and the cells of `SEED_COLUMNS`."""
 
     value: Cell = Cell()
     seeds: tuple[Cell, Cell] = (Cell(), Cell())
@@ -140,7 +140,7 @@ def _format_offset(sign: str, size: float, decimals: int) -> str:
 
 
 def format_duration(seconds: float, sign: str = "") -> str:
-    """Format seconds as h:mm:ss, with tenths below ten seconds; `sign` precedes values from 0 up."""
+    """Format seconds as h:mm:ss, with tenths below ten seconds; `sign` precedes non-negative values."""
     size, minus = abs(seconds), "-" if seconds < 0 else sign
     if size < 9.95:
         return f"{minus}0:00:{size:04.1f}"
@@ -160,7 +160,7 @@ def method_label(name: str, *, latex: bool = False) -> tuple[str, str]:
 
 
 def heading_lines(columns: Sequence[Column]) -> Iterator[list[tuple[str, int]]]:
-    """Yield the lines of the table head, each a list of texts and the number of columns that they span."""
+    """Yield the lines of a table head; each lists headings with the number of columns that they span."""
     depth = max(len(column.heading) for column in columns)
     lines = [column.heading + ("",) * (depth - len(column.heading)) for column in columns]
     for level in range(depth):

@@ -12,7 +12,7 @@ from ... import published
 from .cells import Cell, Column, Key
 
 SIZES = {"roberta-base": "base", "roberta-large": "large"}
-"""Sizes that name the models of the paper in the columns of its tables, by model."""
+"""Sizes of the models of the paper; its tables name their columns after them."""
 MODELS = tuple(SIZES)
 SPELLINGS = {"Diabetese": "Diabetes"}  # the published table of datasets misspells it
 
@@ -113,7 +113,7 @@ def published_cell(row: Mapping[str, Any], name: str, bounds: str = "") -> Cell:
 
 
 def published_size(model: str) -> str:
-    """Return the name of a model in published columns, or "" if the paper does not have the model."""
+    """Return the size of a model of the paper, e.g. "base"; "" for any other model."""
     return SIZES.get(PurePath(model).name, "")
 
 

@@ -96,8 +96,8 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
 def recursive_roar(frames: Frames) -> DataFrame:
     """Return the RACU of Recursive ROAR by task, model, seed and method, as a fraction.
 
-    It is computed over the percents that both the method and random erasure have. Methods without results at
-    0 and 100 % are left out. The column `texts` is the number of test texts of the model.
+    It is computed over the percents at which both the method and random erasure were run. Methods without
+    results at 0 and 100 % are left out. The column `texts` is the number of test texts of the model.
     """
     train = frames["train"]
     thresholds = train.groupby("task")["threshold"].first().to_dict()
@@ -193,7 +193,7 @@ def _group_notes(groups: list[TaskGroup]) -> list[str]:
 
 
 def _is_grey(score: str, method: str) -> bool:
-    """Return whether ACU or RACU is the less relevant score of a method; neither is for your own methods.
+    """Return whether a score (ACU or RACU) is less relevant for a method; never for your own methods.
 
     RACU is less relevant for signed methods because their curves may fall below the fully erased level.
     """

@@ -215,7 +215,7 @@ def _total(column: Column, cells: list[Cell], factor: int) -> Cell:
 
 
 def _hhmm_cell(text: str | None) -> Cell:
-    """Return the cell of a published time, displayed as hh:mm and stored in seconds; missing for None."""
+    """Return a published time (hh:mm) as a cell that also holds the seconds; None gives a missing cell."""
     if text is None:
         return Cell()
     hours, minutes = text.split(":")
