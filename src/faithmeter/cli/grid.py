@@ -30,14 +30,14 @@ Estimates = dict["Run", tuple[float, str] | None]
 def grid(
     file: Annotated[Path, typer.Argument(help="a grid, such as grids/smoke.toml")],
     data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list the runs and what they cost")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list the runs and their costs")] = False,
     workers: Annotated[
         int,
         typer.Option(min=0, help="processes that share the runs and the cores; 0: as the file says, or 1"),
     ] = 0,
     store: Store = Path("runs"),
     as_json: Json = False,
-    call: Annotated[str, typer.Option(hidden=True, help="the call that this process is a worker of")] = "",
+    call: Annotated[str, typer.Option(hidden=True, help="call that started this worker process")] = "",
 ) -> None:
     """Do all runs that a grid file defines: train, measure and check. Finished runs are skipped.
 

@@ -40,7 +40,7 @@ def listing(
     what: Annotated[str, typer.Argument(help="tasks, methods, runs or schema")],
     name: Annotated[
         str | None,
-        typer.Argument(help="a task or .toml task file to describe; of schema: grid, task, record, …"),
+        typer.Argument(help="a task or .toml task file to describe; for schema: grid, task, record, …"),
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
     where: Annotated[

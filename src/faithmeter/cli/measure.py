@@ -49,7 +49,7 @@ def measure(
         list[str], typer.Option("--method", "-m", help="may be repeated; default: all ten")
     ] = [],  # noqa: B006
     limit: Limit = 0,
-    step: Annotated[int, typer.Option(min=1, max=100, help="percents erased at a time")] = 10,
+    step: Annotated[int, typer.Option(min=1, max=100, help="percent of tokens erased per step")] = 10,
     seed: Seed = 0,
     data_dir: DataDir = None,
     data: Data = None,

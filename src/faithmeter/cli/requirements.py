@@ -69,7 +69,7 @@ def _parse(line: str, names: Sequence[str]) -> Requirement:
     match = re.fullmatch(r"(.+):([\w.]+)\s*(>=|<=|>|<)\s*(\S+)", line.strip())
     bound = _number(match[4]) if match else math.nan
     if not match or not math.isfinite(bound):
-        raise InputError(f"requirement {line!r} cannot be read; expected such as 'loo-sign:racu>=40'")
+        raise InputError(f"requirement {line!r} cannot be read; expected one such as 'loo-sign:racu>=40'")
     name, quantity, comparison, _ = match.groups()
     if quantity not in QUANTITIES:
         raise unknown("quantity", quantity, QUANTITIES)

@@ -38,7 +38,7 @@ def serve(
         int, typer.Option(min=0, max=65535, help="port to listen on; 0 chooses a free one")
     ] = 8000,
     allowed: AllowedHosts = [],  # noqa: B006
-    max_words: Annotated[int, typer.Option(min=1, help="longest text that is accepted")] = Limits.max_words,
+    max_words: Annotated[int, typer.Option(min=1, help="maximum words in a text")] = Limits.max_words,
     max_evaluations: Annotated[
         int, typer.Option(min=1, help="model evaluations allowed per request")
     ] = Limits.max_evaluations,

@@ -35,7 +35,7 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
             lines.append(["measure", str(place or record.trained.model), *_measure(record, config)])
     commands = [shlex.join(["faithmeter", *line, "-o", str(root)]) for line in lines]
     if steps := sum(isinstance(record, RoarRecord) for record in records):
-        commands.append(f"# {steps} runs of Recursive ROAR are made by `faithmeter grid` with its file")
+        commands.append(f"# {steps} runs of Recursive ROAR: run `faithmeter grid` with their grid file")
     return commands
 
 
