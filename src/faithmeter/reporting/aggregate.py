@@ -16,6 +16,23 @@ Frames = Mapping[str, DataFrame]
 """Frames of a store by kind: train, measure, areas, seconds and roar (see `runs.frames`)."""
 ALL = "All"
 """Label of the mean over tasks in tables and figures."""
+POOLED_SEEDS = "pooled_seeds"
+"""Column with the number of seeds that the pooled bounds of a row are from."""
+
+
+def text_columns(value: str) -> list[str]:
+    """Return the columns of an interval over the texts of one seed."""
+    return [f"{value}_lower", f"{value}_upper"]
+
+
+def pooled_columns(value: str) -> list[str]:
+    """Return the columns of an interval over seeds and texts together (see `pooled.pool_seeds`)."""
+    return [f"pooled_{value}_lower", f"pooled_{value}_upper"]
+
+
+def bound_columns(frame: DataFrame, value: str) -> list[str]:
+    """Return the columns that a frame has of a value's intervals."""
+    return [name for name in (*text_columns(value), *pooled_columns(value)) if name in frame]
 
 
 def by_seed(frame: DataFrame, by: Sequence[str], values: Sequence[str]) -> DataFrame:
@@ -31,8 +48,8 @@ def over_seeds(
     """Return the mean of each group over its seeds with a 95 % interval.
 
     Args:
-        frame: One row for each run, with the columns `by`, `seed`, `converged` and `value`. The optional
-            columns `{value}_lower` and `{value}_upper` give the interval of a group with a single seed.
+        frame: One row for each run, with the columns `by`, `seed`, `converged` and `value`, and those of
+            intervals over texts or over seeds and texts, if there are any.
         by: Columns that identify a group. Several runs with the same seed are averaged first.
         value: Column to average.
         unconverged: Include seeds that did not converge, which are left out by default.
@@ -41,16 +58,31 @@ def over_seeds(
         Columns `by`, `mean`, `lower`, `upper`, `n` (seeds averaged) and `excluded` (seeds left out). The
         mean is NaN if all seeds are left out, or if the value of an included seed is undefined.
     """
-    bounds = [name for name in (f"{value}_lower", f"{value}_upper") if name in frame]
+    bounds = [*bound_columns(frame, value), *({POOLED_SEEDS} & set(frame))]
     rows = []
     for key, seeds in by_seed(frame, by, [value, *bounds]).groupby(list(by), sort=False):
         counted = seeds if unconverged else seeds[seeds["converged"].astype(bool)]
-        interval = mean_interval(tuple(counted[value]))
-        if interval.n == 1 and bounds and counted[bounds].notna().all(axis=None):
-            lower, upper = map(float, counted[bounds].iloc[0])
-            interval = interval._replace(lower=lower, upper=upper)
-        rows.append((*key, *interval, len(seeds) - len(counted)))
+        rows.append((*key, *interval_of_seeds(counted, value), len(seeds) - len(counted)))
     return pd.DataFrame(rows, columns=[*by, *Interval._fields, "excluded"])
+
+
+def interval_of_seeds(rows: DataFrame, value: str) -> Interval:
+    """Return the mean of a value with its 95 % interval, from one row for each seed.
+
+    The interval of several seeds is over seeds and texts where they were pooled, and over seeds otherwise;
+    that of a single seed is over texts, where its bounds are known.
+    """
+    interval = mean_interval(tuple(rows[value]))
+    if interval.n == 1:
+        columns = text_columns(value)
+        known = set(columns) <= set(rows) and rows[columns].notna().all(axis=None)
+    else:
+        columns = pooled_columns(value)
+        known = set(columns) <= set(rows) and (rows[POOLED_SEEDS] == interval.n).all()
+    if interval.n == 0 or not known:
+        return interval
+    lower, upper = map(float, rows[columns].iloc[0])
+    return interval._replace(lower=lower, upper=upper)
 
 
 @cache  # the table of one task repeats rows of the table of all tasks

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE
-from ..faithfulness.intervals import Interval, bootstrap_interval
 from ..faithfulness.pvalues import simes
 from ..faithfulness.trust import Area, MethodEvidence, TaskEvidence, can_reject
+from .aggregate import POOLED_SEEDS, interval_of_seeds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -77,16 +77,25 @@ def choose_tunings(frame: DataFrame) -> DataFrame:
 
 
 def _leaders(rows: DataFrame) -> dict[str, Any]:
-    """Return the leading group and the texts needed to separate it; empty unless it is from a single run."""
+    """Return the methods in the lead, compared on the texts of one seed or of all seeds pooled.
+
+    The result is empty if they were not compared: methods measured apart, or seeds that were not pooled.
+    """
     import pandas as pd
 
     explained = rows[rows["method"] != BASELINE]
     usual = explained[explained["texts"] == explained["texts"].mode().max()]
-    if rows["seed"].nunique() > 1 or usual["digest"].nunique() != 1:
+    seeds = rows["seed"].nunique()
+    if seeds == 1 and usual["digest"].nunique() == 1:
+        prefix = ""
+    elif seeds > 1 and POOLED_SEEDS in usual and (usual[POOLED_SEEDS] == seeds).all():
+        prefix = "pooled_"
+    else:
         return {}
     first = usual.iloc[0]
-    needed = None if pd.isna(first["texts_needed"]) else int(first["texts_needed"])
-    return {"group": tuple(first["leaders"]), "texts_needed": needed}
+    needed = first[f"{prefix}texts_needed"]
+    group = tuple(first[f"{prefix}leaders"])
+    return {"group": group, "texts_needed": None if pd.isna(needed) else int(needed)}
 
 
 def select_learned(rows: DataFrame) -> DataFrame:
@@ -105,9 +114,7 @@ def check_pvalue(rows: DataFrame) -> float:
 def _method(rows: DataFrame, tests: list[str]) -> MethodEvidence:
     texts = rows["texts"].mode().max()
     areas = rows[rows["texts"] == texts]
-    [first, *others] = areas.itertuples()
-    over_texts = Interval(first.acu, first.acu_lower, first.acu_upper, int(texts))
-    interval = bootstrap_interval(areas["acu"]) if others else over_texts
+    interval = interval_of_seeds(areas, "acu")
     able = {test: rows[can_reject(rows[f"floor_{test}"])] for test in tests}
     p = {test: _combine(own if len(own) else rows, f"p_{test}") for test, own in able.items()}
     return MethodEvidence(Area.of(interval), p, int(texts))

@@ -7,14 +7,13 @@ import pandas as pd
 from pandas import DataFrame
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
-from ..aggregate import Frames, over_seeds
+from ..aggregate import Frames, bound_columns, over_seeds
 from ..evidence import choose_tunings
 from .charts import PERCENT, Draw, curves, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
 from .styles import GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts
 
 TESTED = (PLAIN, MASKED, UNKNOWN)
-VALUES = ("value", "value_lower", "value_upper")
 WAYS = ("Recursive ROAR", "Ours")
 
 
@@ -80,7 +79,8 @@ def _with_random(rows: DataFrame, column: str) -> DataFrame:
     random = (rows if methods.empty else methods).drop_duplicates(
         [*PANEL, column, "seed", "texts", "percent"]
     )
-    baseline = {column: random[column.replace("value", "random")] for column in VALUES if column in random}
+    columns = ["value", *bound_columns(random, "value")]
+    baseline = {column: random[column.replace("value", "random")] for column in columns}
     random = random.assign(method=BASELINE, **baseline)
     return _label(pd.concat([methods, random], ignore_index=True), column)
 

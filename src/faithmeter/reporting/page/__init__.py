@@ -15,6 +15,7 @@ from ...files import atomic
 from ...runs import frames
 from ...runs.record import MeasureRecord, Record
 from ...runs.store import RunStore, sound
+from ..pooled import pool_seeds
 from . import provenance
 from .examples import choose_sources, example_groups
 from .html import render
@@ -83,6 +84,7 @@ def write(
     tidy, left_out = frames.comparable({kind: frames.frame(kind, records) for kind in frames.COLUMNS})
     digests = {digest for frame in tidy.values() for digest in frame["digest"]}
     records = [(folder, record) for folder, record in records if record.digest in digests]
+    tidy = pool_seeds(tidy, records)
     specs, figure_files = _figures(tidy, files and files / "figures", advance)
     tables, table_files = _tables(tidy, files and files / "tables", advance)
     by_model = verdicts({**tidy, "shared": shared(records)}, _published())

@@ -11,7 +11,7 @@ from typing import Literal
 from pandas import DataFrame
 
 from ...faithfulness.formats import format_percent
-from ..aggregate import over_seeds
+from ..aggregate import bound_columns, over_seeds
 
 Key = tuple[str, ...]
 APART_MARK = "†"
@@ -84,6 +84,9 @@ SEED_COLUMNS = (
 )
 TEXTS_NOTE = "Ours: with a 95 % BCa interval over texts."
 SEEDS_NOTE = "Ours: mean over n seeds with a 95 % BCa interval; excl.: seeds that did not converge, left out."
+POOLED_NOTE = "Intervals of tasks are over seeds and texts together; all others are over seeds."
+    "Intervals of tasks are over seeds and texts together; those of all tasks and R-ROAR over seeds."
+)
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class MeanCells:
 
 def mean_cells(frame: DataFrame, by: list[str], value: str) -> dict[Key, MeanCells]:
     """Return the cells of each group: the mean over seeds of a column of fractions, in percent."""
-    columns = [name for name in (value, f"{value}_lower", f"{value}_upper") if name in frame]
+    columns = [value, *bound_columns(frame, value)]
     percents = frame.assign(**{name: 100 * frame[name].astype(float) for name in columns})
     return mean_row_cells(over_seeds(percents, by, value), by)
 
@@ -107,7 +110,7 @@ def mean_row_cells(means: DataFrame, by: list[str]) -> dict[Key, MeanCells]:
     for row in means.to_dict("records"):
         mean, n, excluded = row["mean"], row["n"], row.get("excluded")
         value = Cell() if isnan(mean) else Cell(mean=round(mean, 6))
-        if not isnan(mean) and (n > 1 or row["lower"] < row["upper"]):
+        if not isnan(mean) and not isnan(row["lower"]) and (n > 1 or row["lower"] < row["upper"]):
             minus, plus = round(mean - row["lower"], 6), round(row["upper"] - mean, 6)
             value = replace(value, minus=minus, plus=plus)
         cells[tuple(str(row[name]) for name in by)] = MeanCells(value, (Cell(mean=n), Cell(mean=excluded)))

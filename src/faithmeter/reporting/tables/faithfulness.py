@@ -11,11 +11,12 @@ from pandas import DataFrame
 
 from ...config import BASELINE
 from ...faithfulness.curves import Curve, racu
-from ..aggregate import Frames, TaskGroup, over_task_groups, task_groups
+from ..aggregate import POOLED_SEEDS, Frames, TaskGroup, over_task_groups, task_groups
 from ..evidence import choose_tunings
 from ..labels import short_names
 from . import comparison
 from .cells import (
+    POOLED_NOTE,
     SEED_COLUMNS,
     SEEDS_NOTE,
     TEXTS_NOTE,
@@ -84,6 +85,7 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
         GREY_NOTE,
         SEEDS_NOTE,
         TEXTS_NOTE,
+        *([POOLED_NOTE] if POOLED_SEEDS in areas and areas[POOLED_SEEDS].notna().any() else []),
         *_group_notes(groups),
         *left_out,
         *note_fewer_texts(areas),
