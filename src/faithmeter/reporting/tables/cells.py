@@ -85,8 +85,6 @@ SEED_COLUMNS = (
 TEXTS_NOTE = "Ours: with a 95 % BCa interval over texts."
 SEEDS_NOTE = "Ours: mean over n seeds with a 95 % BCa interval; excl.: seeds that did not converge, left out."
 POOLED_NOTE = "Intervals of tasks are over seeds and texts together; all others are over seeds."
-    "Intervals of tasks are over seeds and texts together; those of all tasks and R-ROAR over seeds."
-)
 
 
 @dataclass(frozen=True)
