@@ -178,7 +178,7 @@ def test_overview_has_published_sizes_and_says_what_is_available(tmp_path):
     assert len(lines) == 16
     assert lines["IMDB"].source.available
     assert not lines["RTE"].source.available
-    assert "train.tsv is not there" in lines["RTE"].source.note
+    assert "train.tsv does not exist" in lines["RTE"].source.note
     assert lines["RTE"].sizes == {"train": 1992, "validation": 498, "test": 277}
     assert lines["RTE"].majority == pytest.approx(0.473, abs=5e-4)
     anywhere = {line.task.name: line.source for line in overview()}

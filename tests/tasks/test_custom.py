@@ -140,7 +140,7 @@ def test_a_task_file_says_the_same(tmp_path):
     ('data = "reviews.csv"\ntext = "review"\nlabel = 3\n', "label is 3; expected text"),
     ('data = "reviews.csv"\ntext = "review"\nlabel = "stars"\nepochs = "3"\n', "epochs is '3'; exp.* whole"),
     ("data = ", "mine.toml is not TOML"),
-    ('data = "gone.csv"\ntext = "review"\nlabel = "stars"\n', "gone.csv is not there"),
+    ('data = "gone.csv"\ntext = "review"\nlabel = "stars"\n', "gone.csv does not exist"),
     ('data = "reviews.csv"\ntext = "review"\nlabel = "stars"\nmetric = "f1"\n', "unknown metric 'f1'"),
 ])  # fmt: skip
 def test_a_bad_task_file_is_one_line(tmp_path, text, message):

@@ -74,7 +74,7 @@ def test_anemia_counts_codes_285_1(tmp_path):
 
 
 @pytest.mark.parametrize(("listed", "message"), [
-    ("1,train\n1,test\n", r"diabetes\.csv, line 2: admission 1 a second time"),
+    ("1,train\n1,test\n", r"diabetes\.csv, line 2: admission 1 occurs twice"),
     ("1,train\n2,dev\n", r"diabetes\.csv, line 2: .*'dev'.*expected a number and one of train, val"),
     ("1x,train\n", r"diabetes\.csv, line 1: .*expected a number"),
     ("1,train,x\n", r"diabetes\.csv, line 1: 3 columns; expected 2"),
@@ -106,7 +106,7 @@ def test_bad_tables_are_named(tmp_path):
     with pytest.raises(InputError, match="no column 'TEXT'"):
         one.load()
     path.unlink()
-    with pytest.raises(InputError, match=r"NOTEEVENTS\.csv\.gz is not there"):
+    with pytest.raises(InputError, match=r"NOTEEVENTS\.csv\.gz does not exist"):
         one.load()
 
 

@@ -71,7 +71,7 @@ def test_mrpc_dev_ids_may_have_a_header(tmp_path):
 def test_mrpc_without_dev_ids_says_so(tmp_path):
     OFFICIAL["MRPC"](tmp_path)
     (tmp_path / "MRPC/dev_ids.tsv").unlink()
-    with pytest.raises(InputError, match=r"dev_ids\.tsv is not there"):
+    with pytest.raises(InputError, match=r"dev_ids\.tsv does not exist"):
         task("MRPC", tmp_path).load()
 
 
@@ -94,7 +94,7 @@ def test_imdb_archive_and_folder_give_the_same_splits(tmp_path):
     ({"/etc/passwd": b"x"}, r"member '/etc/passwd' points outside the archive"),
     ({"aclImdb/train/pos/9_9.txt": b"\xff"}, r"9_9.txt: not UTF-8"),
     ({"aclImdb/train/pos/9_9.txt": b" \n"}, r"9_9.txt is empty"),
-    ({"./aclImdb/train/pos/1_7.txt": b"again"}, r"1_7.txt is there a second time"),
+    ({"./aclImdb/train/pos/1_7.txt": b"again"}, r"1_7.txt occurs twice"),
 ])  # fmt: skip
 def test_a_bad_member_of_the_archive_is_named(tmp_path, members, message):
     good = make_imdb(tmp_path)
@@ -129,9 +129,9 @@ def test_a_missing_folder_or_file_is_named(tmp_path):
     write_rte(tmp_path)
     (tmp_path / "RTE/dev.tsv").unlink()
     for folder in (tmp_path, tmp_path / "RTE"):
-        with pytest.raises(InputError, match=r"RTE/dev.tsv is not there; give the folder of RTE's"):
+        with pytest.raises(InputError, match=r"RTE/dev.tsv does not exist; give the folder of RTE's"):
             task("RTE", folder).load()
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="does not exist"):
         task("RTE", tmp_path / "nowhere").load()
 
 
@@ -173,7 +173,7 @@ def test_bom_crlf_and_blank_lines_change_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"idx": 3}, r"train\.jsonl, line 11: idx 3 a second time, first at .*line 4"),
+    ({"idx": 3}, r"train\.jsonl, line 11: idx 3 occurs twice, first at .*line 4"),
     ({"idx": "x"}, r"line 11: 'idx' is 'x'; expected a whole number"),
     ({"label": None}, r"line 11: no label"),
     ({"label": ["neutral"]}, r"line 11: no label"),

@@ -1,1 +1,1 @@
-"""Classifiers: tokens, masks, a Hugging Face model, and the evaluator that batches and caches."""
+"""Classifiers: tokenization, masks, Hugging Face models, and their evaluation in cached micro-batches."""

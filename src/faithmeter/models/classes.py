@@ -1,4 +1,4 @@
-"""Classes of a model: the kinds of head it may have, class numbers by name, and the match with a task's."""
+"""Classes of a model: validation of its head, lookup by name, and matching with the classes of a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 MAX_NAMED_CLASSES = 6
-"""Classes that a message names."""
+"""Maximum number of classes that a message lists."""
 
 
 def require_classes(config: PreTrainedConfig) -> None:
@@ -37,7 +37,7 @@ def require_classes(config: PreTrainedConfig) -> None:
 
 
 def class_number(classes: Sequence[str], label: str | int) -> int:
-    """Return the number of a class given by its name or its number."""
+    """Return the number of a class, given by name or number; raise an InputError if it is unknown."""
     if label in classes:
         return classes.index(str(label))
     if str(label).isdecimal() and int(label) < len(classes):
@@ -47,10 +47,10 @@ def class_number(classes: Sequence[str], label: str | int) -> int:
 
 @dataclass(frozen=True)
 class ClassMatch:
-    """Classes of a task as class numbers of a model."""
+    """Mapping from the classes of a task to those of a model."""
 
     numbers: tuple[int, ...]
-    """The model's class number of each class of the task."""
+    """Class number of the model for each class of the task."""
     note: str = ""
     """Explanation of a match by number; empty if all classes were matched by name."""
 
@@ -60,9 +60,9 @@ class ClassMatch:
 
 
 def match_classes(model_labels: Sequence[str], task_labels: Sequence[str]) -> ClassMatch:
-    """Match the classes of a task to those of a model by name, ignoring case.
+    """Match the classes of a task with those of a model by name, ignoring case.
 
-    Names that do not tell (`LABEL_0`, numbers, or names of which none is shared) are matched by number.
+    Classes are matched by number if their names are mere numbers (such as `LABEL_0`) or none is shared.
 
     Raises:
         InputError: The numbers of classes differ, or only some of the names are shared.
@@ -86,17 +86,17 @@ def match_classes(model_labels: Sequence[str], task_labels: Sequence[str]) -> Cl
 
 
 def _class_key(name: str) -> str:
-    """Return a class name as it is compared: case, blanks, hyphens and underscores do not count."""
+    """Return a class name in lower case, with a space for each run of spaces, hyphens and underscores."""
     return re.sub(r"[\s_-]+", " ", name).strip().casefold()
 
 
 def _named_numbers(names: Sequence[str]) -> list[int]:
-    """Return the class numbers that names such as `label 1` or `1` state; empty if they state none."""
+    """Return the numbers in names such as `label 1` or `1`; empty unless they number all classes."""
     matches = [re.fullmatch(r"(?:label )?([0-9]{1,9})", name) for name in names]
     numbers = [int(match[1]) for match in matches if match]
     return numbers if sorted(numbers) == [*range(len(names))] else []
 
 
 def list_classes(names: Sequence[str]) -> str:
-    """Return the first names of classes, separated by commas."""
+    """Return class names separated by commas, of which at most `MAX_NAMED_CLASSES` are listed."""
     return ", ".join([*names[:MAX_NAMED_CLASSES], *(["…"] if len(names) > MAX_NAMED_CLASSES else [])])

@@ -1,4 +1,4 @@
-"""Classifier: any Hugging Face encoder with a mask token, behind the few methods that measuring needs."""
+"""`Classifier`: a Hugging Face encoder with a mask token, and the operations that a measurement needs."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 NOT_DECISIVE = ("_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache")
 """Settings that describe a model's origin or storage and do not affect its output."""
 DEFAULT_MAX_LENGTH = 512
-"""Longest input, in tokens, of a model that states no limit."""
+"""Maximum input length, in tokens, of a model that states no limit."""
 
 
 class Classifier:
-    """A sequence classification model with its tokenizer, in evaluation mode.
+    """Sequence classification model with its tokenizer, in evaluation mode.
 
     Args:
         model: A Hugging Face model for sequence classification into two or more exclusive classes.
-        tokenizer: Its tokenizer, with a mask token. Without one, batches come from `Batch.from_ids`.
+        tokenizer: Its tokenizer, which must have a mask token. If None, batches come from `Batch.from_ids`.
         mask_id: Id of the mask token; required without a tokenizer.
-        takes_pair: True if the model was trained on pairs of texts, False if on single ones, None if
-            that is not known. `encode` refuses what does not fit.
+        takes_pair: True if the model was trained on pairs of texts, False if on single texts, None if
+            unknown. If it is known, `encode` raises an InputError for texts of the other kind.
 
     Raises:
-        InputError: There is no mask token, or the head is for regression or for several labels at once.
+        InputError: There is no mask token, or the head is for regression or multi-label classification.
 
     Example:
         >>> clf = fm.Classifier(clf.model, clf.tokenizer)
@@ -88,7 +88,12 @@ class Classifier:
         return fingerprint_model(self.model, self.tokenizer)
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Batch:
-        """Tokenize texts, and `pairs`, their context column, into one padded batch."""
+        """Tokenize texts, each with its second text if `pairs` is given, into one padded batch.
+
+        Raises:
+            InputError: There are no texts, the numbers of texts and pairs differ, the model needs the other
+                kind of input, or a text has no tokens.
+        """
         if self.tokenizer is None:
             raise InputError(
                 "this Classifier has no tokenizer; give it one, or make the batch with Batch.from_ids"
@@ -107,7 +112,7 @@ class Classifier:
         return Batch.from_rows(rows, pad_id=self.tokenizer.pad_token_id)
 
     def require_pairs(self, pairs: Sequence[str] | None) -> None:
-        """Raise an InputError if the model is known to need pairs and has none, or the reverse."""
+        """Raise an InputError if a model trained on pairs is given single texts, or the reverse."""
         if self.takes_pair and pairs is None:
             raise InputError(
                 "the model was trained on pairs of texts, and only one text was given; give the second one, "
@@ -125,16 +130,19 @@ class Classifier:
         return logits
 
     def embedding_matrix(self) -> Tensor:
-        """Return the word embeddings, Tensor [V, E]."""
+        """Return the word embeddings of the whole vocabulary, Tensor [V, E]."""
         matrix: Tensor = self.model.get_input_embeddings().weight
         return matrix
 
     def embed(self, input_ids: Tensor) -> Tensor:
-        """Return word embeddings [B, T, E], before positions, token types and normalization are added."""
+        """Return the word embeddings of tokens, Tensor [B, T, E], without position and type embeddings."""
         return torch.nn.functional.embedding(input_ids.to(self.device), self.embedding_matrix())
 
     def logits_at(self, embeddings: Tensor, batch: Batch) -> Tensor:
-        """Return logits [B, C] for given word embeddings, differentiable with respect to them."""
+        """Return the logits [B, C] of a batch with its word embeddings replaced by `embeddings` [B, T, E].
+
+        They are differentiable with respect to the embeddings.
+        """
         with self._embeddings.replaced_by(embeddings):
             return self.logits(batch)
 
@@ -143,10 +151,10 @@ class Classifier:
         return self.states(batch)[1]
 
     def states(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return logits [B, C] and each layer's normalized hidden state, its maximum over tokens, [B, L, H].
+        """Return logits [B, C] and features [B, L, H], the maximum of each layer's states over the tokens.
 
-        The embeddings are the first layer. A state that is not the output of a normalization itself, as in
-        pre-norm encoders, is replaced by the output of the next normalization.
+        The embeddings are the first layer. States are normalized: if a hidden state is not the output of a
+        normalization layer, as in pre-norm encoders, the output of the next such layer takes its place.
         """
         batch = batch.to(self.device)
         with self._norms.recorded() as normalizations:
@@ -172,7 +180,10 @@ def fingerprint_model(
     without: Collection[str] = (),
     settings_without: Collection[str] = (),
 ) -> str:
-    """Return a digest of a model's weights, settings and tokenizer, except for those named."""
+    """Return a digest of a model's weights, settings and tokenizer.
+
+    `without` names weights to leave out, and `settings_without` settings.
+    """
     settings = {
         name: value
         for name, value in model.config.to_diff_dict().items()
@@ -188,7 +199,7 @@ def fingerprint_model(
 
 
 def find_mask_id(tokenizer: PreTrainedTokenizerBase | None) -> int:
-    """Return the id of a tokenizer's mask token."""
+    """Return the id of a tokenizer's mask token; raise an InputError if it has none."""
     mask_id = getattr(tokenizer, "mask_token_id", None)
     if mask_id is None:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
@@ -200,7 +211,7 @@ def find_mask_id(tokenizer: PreTrainedTokenizerBase | None) -> int:
 
 
 def find_max_length(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None) -> int:
-    """Return the longest input that model and tokenizer allow, in tokens, special ones included."""
+    """Return the maximum input length that model and tokenizer allow, in tokens with special tokens."""
     limits = [
         getattr(tokenizer, "model_max_length", None),
         getattr(model.config, "max_position_embeddings", None),

@@ -1,4 +1,4 @@
-"""Texts → columns of tokenized rows: ids, kinds of tokens, truncation, and places in the text."""
+"""Tokenization of texts: token ids, kinds of tokens, truncation, and positions in the text."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ def encode(
     max_length: int,
     layouts: bool = False,
 ) -> dict[str, list[Any]]:
-    """Return columns of tokenized rows: `input_ids`, `kinds`, `truncated`, and `token_type_ids` if used.
+    """Tokenize texts; return the columns `input_ids`, `kinds`, `truncated` and, if used, `token_type_ids`.
 
-    With `layouts` there is a column `layout`, too. Texts beyond `max_length` tokens lose tokens from the
-    longer of the two until they fit.
+    With `layouts`, there is also a column `layout`. An input of more than `max_length` tokens is truncated by
+    removing tokens from the longer of its two texts.
+
+    Raises:
+        InputError: A text is not valid Unicode, or has no tokens.
     """
     require_unicode([*texts, *(pairs or ())])
     if tokenizer.is_fast:
@@ -41,7 +44,7 @@ def encode(
 
 
 def tokenizer_state(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
-    """Return all that decides a tokenizer's output, as JSON-ready values."""
+    """Return everything that determines a tokenizer's output, as JSON-ready values."""
     state: dict[str, Any] = {"class": type(tokenizer).__name__}
     if tokenizer.is_fast:
         state = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -104,14 +107,14 @@ def _encode_slow(
 
 
 def _joined(pieces: list[str], pair: str | None, truncated: bool) -> Layout:
-    """Return the layout of a text made by joining tokens with blanks; each token is a word."""
+    """Return the layout of the text that joins the tokens with spaces; each token is a word."""
     ends = [end - 1 for end in accumulate(len(piece) + 1 for piece in pieces)]
     spans = tuple((end - len(piece), end) for piece, end in zip(pieces, ends, strict=True))
     return Layout(" ".join(pieces), pair, spans, tuple(range(len(pieces))), truncated)
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
-    """Return a span without surrounding blanks, which some tokenizers include in a token."""
+    """Return a span without surrounding whitespace, which some tokenizers include in a token."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, start + len(piece.strip())

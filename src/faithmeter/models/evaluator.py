@@ -1,4 +1,4 @@
-"""Masked variants of texts → logits: in micro-batches, each different input evaluated once and counted."""
+"""Evaluation of masked variants of texts in micro-batches, with a cache and a count of evaluations."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ..errors import InputError
 from .tokens import Batch
 
 CPU_BUDGET, GPU_BUDGET = 1024, 32768
-"""Tokens in a micro-batch. Small ones are as fast on a CPU core, and leave work for every stream."""
+"""Maximum tokens in a micro-batch. On a CPU, small ones are as fast and keep all threads busy."""
 KEYS_AT_ONCE = 8192
-"""Variants whose keys are made together, which bounds memory."""
+"""Number of variants whose keys are computed together, which limits the memory needed."""
 ENTRY_BYTES = 250
-"""Bytes that Python spends on one cached result besides its numbers."""
+"""Memory overhead of a cached result, in bytes."""
 DEFAULT_MEMORY = 2**28
-"""Bytes of cached results."""
+"""Default limit of the cache, in bytes."""
 VOCABULARY_BLOCK = 4096
-"""Embeddings that are multiplied together, which bounds memory."""
+"""Number of embeddings that are multiplied together, which limits the memory needed."""
 
 Result = TypeVar("Result")
 
 
 class Model(Protocol):
-    """Part of a classifier that the evaluator uses; gradient methods use all of `Classifier`."""
+    """Interface of a classifier that the evaluator needs; gradient methods need all of `Classifier`."""
 
     @property
     def mask_id(self) -> int: ...
@@ -43,18 +43,18 @@ class Model(Protocol):
 
 
 class Evaluator:
-    """A classifier that caches its logits; it can replace a Classifier anywhere.
+    """Classifier that caches its logits; it can replace a `Classifier` anywhere.
 
-    Logits are float64 on the CPU, whatever type the model computes in. Attributes that are not defined here
-    are those of the classifier. Make a new evaluator when the model's weights have changed.
+    Logits are float64 on the CPU, whatever the precision of the model. Attributes that are not defined here
+    are those of the classifier. Create a new evaluator after the model's weights have changed.
 
     Args:
         clf: The classifier.
-        budget: Tokens in a micro-batch; by default it fits the device.
-        streams: Threads that work on micro-batches at the same time, each on one core; results do not
-            depend on their number.
-        memory: Limit of the cached results, in bytes.
-        progress: Called with the number of evaluations just done.
+        budget: Maximum number of tokens in a micro-batch; the default depends on the device.
+        streams: Number of threads that evaluate micro-batches in parallel, each on one core. It does not
+            affect results.
+        memory: Limit of the cache, in bytes.
+        progress: Function that is called after each micro-batch with its number of evaluations.
 
     Example:
         >>> evaluator = fm.Evaluator(clf)
@@ -81,7 +81,7 @@ class Evaluator:
 
     @classmethod
     def of(cls, clf: Model) -> Evaluator:
-        """Return `clf` if it is an evaluator, otherwise a new one for it."""
+        """Return `clf` itself if it is an evaluator, otherwise a new evaluator for it."""
         return clf if isinstance(clf, Evaluator) else cls(clf)
 
     def __getattr__(self, name: str) -> Any:
@@ -100,7 +100,7 @@ class Evaluator:
         return self.clf.device
 
     def logits(self, batch: Batch) -> Tensor:
-        """Return the logits of the texts, Tensor [B, C]."""
+        """Return the logits of the texts, float64 Tensor [B, C]."""
         return self.variants(batch, torch.arange(len(batch)), torch.zeros_like(batch.explained))
 
     def variants(self, batch: Batch, rows: Tensor, where: Tensor) -> Tensor:
@@ -108,11 +108,14 @@ class Evaluator:
 
         Args:
             batch: The texts.
-            rows: For each variant the row of its text, Tensor [K].
-            where: The tokens to mask in each variant, bool Tensor [K, T].
+            rows: Row of each variant's text in the batch, Tensor [K].
+            where: Tokens to mask in each variant, bool Tensor [K, T].
 
         Returns:
             Logits, float64 Tensor [K, C].
+
+        Raises:
+            InputError: A logit is not finite.
         """
         batch, rows, where = batch.to(torch.device("cpu")), rows.cpu(), where.cpu()
         keys = _keys(batch, rows, where, self.mask_id)
@@ -140,10 +143,11 @@ class Evaluator:
     def map(
         self, work: Callable[[Batch, Tensor], Result], batch: Batch, rows: Tensor, *, alone: bool = False
     ) -> Iterator[tuple[Tensor, Result]]:
-        """Yield `(items, work(micro_batch, items))` until each of `rows` has been worked on once.
+        """Divide `rows` into micro-batches and yield `(items, work(micro_batch, items))` for each of them.
 
-        `micro_batch` holds the texts `rows[items]` with little padding. Each item counts as an evaluation.
-        With `alone`, each text has a micro-batch of its own on a CPU, so that no neighbor changes rounding.
+        `items` are positions in `rows`; `micro_batch` holds the texts `rows[items]` with little padding. Each
+        item counts as one evaluation. With `alone`, a micro-batch on a CPU holds a single text, so that its
+        rounding errors do not depend on other texts.
         """
         budget = 1 if alone and self.device.type == "cpu" else self.budget
         lengths = batch.attention_mask.sum(dim=1)[rows].tolist()
@@ -158,18 +162,18 @@ class Evaluator:
             yield items, result
 
     def forget(self) -> None:
-        """Empty the cache."""
+        """Delete all cached logits."""
         self.memory.clear()
 
     @cached_property
     def gram(self) -> Tensor:
-        """EᵀE of the word embeddings, float64 Tensor [E, E]; it makes norms over the vocabulary cheap."""
+        """Gram matrix EᵀE of the word embeddings, float64 Tensor [E, E], for norms over the vocabulary."""
         blocks = self.embedding_matrix().detach().split(VOCABULARY_BLOCK)
         return torch.stack([block.double().T @ block.double() for block in blocks]).sum(dim=0)
 
 
 class Memory:
-    """Cache of results by key; beyond `limit` bytes it drops the least recently used."""
+    """Cache of results by key, limited to `limit` bytes; it drops the least recently used results."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -190,7 +194,7 @@ class Memory:
         return value
 
     def update(self, values: dict[bytes, bytes]) -> None:
-        """Add results whose keys are new."""
+        """Add results with new keys, and drop old results if the limit is exceeded."""
         for key, value in values.items():
             self._values[key] = value
             self.used += len(value) + ENTRY_BYTES
@@ -199,7 +203,10 @@ class Memory:
 
 
 def plan(lengths: Sequence[int], budget: int) -> list[Tensor]:
-    """Return micro-batches as positions in `lengths`: longest first, up to `budget` tokens each."""
+    """Group texts of similar length into micro-batches of at most `budget` tokens, the longest first.
+
+    Each micro-batch is a tensor of positions in `lengths`. A longer text than `budget` has its own.
+    """
     groups: list[list[int]] = []
     longest = 0
     for position in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
@@ -213,7 +220,7 @@ def plan(lengths: Sequence[int], budget: int) -> list[Tensor]:
 
 
 def pick(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the logit of each row's label, Tensor [B]."""
+    """Return the logit of each row's label, Tensor [B]; raise an InputError if a label is not a class."""
     labels = labels.to(logits.device)
     wrong = labels[(labels < 0) | (labels >= logits.shape[1])]
     if len(wrong):
@@ -224,7 +231,7 @@ def pick(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def require_finite(logits: Tensor, index: Tensor) -> None:
-    """Raise an InputError that names the first text with NaN or infinite logits, by its row number."""
+    """Raise an InputError if a text has NaN or infinite logits; `index` holds the texts' row numbers."""
     broken = ~logits.isfinite().all(dim=1)
     if broken.any():
         raise InputError(
@@ -234,13 +241,13 @@ def require_finite(logits: Tensor, index: Tensor) -> None:
 
 
 def _in_streams(work: Callable[[Tensor], Result], parts: Sequence[Tensor], streams: int) -> Iterator[Result]:
-    """Yield `work(part)` for all parts, in order, computed by threads on one core each.
+    """Yield `work(part)` for all parts, in order, computed by `streams` threads on one core each.
 
-    A single stream uses a thread as well, so that results do not depend on the number of streams.
+    A single stream also uses a separate thread, so that results do not depend on the number of streams.
     """
     if not parts:
         return
-    # each thread has its own number of cores, but setting it also sets that of new threads
+    # set_num_threads in a worker thread also changes the default of new threads, so it is restored
     threads = torch.get_num_threads()
     executor = ThreadPoolExecutor(streams, initializer=torch.set_num_threads, initargs=(1,))
     try:
@@ -251,7 +258,7 @@ def _in_streams(work: Callable[[Tensor], Result], parts: Sequence[Tensor], strea
 
 
 def _keys(batch: Batch, rows: Tensor, where: Tensor, mask_id: int) -> list[bytes]:
-    """Return digests of the variants' inputs: equal keys mean equal inputs."""
+    """Return a digest of each variant's input, under which its logits are cached."""
     lengths = batch.attention_mask.sum(dim=1).tolist()
     types = batch.token_type_ids
     salts = [b"" if types is None else types[i, :n].numpy().tobytes() for i, n in enumerate(lengths)]

@@ -1,4 +1,4 @@
-"""Hooks in a model's forward pass: given word embeddings go in, normalized hidden states come out."""
+"""Forward hooks that replace a model's word embeddings and record its normalized hidden states."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch import Tensor
 
 
 class EmbeddingHook:
-    """Replaces the word embeddings that a model looks up by given ones.
+    """Forward hook that replaces the word embeddings that a model looks up.
 
-    The model still reads the ids, which some need for more (ESM's token dropout); `inputs_embeds` would hide
-    them. Threads that use the model do not affect each other.
+    Unlike with `inputs_embeds`, the model still reads the token ids, which ESM needs for its token dropout.
+    Threads that use the model do not affect each other.
     """
 
     def __init__(self, lookup: torch.nn.Module) -> None:
@@ -23,7 +23,7 @@ class EmbeddingHook:
 
     @contextmanager
     def replaced_by(self, embeddings: Tensor) -> Iterator[None]:
-        """Make forward passes in the block use these embeddings, Tensor [B, T, E]."""
+        """Use these embeddings, Tensor [B, T, E], in forward passes inside the `with` block."""
         self._thread.embeddings = embeddings
         try:
             yield
@@ -32,7 +32,7 @@ class EmbeddingHook:
 
 
 class NormalizationHooks:
-    """Records inputs and outputs of all normalization layers of a model, for each thread apart."""
+    """Forward hooks that record the inputs and outputs of all normalization layers, for each thread."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         self._thread = threading.local()
@@ -42,7 +42,7 @@ class NormalizationHooks:
 
     @contextmanager
     def recorded(self) -> Iterator[Normalizations]:
-        """Record the normalizations of a forward pass inside the `with` block; yield the record."""
+        """Yield a record of the normalizations in a forward pass inside the `with` block."""
         self._thread.normalizations = Normalizations()
         try:
             yield self._thread.normalizations
@@ -56,9 +56,9 @@ class NormalizationHooks:
 
 
 class Normalizations:
-    """Inputs and outputs of normalization layers in one forward pass, by address.
+    """Inputs and outputs of normalization layers in one forward pass, by memory address.
 
-    Keeping the tensors alive keeps an address from being used twice.
+    The tensors are kept alive, so that no address is used twice.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,10 @@ class Normalizations:
         self._by_output[after.data_ptr()] = after
 
     def normalized(self, state: Tensor) -> Tensor:
-        """Return the output of the normalization that reads `state`, or `state` if it is one itself."""
+        """Return the output of the normalization layer that reads `state`.
+
+        Return `state` itself if it is the output of such a layer, or if none reads it.
+        """
         if state.data_ptr() in self._by_output:
             return state
         return self._by_input.get(state.data_ptr(), (state, state))[1]

@@ -1,4 +1,4 @@
-"""Folder or hub name → Classifier: verifies the files and refuses models that cannot be explained."""
+"""Loading and verification of classifiers, encoders and tokenizers from a folder or the hub."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ EXPECTED_SOURCE = (
     f"expected a folder with a saved model and tokenizer, a hub name such as 'roberta-base', or {EMBEDDED!r}"
 )
 RECORD = "record.json"
-"""Record of a training, beside its checkpoint; it holds the checksums of the files."""
+"""Name of the training record in a checkpoint folder; it contains the checksums of the files."""
 HUB_TIMEOUT = 10.0
-"""Seconds to wait for the hub when it is asked whether it has a model."""
+"""Seconds to wait for the hub to answer whether it has a model."""
 NEW_PARTS = ("pooler.",)
-"""Parts inside some encoders that pre-training may lack: they belong to the classifier head."""
+"""Parts of an encoder that may be missing before fine-tuning, since only the classifier head uses them."""
 MAX_NAMED_KEYS = 4
-"""Weights that an error names; the others are counted."""
+"""Maximum number of weights that an error names; the others are counted."""
 MAX_REASON = 200
-"""Characters of a library's message that an error quotes."""
+"""Maximum number of characters that an error quotes from a library's message."""
 SAMPLE_WORDS = 64
-"""Entries of a vocabulary that are tokenized to see whether the tokenizer knows its own words."""
+"""Approximate number of vocabulary entries that are tokenized to check the tokenizer."""
 MAX_UNKNOWN = 0.9
-"""Share of unknown words in that sample from which on a tokenizer is refused."""
+"""Fraction of unknown tokens in that sample above which a tokenizer is rejected."""
 
 
 def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str | None = None) -> Classifier:
@@ -44,15 +44,15 @@ def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str 
 
     Args:
         path: A checkpoint folder of `faithmeter train`, a folder of another saved model, or a hub name.
-        dtype: Number type of the weights.
+        dtype: Data type of the weights.
         revision: Branch, tag or commit of a hub model.
 
     Returns:
         The classifier, in evaluation mode on the CPU.
 
     Raises:
-        InputError: There is no such model; files are damaged; it has no trained head for exclusive classes;
-            its tokenizer has no mask token or knows no words; or it would need code from its repository.
+        InputError: The model does not exist, its files are damaged, it has no trained head for exclusive
+            classes, its tokenizer has no mask token or vocabulary, or it needs code from its repository.
 
     Example:
         >>> fm.load("no/such/folder")
@@ -85,7 +85,7 @@ def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str 
 def load_model(
     auto_class: Any, path: str | Path, part: str, **options: Any
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """Return a pre-trained model and the report of missing and mismatched weights.
+    """Return a pre-trained model and a report of its missing and mismatched weights.
 
     Only tensors are read from pickled weights, and no code from the model's repository is run.
     """
@@ -102,7 +102,7 @@ def load_model(
 
 
 def load_tokenizer(path: str | Path, *, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """Return the tokenizer of a checkpoint; it must have a mask token."""
+    """Return the tokenizer of a model; raise an InputError if it has no mask token."""
     from transformers import AutoTokenizer
 
     options = {"trust_remote_code": False, "revision": revision or "main"}
@@ -113,7 +113,7 @@ def load_tokenizer(path: str | Path, *, revision: str | None = None) -> PreTrain
 
 
 def resolve(path: str | Path) -> str:
-    """Return the folder of a model's files, or its hub name; raise InputError if there is neither."""
+    """Return the folder or the hub name of a model; raise an InputError if neither exists."""
     name = str(path)
     if name == EMBEDDED:
         return str(Path(__file__).parent / "embedded")
@@ -129,16 +129,16 @@ def resolve(path: str | Path) -> str:
 
 
 def _looks_local(name: str) -> bool:
-    """Return whether a name is that of a folder: a hub name is `name` or `owner/name`."""
+    """Return whether a name looks like a path; hub names have the form `name` or `owner/name`."""
     first, *rest = name.split("/")
     return not first or name[0] in ".~" or "\\" in name or len(rest) > 1 or "" in rest or Path(first).is_dir()
 
 
 @cache
 def _require_on_hub(name: str) -> None:
-    """Ask the hub once whether it has a model, unless its files are in the cache.
+    """Raise an InputError unless a model is in the cache of the hub or on the hub.
 
-    Loading would ask as well, but tries for most of a minute when there is no network.
+    Without this check, loading would try for most of a minute if there is no network.
     """
     import huggingface_hub
 
@@ -153,10 +153,12 @@ def _require_on_hub(name: str) -> None:
 
 
 def read_checkpoint(path: str | Path) -> bool | None:
-    """Verify the files of a checkpoint of ours; return whether it takes pairs, None if that is not known.
+    """Verify the files of a checkpoint, and return whether its model takes pairs of texts.
+
+    Without a training record, nothing is verified and the result is None, for unknown.
 
     Raises:
-        InputError: A file differs from what was written, or is missing.
+        InputError: A file is missing or has changed since it was written.
     """
     folder = Path(path)
     if not (folder / RECORD).is_file():
@@ -172,7 +174,7 @@ def read_checkpoint(path: str | Path) -> bool | None:
 
 
 def require_finite_weights(model: PreTrainedModel, path: str | Path) -> None:
-    """Raise an InputError that names weights with NaN or infinity."""
+    """Raise an InputError if a model has weights that are NaN or infinite."""
     keys = [name for name, weight in model.named_parameters() if not bool(weight.isfinite().all())]
     if keys:
         raise InputError(
@@ -182,7 +184,7 @@ def require_finite_weights(model: PreTrainedModel, path: str | Path) -> None:
 
 
 def require_vocabulary(tokenizer: PreTrainedTokenizerBase, embeddings: int, path: str | Path) -> None:
-    """Refuse a tokenizer that knows no words, or more words than the model has embeddings for."""
+    """Raise an InputError if a tokenizer knows no words, or more words than there are embeddings."""
     special = {*tokenizer.all_special_ids}
     ids = sorted(number for number in tokenizer.get_vocab().values() if number not in special)
     if ids and ids[-1] >= embeddings:
@@ -204,7 +206,7 @@ def require_vocabulary(tokenizer: PreTrainedTokenizerBase, embeddings: int, path
 
 @contextmanager
 def reading(part: str, path: str | Path) -> Iterator[None]:
-    """Turn any error of a library about a model's files into one line."""
+    """Convert any exception in the block to an InputError about this part of a model."""
     try:
         yield
     except InputError:
@@ -216,7 +218,7 @@ def reading(part: str, path: str | Path) -> Iterator[None]:
 
 
 def quote_reason(error: Exception) -> str:
-    """Return a library's message as one short line."""
+    """Return the message of a library's exception as one short line."""
     text = " ".join(str(error).split())
     if isinstance(error, UnpicklingError):
         return "its pickled weights hold more than tensors, and no code is run; save them as safetensors"
@@ -228,14 +230,14 @@ def quote_reason(error: Exception) -> str:
 
 
 def encoder_keys(model: PreTrainedModel, keys: Iterable[str]) -> set[str]:
-    """Return those names of weights that belong to the encoder, not to the classifier head."""
+    """Return the names of the weights that belong to the encoder, not to the classifier head."""
     prefix = f"{model.base_model_prefix}."
     head = tuple(prefix + part for part in NEW_PARTS)
     return {key for key in keys if key.startswith(prefix) and not key.startswith(head)}
 
 
 def list_keys(keys: Iterable[str]) -> str:
-    """Return the first names of weights, and the number of the others."""
+    """Return a list of weights as text: the first names and the number of the others."""
     names = sorted(keys)
     more = f" and {len(names) - MAX_NAMED_KEYS} more" if len(names) > MAX_NAMED_KEYS else ""
     return ", ".join(names[:MAX_NAMED_KEYS]) + more

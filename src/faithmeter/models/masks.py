@@ -1,7 +1,7 @@
-"""Masks: functions of the maskable tokens and of scores or random generators.
+"""Masks of tokens, drawn at random or chosen by score.
 
-Every row has its own generator, made from the run's seed and the row number, and draws one number for each
-token that may be masked. So its mask depends neither on its batch nor on its padding.
+Each row has its own random generator, seeded with the run's seed and the row number, and draws one number for
+each token that may be masked. Its mask therefore depends neither on the batch nor on the padding.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from torch import Tensor
 from ..errors import InputError
 
 PERCENTS = tuple(range(0, 101, 10))
-"""Percents of the tokens that curves are measured at by default."""
+"""Percentages of masked tokens at which curves are measured by default."""
 RATES = {"uniform": 0.0, "ends": 0.1}
-"""Share of the masked rows that are wholly masked, by the name of the rate distribution."""
+"""Fraction of the masked rows that are completely masked, by the name of the rate distribution."""
 STREAMS = ("train", "collator", "validation", "sweep", "method", "masf")
-"""Purposes of random numbers; the position of a name decides its numbers, so new names go to the end."""
+"""Names of independent random streams. The position of a name is part of its seed: append new names."""
 
 
 def generator(seed: int, stream: str, *key: int) -> np.random.Generator:
-    """Return the random generator of one purpose and key; equal arguments give equal numbers everywhere."""
+    """Return a random generator for a stream and a key; equal arguments give equal numbers."""
     return np.random.default_rng([seed, STREAMS.index(stream), *key])
 
 
 def row_generators(seed: int, stream: str, index: Tensor, *key: int) -> list[np.random.Generator]:
-    """Return one generator for each row of a batch, by its row number."""
+    """Return a random generator for each of the row numbers in `index`, Tensor [B]."""
     return [generator(seed, stream, *key, int(row)) for row in index]
 
 
@@ -40,7 +40,7 @@ def uniform_mask(
     Args:
         allowed: Tokens that may be masked, bool Tensor [B, T].
         generators: One random generator for each row.
-        rates: `uniform` draws r ~ U(0, 1); `ends` masks a tenth of the rows wholly, see `RATES`.
+        rates: `uniform` draws r ~ U(0, 1); `ends` masks a tenth of the rows completely, see `RATES`.
 
     Returns:
         The masked tokens, bool Tensor [B, T].
@@ -53,7 +53,7 @@ def uniform_mask(
 
 
 def random_scores(allowed: Tensor, generators: Iterable[np.random.Generator]) -> Tensor:
-    """Return a random order of the tokens: U(0, 1) for each allowed token, 0 elsewhere."""
+    """Return random scores, float64 Tensor [B, T]: U(0, 1) for each allowed token, 0 elsewhere."""
     scores = torch.zeros(allowed.shape, dtype=torch.float64)
     for row, rng in zip(range(len(allowed)), generators, strict=True):
         scores[row, allowed[row]] = torch.from_numpy(rng.random(int(allowed[row].sum())))
@@ -61,9 +61,19 @@ def random_scores(allowed: Tensor, generators: Iterable[np.random.Generator]) ->
 
 
 def top_mask(scores: Tensor, allowed: Tensor, percent: int, *, already: Tensor | None = None) -> Tensor:
-    """Return the `n * percent // 100` highest scored of the n allowed tokens in each row, bool [B, T].
+    """Mask the `n * percent // 100` tokens with the highest scores among the n allowed in each row.
 
-    Tokens `already` masked stay masked and count; ties go to the leftmost token.
+    Args:
+        scores: Scores of the tokens, Tensor [B, T].
+        allowed: Tokens that may be masked, bool Tensor [B, T].
+        percent: Percentage of the allowed tokens to mask, 0 to 100.
+        already: Tokens that stay masked and count toward the percentage, bool Tensor [B, T].
+
+    Returns:
+        The masked tokens, bool Tensor [B, T]. Ties go to the leftmost token.
+
+    Raises:
+        InputError: The percentage is out of range, or the score of an allowed token is NaN.
     """
     if not 0 <= percent <= 100:
         raise InputError(f"percent is {percent}; expected 0 to 100")

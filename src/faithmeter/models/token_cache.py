@@ -1,7 +1,7 @@
-"""Tokenized splits for fine-tuning, kept in the cache folder of `datasets`.
+"""Cache of tokenized splits for fine-tuning, in the cache folder of `datasets`.
 
-A cached file is verified before it is used and made again if it is damaged. Files that were not used for
-`MAX_UNUSED_DAYS` are deleted when a new one is written.
+A cached file is verified before it is used, and created again if it is damaged. Files that have not been used
+for `MAX_UNUSED_DAYS` are deleted when a new one is written.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ FORMAT = 1
 """Version of the columns that `encode` returns; if it changes, all splits are tokenized again."""
 MAX_UNUSED_DAYS = 30
 DAY = 86_400.0
-"""Seconds."""
+"""Seconds in a day."""
 
 
 def tokenize(split: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: int) -> Dataset:
-    """Return the rows of a split for fine-tuning: columns of `encode`, `labels` and `index`, the row number.
+    """Tokenize a split; its columns are those of `encode`, `labels`, and the row number as `index`.
 
-    The same rows are tokenized once for each tokenizer and length. The output of a tokenizer in Python
-    depends on code, which no digest covers, so its rows are kept in memory only.
+    The result is cached for each tokenizer and length. A pure-Python tokenizer depends on code that no digest
+    covers, so its rows are only kept in memory.
     """
 
     def columns(rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
@@ -52,7 +52,7 @@ def tokenize(split: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: 
 
 
 def _cache_file(split: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Path:
-    """Return the cache file, named by a digest of everything that the tokens depend on."""
+    """Return the path of the cache file, which contains a digest of all that determines the tokens."""
     import datasets
 
     key = json.dumps([FORMAT, digest(split), tokenizer_state(tokenizer), max_length], sort_keys=True)
@@ -62,12 +62,15 @@ def _cache_file(split: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: 
 
 @contextmanager
 def _verified(file: Path) -> Iterator[None]:
-    """Let one process at a time read an intact file, or write it if there is none, and seal it."""
+    """Lock a cache file while the block reads it or, if it is missing or damaged, writes it.
+
+    A damaged file is deleted before the block; a new one is sealed after it.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     related = [file, *(file.with_name(f".{file.name}.{suffix}") for suffix in ("sha256", "lock"))]
     with FileLock(related[-1]):
         for path in related:
-            if path.exists() and time.time() - path.stat().st_mtime > DAY:  # more often would cost a hash
+            if path.exists() and time.time() - path.stat().st_mtime > DAY:  # a new time costs a new hash
                 os.utime(path)
         if intact(file):
             yield
@@ -79,7 +82,7 @@ def _verified(file: Path) -> Iterator[None]:
 
 
 def remove_unused(folder: Path) -> None:
-    """Delete the files of a folder that were not used for `MAX_UNUSED_DAYS`."""
+    """Delete the files in a folder that have not been used for `MAX_UNUSED_DAYS`."""
     for path in folder.iterdir():
         if path.is_file() and time.time() - path.stat().st_mtime > MAX_UNUSED_DAYS * DAY:
             path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Batch: token ids of texts, and for each token whether it is special, explained or context."""
+"""`Batch`: token ids of texts, and for each token whether it is special, explained or context."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ SPECIAL, EXPLAINED, CONTEXT = -1, 0, 1
 """Kinds of tokens. Explained tokens are scored and erased; context is the other text of a pair."""
 
 Span = tuple[int, int]
-"""Start and end in a text, in characters."""
+"""Start and end of a passage in a text, in characters."""
 Row = Mapping[str, Any]
-"""One tokenized text: `input_ids`, `kinds` (one for each token), and further inputs of its model."""
+"""Tokenized text: `input_ids`, `kinds` (one for each token) and further inputs of the model."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Places of a text's explained tokens in the text, as the tokenizer reports them.
+    """Text with the positions of its explained tokens.
 
-    A tokenizer written in Python reports none; the text is then that of its tokens, joined by blanks.
+    A pure-Python tokenizer reports no positions; `text` is then its tokens, joined by spaces.
     """
 
     text: str
     pair: str | None
     spans: tuple[Span, ...]
-    """Start and end of each explained token in `text`, without blanks around it."""
+    """Start and end of each explained token in `text`, without surrounding whitespace."""
     words: tuple[int, ...]
     """Number of the word that each explained token belongs to."""
     truncated: bool
-    """True if the end was left out because the text is too long for the model."""
+    """True if the input was truncated because it is too long for the model."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Batch:
         attention_mask: 1 for tokens, 0 for padding, Tensor [B, T].
         content: Tokens that are explained or context, bool Tensor [B, T].
         explained: Tokens that are scored and erased, bool Tensor [B, T].
-        index: Row numbers in the split, which random orders are drawn from, Tensor [B].
-        token_type_ids: Number of the text of each token, Tensor [B, T], for models that read it.
-        layouts: Places of the tokens in the texts, B of them; empty for texts tokenized elsewhere.
+        index: Row numbers in the split, which seed random orders, Tensor [B].
+        token_type_ids: Segment of each token, Tensor [B, T]; None if the model does not use it.
+        layouts: Positions of the tokens in each text; empty if the texts were tokenized elsewhere.
 
     Example:
         >>> batch = clf.encode([text], [pair])
@@ -69,15 +69,15 @@ class Batch:
         return len(self.input_ids)
 
     def masked(self, where: Tensor, mask_id: int) -> Batch:
-        """Return the texts with the mask token wherever `where`, bool Tensor [B, T], is true."""
+        """Return a copy with the mask token wherever `where`, bool Tensor [B, T], is True."""
         return replace(self, input_ids=self.input_ids.masked_fill(where, mask_id))
 
     def maskable(self, scope: Scope) -> Tensor:
-        """Return the tokens that fine-tuning of this scope may mask, bool Tensor [B, T]."""
+        """Return which tokens fine-tuning with this scope may mask, bool Tensor [B, T]."""
         return self.explained if scope == "explained" else self.content
 
     def __getitem__(self, rows: slice | Tensor | Sequence[int]) -> Batch:
-        """Return some of the texts, still padded to the same width."""
+        """Return the selected texts as a batch of unchanged width."""
         rows = torch.as_tensor(rows, dtype=torch.long) if not isinstance(rows, slice | Tensor) else rows
         tensors = {name: tensor[rows] for name, tensor in self._tensors()}
         numbers = torch.arange(len(self))[rows.cpu() if isinstance(rows, Tensor) else rows].tolist()
@@ -85,11 +85,11 @@ class Batch:
         return replace(self, **tensors, layouts=layouts)
 
     def narrowed(self, width: int) -> Batch:
-        """Return the batch without the columns from `width` on."""
+        """Return the batch cut to its first `width` columns."""
         return replace(self, **{name: t[:, :width] for name, t in self._tensors() if t.ndim == 2})
 
     def to(self, device: torch.device) -> Batch:
-        """Return the batch with all tensors on a device."""
+        """Return a copy of the batch with all tensors on `device`."""
         return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors()})
 
     def _tensors(self) -> list[tuple[str, Any]]:
@@ -103,7 +103,7 @@ class Batch:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], *, pad_id: int, index: Sequence[int] | None = None) -> Batch:
-        """Pad rows of `encode` to one width."""
+        """Return tokenized rows as a padded batch; without `index`, they are numbered from 0."""
         kinds = pad((row["kinds"] for row in rows), SPECIAL)
         types = pad((row["token_type_ids"] for row in rows), 0) if "token_type_ids" in rows[0] else None
         return cls(
@@ -118,10 +118,10 @@ class Batch:
 
     @classmethod
     def from_ids(cls, rows: Sequence[Sequence[int]], *, special_ids: Iterable[int], pad_id: int) -> Batch:
-        """Make a batch of rows that were tokenized elsewhere, such as `<s> a </s></s> b </s>`.
+        """Return a batch of rows that were tokenized elsewhere, such as `<s> a </s></s> b </s>`.
 
-        The first text of a row is explained. Only the ids tell the two texts apart, so a special id inside a
-        text ends it; `Classifier.encode`, which asks the tokenizer, has no such limit.
+        The first text of a row is explained. The texts are separated by their special ids alone, so a special
+        id inside a text ends it. `Classifier.encode` does not have this limitation.
 
         Args:
             rows: Token ids of each text; padding at the end of a row is removed first.
@@ -143,9 +143,9 @@ class Batch:
 
 
 def kinds_from_ids(row: Sequence[int], special: set[int]) -> list[int]:
-    """Return the kind of each token by the special ids: the first run of others is explained.
+    """Return the kind of each token; tokens between the first special ids are explained, others context.
 
-    More than one special token at the start means that the first text is empty.
+    If a row begins with more than one special token, its first text is empty.
     """
     kinds, text, leading = [], EXPLAINED, 0
     for position, token in enumerate(row):
@@ -160,7 +160,7 @@ def kinds_from_ids(row: Sequence[int], special: set[int]) -> list[int]:
 
 
 def require_unicode(texts: Sequence[str]) -> None:
-    """Raise InputError for a text with a lone surrogate, which JSON can spell and no tokenizer reads."""
+    """Raise an InputError if a text contains a lone surrogate, which tokenizers cannot read."""
     for text in texts:
         try:
             text.encode()
@@ -172,7 +172,7 @@ def require_unicode(texts: Sequence[str]) -> None:
 
 
 def require_explained(kinds: Sequence[Sequence[int]], texts: Sequence[str] | None = None) -> None:
-    """Raise an InputError that names the first text without a token to explain."""
+    """Raise an InputError if a row has no token to explain; the message quotes its text if given."""
     for number, row in enumerate(kinds):
         if EXPLAINED not in row:
             excerpt = f" ({texts[number]!r:.60})" if texts is not None else ""
@@ -183,7 +183,7 @@ def require_explained(kinds: Sequence[Sequence[int]], texts: Sequence[str] | Non
 
 
 def pad(rows: Iterable[Sequence[int]], value: int) -> Tensor:
-    """Return ragged rows as Tensor [B, T], filled with `value` on the right."""
+    """Return rows of different lengths as one Tensor [B, T], padded with `value` on the right."""
     tensors = [torch.as_tensor(row, dtype=torch.long) for row in rows]
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
 

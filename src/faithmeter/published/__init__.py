@@ -1,4 +1,4 @@
-"""The paper's tables as data, digit by digit, and the class counts of its tasks (datasets.json)."""
+"""Published numbers: the tables of the paper, and the class counts of its tasks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ NAMES = (
 
 
 def read_counts() -> dict[str, Any]:
-    """Read the class counts and majority baselines of the sixteen tasks, as the authors released them."""
+    """Return the class counts and majority baselines of the paper's tasks, as released by the authors."""
     return dict(json.loads(files(__name__).joinpath("datasets.json").read_text(encoding="utf-8")))
 
 
 def table(name: str) -> DataFrame:
-    """Read a published table; times stay texts (00:54, hours and minutes), only empty cells are missing."""
+    """Return a table of the paper as a data frame.
+
+    Times are strings such as `00:54` (hours and minutes), and empty cells are NaN.
+
+    Raises:
+        InputError: There is no table of this name.
+    """
     import pandas as pd
 
     if name not in NAMES:

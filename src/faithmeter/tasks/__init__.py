@@ -1,4 +1,4 @@
-"""Datasets with their splits, columns, labels and metric. A task is a value; readers load its rows."""
+"""Tasks: datasets with their splits, columns, labels and metric."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ _XOR = re.compile(r"(Anemia|Diabetes)\(labels=xor\)")
 def task(name: str, data_dir: str | Path | None = None) -> Task:
     """Return a task of the paper by its name, or the task that a `.toml` file describes.
 
-    `Anemia(labels=xor)` and `Diabetes(labels=xor)` are labeled as released: two matching codes cancel out.
+    `Anemia(labels=xor)` and `Diabetes(labels=xor)` have the labels of the authors' released code, in which
+    two matching diagnosis codes cancel out.
 
     Args:
         name: One of the paper's sixteen tasks (`faithmeter list tasks` shows them), or the path of a task
             file that ends in `.toml`.
-        data_dir: Folder with the official files of the task, or the folder above it. Without it the rows come
-            from the hub, and those of bAbI from the built-in generator.
+        data_dir: Folder with the official files of the task, or its parent. Without it, the rows come from
+            the hub or, for bAbI, from the built-in generator.
 
     Returns:
-        The task. Its rows are not read before `load` is called.
+        The task. Its rows are read when `load` is called.
 
     Raises:
         InputError: The name is unknown, or the task file cannot be used.

@@ -1,4 +1,4 @@
-"""bAbI stories from and to the official text format, without loss."""
+"""Reader and writer of bAbI stories in the official text format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .readers import lines
 
 @dataclass(frozen=True)
 class Question:
-    """One example: the statements so far, a question, and the statements that give its answer."""
+    """Question about a story, with the statements before it, its answer and its supporting facts."""
 
     story: tuple[str, ...]
     question: str
@@ -26,14 +26,18 @@ class Question:
 
 
 Story = tuple[Question, ...]
-"""Questions of one story; each adds statements to those of the one before."""
+"""Questions about one story; the statements of each begin with those of the previous question."""
 
 
 def read(path: str | Path) -> list[Story]:
-    """Read the stories of a bAbI file; a question's statements do not include earlier questions."""
+    """Return the stories in a bAbI file.
+
+    Raises:
+        InputError: The file is not readable, or a line does not follow the official format.
+    """
     stories: list[list[Question]] = []
     statements: dict[int, str] = {}  # line number within the story → statement
-    last = covered = 0  # line number within the story; statements that the newest question covers
+    last = covered = 0  # line number within the story; number of statements before its latest question
     texts = (line.rstrip("\r\n") for _, line in lines(Path(path)))
     for position, line in enumerate(chain(texts, ["1 "]), start=1):  # the extra line ends the last story
         try:
@@ -61,10 +65,10 @@ def read(path: str | Path) -> list[Story]:
 
 
 def write(stories: Iterable[Story], path: str | Path) -> None:
-    """Write stories in the official layout; `read` gives the same stories back."""
+    """Write stories to a file in the official format, from which `read` restores them exactly."""
     text = []
     for story in stories:
-        numbers: list[int] = []  # of the statements so far
+        numbers: list[int] = []  # line numbers of the statements so far
         number = 0
         for question in story:
             for statement in question.story[len(numbers) :]:
@@ -78,7 +82,7 @@ def write(stories: Iterable[Story], path: str | Path) -> None:
 
 
 def _split(line: str) -> tuple[int, str]:
-    """Return the line number within the story and the text behind it."""
+    """Split a line into its number within the story and its text; raise ValueError if it has no number."""
     number, blank, text = line.partition(" ")
     if not (blank and number.isascii() and number.isdigit()):
         raise ValueError(f"{number!r} where a line number and a blank were expected")

@@ -1,4 +1,4 @@
-"""The sixteen tasks of the paper."""
+"""Definitions of the sixteen tasks of the paper."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ _ALL = (
          files=Files("tables", ("SST-2", "SST2"), _TSV, codes=_BINARY), hub=_glue("sst2")),
     Task("IMDB", "text", ("neg", "pos"), None, *_MACRO, 10, official=("train", "test"),
          files=Files("imdb", ("IMDB",)),
-         hub=Hub("stanfordnlp/imdb", note="the hub has no file names, by which the published split is made; "
-                                          "row numbers stand in for them")),
+         hub=Hub("stanfordnlp/imdb", note="the published split depends on file names, which the hub lacks; "
+                                          "row numbers are used instead")),
     _mimic("Anemia", "285.1"),
     _mimic("Diabetes", "250.00"),
     Task("CoLA", "sentence", ("unacceptable", "acceptable"), None, *_MATTHEWS, 15,

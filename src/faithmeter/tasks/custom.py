@@ -29,22 +29,22 @@ _SPLIT_NAMES = {
 
 
 class TaskFile(Validated):
-    """Entries of a task file, which are the arguments of `own_task`."""
+    """Contents of a task file; its entries are the arguments of `own_task`."""
 
     kind: ClassVar[str] = "task"
 
-    data: Text = Field(description="rows: csv, tsv, jsonl, parquet, or a folder saved by `datasets`")
+    data: Text = Field(description="file (csv, tsv, jsonl, parquet) or folder saved by `datasets`")
     text: Text = Field(description="column with the text to classify and explain")
     label: Text = Field(description="column with the label")
     pair: Text | None = Field(default=None, description="column with a second text, the context")
-    valid: Text | None = Field(default=None, description="validation rows; default: cut from data")
-    test: Text | None = Field(default=None, description="test rows; default: cut from data")
+    valid: Text | None = Field(default=None, description="validation file; default: split off from data")
+    test: Text | None = Field(default=None, description="test file; default: split off from data")
     metric: MetricName = Field(
-        default="accuracy", description="metric that chooses the checkpoint and makes the curves"
+        default="accuracy", description="metric of the curves, which also selects the best epoch"
     )
-    epochs: int = Field(default=20, ge=1, lt=2**31, description="epochs of a fine-tuning")
+    epochs: int = Field(default=20, ge=1, lt=2**31, description="default number of training epochs")
     name: Text | None = Field(
-        default=None, description="name of the task; default: that of the file, without its ending"
+        default=None, description="name of the task; default: the file name without its extension"
     )
 
 
@@ -60,28 +60,30 @@ def own_task(
     epochs: int = 20,
     name: str | None = None,
 ) -> Task:
-    """Return a task for your own data, whose labels are those of the training rows.
+    """Return a task for your own data; its classes are the labels of the training rows.
 
-    Labels are sorted, by value if all are whole numbers. Without `valid` and `test` the rows are cut into 80,
-    10 and 10 %, without one of them into 80 and 20 %, in the order of the md5 of the row numbers: always the
-    same rows, whatever the seed.
+    Labels are sorted, in numerical order if all are whole numbers. A missing split is taken from the rows in
+    `data`: 20 % of them, or 10 % each if both validation and test are missing. The rows are chosen by the MD5
+    hash of their number, so the splits do not depend on any seed.
 
     Args:
-        data: File with the rows (csv, tsv, jsonl, plain or .gz, or parquet), or a folder saved by `datasets`.
+        data: File with the rows (csv, tsv or jsonl, plain or .gz, or parquet), or a folder saved by
+            `datasets`, whose own splits are used.
         text: Column with the text to classify and explain.
         label: Column with the label: a name or a whole number.
         pair: Column with a second text, the context.
         valid: File with the validation rows.
         test: File with the test rows.
-        metric: `accuracy`, `macro_f1`, `micro_f1` or `matthews`; chooses the checkpoint and makes the curves.
-        epochs: Epochs of a fine-tuning that does not set them.
-        name: Name of the task; default: that of the file, without its ending.
+        metric: Metric of the faithfulness curves, which also selects the best epoch: `accuracy`, `macro_f1`,
+            `micro_f1` or `matthews`.
+        epochs: Default number of training epochs.
+        name: Name of the task; by default the file name without its extension.
 
     Returns:
-        The task. Its labels are read now, its rows when `load` is called.
+        The task. Its labels are read immediately, its rows when `load` is called.
 
     Raises:
-        InputError: A file, a column or a label cannot be used.
+        InputError: A file is not readable, a column is missing, or the labels are not classes.
 
     Example:
         >>> fm.own_task("stories.csv", text="story", pair="question", label="place").labels
@@ -94,7 +96,7 @@ def own_task(
 
 
 def task_file(path: str | Path) -> Task:
-    """Return the task that a TOML file describes; its paths start at its folder."""
+    """Return the task that a TOML file describes; relative paths in it start at the file's folder."""
     file = Path(path)
     values = read_toml(file)
     try:
@@ -126,7 +128,7 @@ def _describe(entries: TaskFile) -> Task:
 
 
 def read(task: Task, own: Own) -> Parts:
-    """Return the rows of the splits that have files."""
+    """Return the rows of each split that the user's files contain."""
     return {
         role: read_rows(path, records, task.columns, task.labels)
         for role, path, records in _read_parts(own, task.columns)
@@ -145,7 +147,7 @@ def _read_parts(own: Own, columns: Columns) -> Iterator[tuple[str, Path, Iterato
 
 def _read_file(path: Path, columns: Columns) -> Iterator[Record]:
     if not os.path.exists(path):
-        raise InputError(f"{path} is not there; give the path of a file or of a folder saved by `datasets`")
+        raise InputError(f"{path} does not exist; give the path of a file or of a folder saved by `datasets`")
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if suffix not in READERS:
         kinds = ", ".join(READERS)
@@ -154,7 +156,7 @@ def _read_file(path: Path, columns: Columns) -> Iterator[Record]:
 
 
 def _open_saved(path: Path, role: str) -> dict[str, Any]:
-    """Return the splits of a folder saved by `datasets`; a single dataset is the requested split."""
+    """Return the splits in a folder saved by `datasets`; a single dataset becomes the split `role`."""
     import datasets
     import pyarrow as pa
 
@@ -183,7 +185,7 @@ def _read_saved(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
 
 @lru_cache(maxsize=16)
 def _read_labels(own: Own, columns: Columns, state: State) -> tuple[str, ...]:
-    """Return the labels of the training rows; they are read again only after the file has changed."""
+    """Return the sorted labels of the training rows, cached for each `state` of the file."""
     counts: Counter[str] = Counter()
     for role, _, records in _read_parts(own, columns):
         if role == "train":

@@ -1,4 +1,4 @@
-"""Rows from parquet repositories of the Hugging Face hub, through `datasets` and its cache."""
+"""Rows from the Hugging Face hub, downloaded and cached by `datasets`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNLABELED = "-1"
 
 
 def read(task: Task, hub: Hub) -> Parts:
-    """Read the official splits, whose labels are index numbers, or -1 for none."""
+    """Return the rows of a task's official splits on the hub, except unlabeled rows (label -1)."""
     names = [name for name in (*task.columns, hub.key) if name is not None]
     codes = [str(number) for number in range(len(task.labels))]
     parts: Parts = {}
@@ -35,7 +35,7 @@ def title(hub: Hub) -> str:
 
 
 def is_cached(hub: Hub) -> bool:
-    """Return whether `datasets` has downloaded it before, without importing `datasets`."""
+    """Return whether a dataset is in the cache of `datasets`, without importing that package."""
     home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
     cache = Path(os.environ.get("HF_DATASETS_CACHE", home / "datasets"))
     return (cache / hub.repo.replace("/", "___").lower() / (hub.config or "")).is_dir()

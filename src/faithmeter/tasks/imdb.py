@@ -1,4 +1,4 @@
-"""Rows from IMDB's official archive `aclImdb_v1.tar.gz`, read as a stream, or from its unpacked folder."""
+"""Rows of IMDB from the official archive `aclImdb_v1.tar.gz` or from its unpacked folder."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ _REVIEW = re.compile(rf"{FOLDER}/(train|test)/(neg|pos)/[^/]+\.txt")
 
 
 def list_files(files: Files, folder: Path) -> list[Path]:
-    """Return the archive or, without one, the unpacked folder, which may also be the given one."""
+    """Return the path of the archive or, if there is only an unpacked folder, of that folder.
+
+    The unpacked folder is `aclImdb` inside `folder`, or `folder` itself.
+    """
     unpacked = [path for path in (folder / FOLDER, folder) if (path / "train").is_dir()]
     return [folder / ARCHIVE] if (folder / ARCHIVE).exists() or not unpacked else unpacked[:1]
 
 
 def read(task: Task, files: Files, folder: Path) -> Parts:
-    """Read the labeled reviews; the key of each is its path in the archive, `aclImdb/train/pos/0_9.txt`."""
+    """Return the labeled reviews; the key of a row is its path, such as `aclImdb/train/pos/0_9.txt`."""
     (path,) = list_files(files, folder)
     parts: Parts = {"train": [], "test": []}
     seen: set[str] = set()
     for name, data in _read_members(path):
         place = f"{path}, {name}"
         if name in seen:
-            raise InputError(f"{place} is there a second time; expected it once: get the archive again")
+            raise InputError(f"{place} occurs twice; expected it once: get the archive again")
         seen.add(name)
         try:
             text = data.decode("utf-8")
@@ -49,7 +52,7 @@ def read(task: Task, files: Files, folder: Path) -> Parts:
 
 
 def _read_members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of the labeled reviews."""
+    """Yield the name and the contents of each labeled review in an archive or folder."""
     try:
         if path.is_dir():
             for file in sorted(path.glob("*/*/*.txt")):
@@ -60,7 +63,7 @@ def _read_members(path: Path) -> Iterator[tuple[str, bytes]]:
             with gzip.open(path) as data:
                 with tarfile.open(fileobj=data, mode="r|") as archive:
                     yield from _read_archive(path, archive)
-                while data.read(2**20):  # the checksum is at the very end
+                while data.read(2**20):  # gzip verifies its checksum at the end of the file
                     pass
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise InputError(unreadable(path, error)) from error

@@ -1,6 +1,6 @@
-"""Rows from MIMIC-III: discharge summaries of listed admissions, labeled by their ICD-9 codes.
+"""Rows from MIMIC-III: discharge summaries of hospital admissions, labeled by ICD-9 codes.
 
-The notes (4 GB) are read as a stream; only those of listed admissions stay in memory.
+The notes (4 GB) are read as a stream; only those of the task's admissions are kept in memory.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ NOTES, DIAGNOSES = "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv"
 _CODE_COLUMNS = ("SUBJECT_ID", "HADM_ID", "ICD9_CODE")
 _NOTE_COLUMNS = ("SUBJECT_ID", "HADM_ID", "CHARTDATE", "CATEGORY", "DESCRIPTION", "TEXT")
 
-Admission = tuple[str, str]  # patient and stay
+Admission = tuple[str, str]  # patient ID, hospital stay ID
 Note = tuple[bool, str, str]  # is an addendum, chart date, text
 
 
 def list_files(files: Files, folder: Path) -> list[Path]:
-    """Return notes and diagnoses, compressed or not, and the list of admissions."""
+    """Return the paths of the notes, the diagnoses (both plain or .gz) and the list of admissions."""
     tables = ((folder / name, folder / f"{name}.gz") for name in (NOTES, DIAGNOSES))
     return [*(plain if plain.exists() else packed for plain, packed in tables), folder / files.names[0]]
 
 
 def read(task: Task, files: Files, folder: Path) -> Parts:
-    """Read a row for each listed admission that has a code and a discharge summary."""
+    """Return a row for each listed admission that has both a code and a discharge summary."""
     notes_path, codes_path, list_path = list_files(files, folder)
     cohort = read_cohort(list_path, task.official)
     labels = read_labels(codes_path, cohort, files.codes[0], released=task.xor)
@@ -48,7 +48,10 @@ def read(task: Task, files: Files, folder: Path) -> Parts:
 
 
 def read_cohort(path: Path, splits: tuple[str, ...]) -> dict[str, str]:
-    """Read the split of each admission from lines such as `167853,train`; a header may come first."""
+    """Return the split of each admission, read from lines such as `167853,train`.
+
+    The first line may be a header.
+    """
     cohort: dict[str, str] = {}
     for number, place, values in comma_separated(path, header=("id", "split")):
         admission, split = values["id"].strip(), values["split"].strip()
@@ -58,13 +61,17 @@ def read_cohort(path: Path, splits: tuple[str, ...]) -> dict[str, str]:
         if not (is_id and is_split):
             raise InputError(f"{place}: {values}; expected a number and one of {', '.join(splits)}")
         if admission in cohort:
-            raise InputError(f"{place}: admission {admission} a second time; expected it once")
+            raise InputError(f"{place}: admission {admission} occurs twice; expected it once")
         cohort[admission] = split
     return cohort
 
 
 def read_labels(path: Path, cohort: dict[str, str], prefix: str, *, released: bool) -> dict[Admission, bool]:
-    """Read which admissions have a code with the prefix; as `released`, an odd number of such codes."""
+    """Return for each admission of the cohort whether it has an ICD-9 code that starts with `prefix`.
+
+    With `released`, as in the authors' code, the number of such codes must be odd. Admissions without codes
+    are left out.
+    """
     combine = xor if released else or_
     labels: dict[Admission, bool] = {}
     for record in comma_separated(path, _CODE_COLUMNS):
@@ -76,7 +83,7 @@ def read_labels(path: Path, cohort: dict[str, str], prefix: str, *, released: bo
 
 
 def read_notes(path: Path, admissions: dict[Admission, bool]) -> dict[Admission, list[Note]]:
-    """Read the discharge summaries of these admissions; rows that lack a value are left out."""
+    """Return the discharge summaries of the given admissions; rows with an empty value are skipped."""
     notes: dict[Admission, list[Note]] = defaultdict(list)
     for record in comma_separated(path, _NOTE_COLUMNS):
         patient, stay, date, category, description, text = (record.values[name] for name in _NOTE_COLUMNS)
@@ -92,7 +99,11 @@ def read_notes(path: Path, admissions: dict[Admission, bool]) -> dict[Admission,
 
 
 def clean(text: str) -> str:
-    """Return the text in lower case, with <DE> for removed names, [DIGITS] for numbers, no repeated signs."""
+    """Return a note in lower case, with placeholders for de-identified passages and for digits.
+
+    `<DE>` replaces de-identified passages, and `[DIGITS]` every word that contains a digit. Repetitions of a
+    punctuation mark become one.
+    """
     text = re.sub(r"\[(?:\s*\*){2}.*?(?:\*\s*){2}\]", " <DE> ", text.lower())
     text = re.sub(r"([^a-z0-9\s])(?:\s*\1)+", r"\1 ", text)
     text = re.sub(r"[^\s.,?]+", lambda part: " [DIGITS] " if re.search(r"\d", part[0]) else part[0], text)

@@ -16,7 +16,7 @@ MSR_TRAIN, MSR_DEV = "msr_paraphrase_train.txt", "dev_ids.tsv"
 
 
 def read_tables(task: Task, files: Files, folder: Path) -> Parts:
-    """Read one tsv or jsonl file for each split."""
+    """Return the rows of each official split, read from one tsv or jsonl file per split."""
     parts = zip(task.roles, files.names, strict=True)
     return {role: _read_table(task, files, folder / name) for role, name in parts}
 
@@ -33,17 +33,20 @@ def _read_table(task: Task, files: Files, path: Path) -> list[Row]:
 
 
 def has_msr(folder: Path) -> bool:
-    """Return whether Microsoft's file is there; only its row numbers make the published split."""
+    """Return whether the folder has Microsoft's file, whose row numbers define the published split."""
     return (folder / MSR_TRAIN).exists()
 
 
 def list_mrpc(files: Files, folder: Path) -> list[Path]:
-    """Return Microsoft's files if they are there, else GLUE's."""
+    """Return the paths of Microsoft's MRPC files if the folder has them, otherwise those of GLUE's files."""
     return [folder / name for name in ((MSR_TRAIN, MSR_DEV) if has_msr(folder) else files.names)]
 
 
 def read_mrpc(task: Task, files: Files, folder: Path) -> Parts:
-    """Read Microsoft's training file, of which dev_ids.tsv picks the test split, else GLUE's tsv files."""
+    """Return the rows of MRPC from Microsoft's files, or from GLUE's if the folder has only those.
+
+    The pairs of Microsoft's training file that `dev_ids.tsv` lists are the test split.
+    """
     if not has_msr(folder):
         return read_tables(task, files, folder)
     ids = {(record.values["#1 ID"], record.values["#2 ID"]) for record in _read_dev_ids(folder / MSR_DEV)}
@@ -62,13 +65,13 @@ def _read_dev_ids(path: Path) -> Iterable[Record]:
 
 
 def read_babi(task: Task, files: Files, folder: Path) -> Parts:
-    """Read one text file for each split."""
+    """Return the rows of each official bAbI split, read from one text file per split."""
     parts = zip(task.roles, files.names, strict=True)
     return {role: story_rows(task, babi.read(folder / name), folder / name) for role, name in parts}
 
 
 def story_rows(task: Task, stories: Iterable[babi.Story], source: Path | str) -> list[Row]:
-    """Return a row for each question; its key is `0-<running question number>`, as released."""
+    """Return a row for each question; its key is `0-<question number>`, as in the released code."""
     index = {label: number for number, label in enumerate(task.labels)}
     questions = [question for story in stories for question in story]
     if not questions:

@@ -1,4 +1,4 @@
-"""Files → records: a row's number, its place for error messages, and its values by column."""
+"""Readers of csv, tsv, jsonl and parquet files, which yield a `Record` for each row."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Record(NamedTuple):
-    """Row of a file."""
+    """Row of a file, with its place in the file for error messages."""
 
-    number: int  # 0-based, of the data rows
+    number: int  # of the data row, from 0
     place: str  # file and line
-    values: dict[str, Any]
+    values: dict[str, Any]  # by column name
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a UTF-8 file, plain or gzip, without its byte order mark."""
+    """Yield the number and the text of each line of a UTF-8 file, plain or gzip.
+
+    Raises:
+        InputError: The file is empty, not readable or not UTF-8.
+    """
     number = 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
@@ -39,7 +43,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def unreadable(path: Path, error: Exception) -> str:
-    """Return the message for a file that is missing, may not be read, or is damaged."""
+    """Return an error message for a file that is missing, not readable or damaged."""
     reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
     advice = "give the right path" if isinstance(error, FileNotFoundError) else "get the file again"
     return f"cannot read {path}: {reason}; {advice}"
@@ -52,7 +56,11 @@ def tsv(
     header: tuple[str, ...] | None = None,
     drop_short: bool = False,
 ) -> Iterator[Record]:
-    """Read a tab-separated file without quoting: a `"` is an ordinary character. Blank lines are skipped."""
+    """Yield the records of a tab-separated file in which quotes are ordinary characters.
+
+    Blank lines are skipped. `header` names the columns of a file without a header line. With `drop_short`,
+    rows with too few columns are skipped but counted.
+    """
     rows = ((line, text.rstrip("\r\n").split("\t")) for line, text in lines(path) if text.rstrip("\r\n"))
     return _table(path, rows, columns, header=header, drop_short=drop_short)
 
@@ -60,12 +68,12 @@ def tsv(
 def comma_separated(
     path: Path, columns: Sequence[str] = (), *, header: tuple[str, ...] | None = None
 ) -> Iterator[Record]:
-    """Read a csv file, whose quoted fields may span lines. Blank lines are skipped."""
+    """Yield the records of a csv file, whose quoted fields may span lines; blank lines are skipped."""
     return _table(path, _csv_rows(path), columns, header=header)
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(2**31 - 1)  # the default, 128 kB, is too little for a long text
+    csv.field_size_limit(2**31 - 1)  # the default, 128 kB, is too small for a long text
     reader = csv.reader((text for _, text in lines(path)), strict=True)
     line = 1
     try:
@@ -96,7 +104,7 @@ def _table(
 
 
 def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
-    """Read a file with one JSON object in each line. Blank lines are skipped."""
+    """Yield the records of a file with one JSON object per line; blank lines are skipped."""
     filled = ((line, text) for line, text in lines(path) if text.strip())
     for number, (line, text) in enumerate(filled):
         place = f"{path}, line {line}"
@@ -111,7 +119,7 @@ def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
 
 
 def parquet(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
-    """Read a parquet file."""
+    """Yield the records of a parquet file, with only the given columns if there are any."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -135,7 +143,7 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Iterator[Record]]] = {
 
 
 def require_columns(place: Path | str, columns: Iterable[str], names: Iterable[str]) -> None:
-    """Raise InputError unless each of the columns is there, once."""
+    """Raise an InputError unless each of `columns` occurs exactly once in `names`."""
     known = list(names)
     for column in columns:
         if known.count(column) != 1:

@@ -1,4 +1,4 @@
-"""Splits of a task from own files, official files, the hub or the bAbI generator."""
+"""Sources of a task's splits: the user's files, official files, the hub or the bAbI generator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Reader(NamedTuple):
-    """Functions that read a task's official files and list the files they read."""
+    """Pair of functions that read a task's official files and list their paths."""
 
     read: Callable[[Task, Files, Path], Parts]
     list_files: Callable[[Files, Path], list[Path]]
@@ -39,11 +39,11 @@ READERS = {
 
 GENERATORS = {f"bAbI-{number}": number for number in stories.TASKS}
 GENERATED = {"train": (10_000, 10_001), "test": (1_000, 10_002)}
-"""Questions and seed of generated bAbI: as many as in the official files."""
+"""Number of questions, equal to that of the official files, and seed of each generated bAbI split."""
 
 
 class Origin(NamedTuple):
-    """Source of a task, the files that it consists of, and the function that reads them."""
+    """Source of a task, its local files, and a function that reads its rows."""
 
     source: Source
     files: list[Path]
@@ -51,7 +51,7 @@ class Origin(NamedTuple):
 
 
 def load(task: Task) -> dict[str, Dataset]:
-    """Return the splits of a task. They do not depend on any seed."""
+    """Return the train, validation and test split of a task; they do not depend on any seed."""
     origin = _find_origin(task)
     if origin.source.kind == "generated":
         return dict(_load_generated(task))
@@ -65,9 +65,9 @@ def _load_generated(task: Task) -> dict[str, Dataset]:
 
 @lru_cache(maxsize=1)
 def _load_files(task: Task, state: State) -> dict[str, Dataset]:
-    """Load a task, or return what it held last time if its files are in the same state.
+    """Return the splits of a task, cached for the last `state` of its files.
 
-    One measurement asks for its task several times, and MIMIC's notes alone are 4 GB.
+    A measurement loads its task several times, and MIMIC's notes alone take 4 GB.
     """
     return _load(task)
 
@@ -79,7 +79,10 @@ def _load(task: Task) -> dict[str, Dataset]:
 
 
 def describe(task: Task) -> Source:
-    """Return the source that `load` would read; nothing is opened or downloaded."""
+    """Return the source that `load` would read, without opening or downloading it.
+
+    If there is none, the source is marked as unavailable, and its note states the reason.
+    """
     try:
         return _find_origin(task).source
     except InputError as error:
@@ -111,7 +114,7 @@ def _find_origin(task: Task) -> Origin:
 
 
 def _describe_difference(task: Task, files: Files, folder: Path) -> str:
-    """Return why official files do not give the published rows or splits; empty if they do."""
+    """Return the reason why official files do not yield the published data; empty if they do."""
     if files.reader == "mrpc" and not official.has_msr(folder):
         return f"without {official.MSR_TRAIN} the row numbers of the published split are lost"
     if files.reader == "mimic" and not task.xor:
@@ -120,13 +123,17 @@ def _describe_difference(task: Task, files: Files, folder: Path) -> str:
 
 
 def _find_folder(task: Task, files: Files, data_dir: Path) -> Path:
-    """Return the task's folder, which is the given one or lies in it; all its files must be there."""
+    """Return the folder with the task's official files: `data_dir` or one of its subfolders.
+
+    Raises:
+        InputError: One of the files is missing.
+    """
     candidates = (data_dir / name for name in files.folders)
     folder = next((path for path in candidates if os.path.isdir(path)), data_dir)
     for path in READERS[files.reader].list_files(files, folder):
         if not os.path.exists(path):
             advice = f"give the folder of {task.name}'s official files, or the one above, as data_dir"
-            raise InputError(f"{path} is not there; {advice} (--data-dir)")
+            raise InputError(f"{path} does not exist; {advice} (--data-dir)")
     return folder
 
 

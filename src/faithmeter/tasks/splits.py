@@ -1,4 +1,4 @@
-"""Records → rows → splits: the published order and cut, as datasets with their digests."""
+"""Conversion of records to rows, and of rows to datasets with the published splits and order."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """One example, whatever its source."""
+    """Example of a task, in one form for all sources."""
 
-    key: str  # orders the rows
+    key: str  # determines the order of the rows
     text: str
     label: int
     context: str | None = None
-    supporting: tuple[tuple[int, int], ...] | None = None  # start and end in `text` of what gives the answer
+    supporting: tuple[tuple[int, int], ...] | None = None  # start and end of each supporting fact in `text`
 
 
 Parts = dict[str, list[Row]]  # train, validation, test → rows
@@ -39,7 +39,19 @@ def read_rows(
     key: str | None = None,
     unlabeled: str | None = None,
 ) -> list[Row]:
-    """Convert records to rows; `codes` are the labels as written in the file, in index order."""
+    """Convert records to rows.
+
+    Args:
+        source: Name of the source for error messages.
+        records: The records.
+        columns: Names of the text, label and context columns.
+        codes: Labels as written in the source, in the order of their class numbers.
+        key: Column with the keys of the rows; None uses the row numbers.
+        unlabeled: Label of rows to skip.
+
+    Raises:
+        InputError: A label, key or text is missing or invalid, or there are no rows.
+    """
     index = {code: number for number, code in enumerate(codes)}
     rows: list[Row] = []
     seen: dict[str, str] = {}
@@ -52,11 +64,11 @@ def read_rows(
             raise InputError(f"{place}: {what} in {columns.label!r}; expected one of {', '.join(codes)}")
         name = str(number) if key is None else _key(values[key], key, place)
         if key is not None and seen.setdefault(name, place) != place:
-            raise InputError(f"{place}: {key} {name} a second time, first at {seen[name]}; expected it once")
+            raise InputError(f"{place}: {key} {name} occurs twice, first at {seen[name]}; expected it once")
         text = require_text(values[columns.text], columns.text, place)
         if not text.strip():
             raise InputError(f"{place}: {columns.text!r} is empty; fill it in or remove the row")
-        # an empty context is no mistake: QQP has two
+        # the context may be empty: QQP has two such rows
         context = columns.context and require_text(values[columns.context], columns.context, place)
         rows.append(Row(name, text, index[label], context))
     if not rows:
@@ -65,19 +77,19 @@ def read_rows(
 
 
 def label_name(value: Any) -> str | None:
-    """Return the name of a label: '1' for 1 and for 1.0; None for a missing one."""
+    """Return a label as a string ('1' for both 1 and 1.0), or None if it is missing."""
     if isinstance(value, float):
         return None if not math.isfinite(value) else str(int(value) if value.is_integer() else value)
     return str(value).strip() or None if isinstance(value, str | int) else None
 
 
 def require_text(value: Any, column: str, place: str) -> str:
-    """Return the value if it is a text that UTF-8 can write; raise InputError otherwise."""
+    """Return the value if it is a string of valid Unicode; raise an InputError otherwise."""
     if not isinstance(value, str):
         raise InputError(f"{place}: {column!r} is {type(value).__name__}; expected a text")
     try:
         value.encode()
-    except UnicodeEncodeError as error:  # JSON can spell half a surrogate pair
+    except UnicodeEncodeError as error:  # JSON can encode half a surrogate pair
         raise InputError(f"{place}: {column!r} is not valid Unicode ({error.reason}); repair it") from error
     return value
 
@@ -89,9 +101,12 @@ def _key(value: Any, column: str, place: str) -> str:
 
 
 def arrange(parts: Parts, official: Mapping[str, str], place: str) -> Parts:
-    """Return each split in the order of md5(official split name + key).
+    """Return the train, validation and test rows, sorted by the MD5 hash of official split name and key.
 
-    A missing split is the last 20 % of train; of two missing ones each gets 10 %.
+    A missing split is the last 20 % of the training rows; if two are missing, each gets 10 %.
+
+    Raises:
+        InputError: There are too few training rows for the missing splits.
     """
     ordered = {role: _ordered(rows, official[role]) for role, rows in parts.items()}
     missing = [role for role in ROLES if role not in parts]
@@ -116,7 +131,7 @@ def _md5(text: str) -> bytes:
 
 
 def dataset(rows: Sequence[Row], labels: Sequence[str]) -> Dataset:
-    """Convert rows to a `datasets.Dataset`."""
+    """Convert rows to a dataset with columns `text`, `label` and, if present, `context` and `supporting`."""
     from datasets import ClassLabel, Dataset, Features, List, Value
 
     features = {"text": Value("string"), "label": ClassLabel(names=list(labels))}

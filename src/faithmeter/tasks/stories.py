@@ -1,7 +1,7 @@
-"""Generated bAbI stories of tasks 1, 2 and 3: one, two and three supporting facts.
+"""Generator of stories for the bAbI tasks 1, 2 and 3 (one, two and three supporting facts).
 
-Vocabulary and rules follow the official files (`docs/embedded.md` has the comparison): two statements
-come first, then a question if the last five statements give one, until there are five questions.
+Vocabulary and rules follow the official files; `docs/embedded.md` compares the two. Every two statements are
+followed by a question, if the last five statements allow one, until there are five questions.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ VERBS = {
 TASKS = (1, 2, 3)
 QUESTIONS_PER_STORY = 5
 RECENT = 5
-"""Number of last statements, one of which mentions the subject of a question."""
+"""Number of most recent statements that a question may be about."""
 
 
 def generate(task: int, questions: int, *, seed: int) -> list[Story]:
-    """Return stories with that many questions in total; the last story may have fewer than five."""
+    """Return stories with `questions` questions in total: five each, and fewer in the last if necessary.
+
+    Raises:
+        InputError: There is no generator for the task, or `questions` is negative.
+    """
     if task not in TASKS:
         raise InputError(f"no generator for bAbI task {task}; expected 1, 2 or 3")
     if questions < 0:
@@ -52,9 +56,9 @@ def _story(task: int, size: int, rng: Random) -> Story:
 
 
 class _World:
-    """State of a story: where actors and objects are, and the statements so far.
+    """State of a story: the places of actors and objects, and the statements so far.
 
-    The initial places are never stated.
+    Initial places are random and are not mentioned in the story.
     """
 
     def __init__(self, rng: Random) -> None:
@@ -63,13 +67,13 @@ class _World:
         self.lying = {item: rng.choice(PLACES) for item in OBJECTS}
         self.holder: dict[str, str] = {}
         self.statements: list[str] = []
-        self.actors: list[str] = []  # one for each statement
+        self.actors: list[str] = []  # the actor of each statement
         self.moved: dict[str, tuple[int, str]] = {}  # actor → statement and place of the last move
         self.handled: dict[str, int] = {}  # object → statement that last got or dropped it
-        self.carried: dict[str, list[tuple[int, str]]] = {}  # object → its moves since it was got
+        self.carried: dict[str, list[tuple[int, str]]] = {}  # object → its moves since it was picked up
 
     def act(self, kinds: Sequence[str]) -> None:
-        """Add a statement: actor, action and place are drawn until they are possible."""
+        """Add a statement about a random action; impossible actions are drawn again."""
         while True:
             actor, kind = self.rng.choice(ACTORS), self.rng.choice(kinds)
             here = self.place[actor]
@@ -109,13 +113,16 @@ class _World:
         self.statements.append(f"{actor} {self.rng.choice(VERBS[kind])} {rest}.")
 
     def ask_actor(self) -> Question:
-        """Return a question for the place of a recently mentioned actor."""
+        """Return a question about the place of a recently mentioned actor."""
         actor = self.rng.choice(self.actors[-RECENT:])
         fact, place = self.moved[actor]
         return Question(tuple(self.statements), f"Where is {actor}?", place, (fact,))
 
     def ask_object(self, facts: int) -> Question | None:
-        """Return a question for the place of a recently handled object, if one was carried far enough."""
+        """Return a question about the place of a recently handled object.
+
+        Return None if no such object has moved often enough for `facts` supporting facts.
+        """
         oldest = len(self.statements) - RECENT
         recent = [item for item in OBJECTS if item in self.handled and self.handled[item] >= oldest]
         items = [item for item in recent if len(self.carried[item]) >= facts - 1]
@@ -128,7 +135,7 @@ class _World:
             question = f"Where is the {item}?"
         else:
             place = self.rng.choice(moves[1:])[1]
-            # of several visits to the place the last one counts
+            # if the object was there several times, the last time counts
             index = max(index for index, move in enumerate(moves) if move[1] == place)
             steps = [moves[index], moves[index - 1]]
             question = f"Where was the {item} before the {place}?"

@@ -1,4 +1,4 @@
-"""Summaries of tasks: a line for each task of the paper, and one task in detail."""
+"""Summaries of tasks: one line for each task of the paper, and the details of a single task."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .splits import digest
 from .task import Source, Task
 
 QUANTILES = (0, 25, 50, 75, 95, 100)
-"""Percents at which lengths are given."""
+"""Percentiles at which text lengths are reported."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Task with its published sizes and majority baseline (the metric of always guessing one class)."""
+    """Task with its published split sizes, majority baseline on the test split, and source."""
 
     task: Task
     sizes: dict[str, int]
@@ -29,20 +29,20 @@ class Line:
 
 @dataclass(frozen=True)
 class Detail:
-    """Facts about the rows of a task."""
+    """Statistics and examples of a task's rows."""
 
     task: Task
     source: Source
     class_counts: dict[str, list[int]]  # split → number of rows of each label
-    majority: dict[str, float]  # metric → value of always guessing the most frequent training label, on test
+    majority: dict[str, float]  # metric → test value of always predicting the most frequent training label
     lengths: dict[str, list[int]]  # text, context → number of words at the QUANTILES
-    examples: list[dict[str, Any]]  # the first three of training, with the label's name
+    examples: list[dict[str, Any]]  # first three training rows, with label names
     digests: dict[str, str]  # split → sha256 of its rows
-    as_published: bool  # the class counts are those of the paper
+    as_published: bool  # True if the class counts equal those of the paper
 
 
 def overview(data_dir: str | Path | None = None) -> list[Line]:
-    """Return a line for each task of the paper; nothing is loaded."""
+    """Return a line for each task of the paper, without loading any rows."""
     lines = []
     for name, numbers in read_counts().items():
         task = task_named(name, data_dir)
@@ -52,7 +52,7 @@ def overview(data_dir: str | Path | None = None) -> list[Line]:
 
 
 def detail(task: Task) -> Detail:
-    """Load a task and describe it."""
+    """Load a task and return its statistics."""
     splits = task.load()
     rows = {name: split[:] for name, split in splits.items()}
     train, test = rows["train"], rows["test"]

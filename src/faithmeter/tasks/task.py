@@ -1,4 +1,4 @@
-"""Task: a dataset with its splits, columns, labels and metric, and the sources of its rows."""
+"""`Task`, and the descriptions of its columns, files and sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROLES = ("train", "validation", "test")
 
 
 class Columns(NamedTuple):
-    """Names of the columns at a source."""
+    """Names of the columns in the source of a task."""
 
     text: str
     label: str = "label"
@@ -27,27 +27,27 @@ class Files:
     reader: str  # a name in `sources.READERS`
     folders: tuple[str, ...]  # names of the task's folder inside a folder of datasets
     names: tuple[str, ...] = ()  # one file for each official split
-    columns: Columns | None = None  # None: the task's own
-    header: tuple[str, ...] | None = None  # for a file whose first line is already a row
-    codes: tuple[str, ...] = ()  # labels as written in the files, in index order; none: their names
-    unlabeled: str | None = None  # label of the rows that are left out
+    columns: Columns | None = None  # None: the columns of the task
+    header: tuple[str, ...] | None = None  # column names of a file without a header line
+    codes: tuple[str, ...] = ()  # labels as written in the files, in index order; empty: their names
+    unlabeled: str | None = None  # label of the rows to skip
     key: str | None = None  # column that orders the rows; None: the row number
-    drop_short: bool = False  # leave out rows that lack columns, but count them
+    drop_short: bool = False  # skip rows with too few columns, but count them
 
 
 @dataclass(frozen=True)
 class Hub:
-    """Parquet repository on the hub with the column and label names of the task."""
+    """Dataset repository on the hub, whose columns and labels are named as in the task."""
 
     repo: str
     config: str | None = None
     key: str | None = None
-    note: str = ""  # why the splits are not the published ones
+    note: str = ""  # why the splits differ from the published ones; empty if they do not
 
 
 @dataclass(frozen=True)
 class Own:
-    """Files of a user; a split without a file is cut from `train`."""
+    """Data files of the user; a split without a file is taken from `train`."""
 
     train: Path
     validation: Path | None = None
@@ -55,19 +55,19 @@ class Own:
 
     @property
     def paths(self) -> dict[str, Path]:
-        """Path of each split that has one."""
+        """Paths of the splits that have a file, by split name."""
         paths = zip(ROLES, (self.train, self.validation, self.test), strict=True)
         return {role: path for role, path in paths if path is not None}
 
 
 @dataclass(frozen=True)
 class Source:
-    """Origin of a task's rows."""
+    """Source of a task's rows."""
 
     kind: str  # files, hub, generated, own
     place: str
     available: bool  # right now, without a download
-    published: bool  # these are the rows and splits of the paper
+    published: bool  # True if the rows and splits are those of the paper
     note: str = ""
 
 
@@ -79,18 +79,18 @@ class Task:
         name: Name in commands, tables and reports.
         explained: Column that is masked and scored.
         labels: Names of the classes, in index order.
-        context: The other column of a pair; None for single texts.
-        metrics: Metrics that are reported: `accuracy`, `macro_f1`, `micro_f1`, `matthews`.
-        metric: The one that chooses the checkpoint and makes the curves, a fraction from 0 to 1.
-        epochs: Epochs of a fine-tuning that does not set them.
-        threshold: A run has converged if its unmasked test metric is above this fraction.
-        label: Column of the labels.
-        official: Names of the official splits. Of two, the first is cut into train and validation.
-        files: Layout of the official files, if there are any.
-        hub: Repository with the rows, if there is one.
-        own: Files of a user, if these are the source.
-        xor: Labels of Anemia and Diabetes as released: two matching codes of an admission cancel out.
-        data_dir: Folder with the official files; None takes the hub or the generator.
+        context: Column with the second text of a pair; None for single texts.
+        metrics: Names of the metrics to report: `accuracy`, `macro_f1`, `micro_f1`, `matthews`.
+        metric: Metric of the faithfulness curves, which also selects the best epoch.
+        epochs: Default number of training epochs.
+        threshold: A run counts as converged if its test metric without masking is above this fraction.
+        label: Column with the labels.
+        official: Names of the official splits. If there are two, validation rows are taken from the first.
+        files: Layout of the official files, or None.
+        hub: Repository on the hub with the rows, or None.
+        own: Data files of the user, or None for a task of the paper.
+        xor: True for the released labels of Anemia and Diabetes, in which two matching codes cancel out.
+        data_dir: Folder with the official files; None uses the hub or the generator.
 
     Example:
         >>> {name: len(split) for name, split in task.load().items()}
@@ -116,8 +116,8 @@ class Task:
     def load(self) -> dict[str, Dataset]:
         """Return the splits `train`, `validation` and `test`.
 
-        Their columns are `text`, `label` and, in pairs, `context`. bAbI has a fourth one, `supporting`: start
-        and end of each supporting fact in `text`. Files are read again only after they have changed.
+        Their columns are `text`, `label` and, for pairs, `context`. bAbI also has `supporting`: the start and
+        end of each supporting fact in `text`. Files are read again only after they have changed.
         """
         from .sources import load
 
@@ -125,14 +125,14 @@ class Task:
 
     @property
     def source(self) -> Source:
-        """Source that `load` would read, and whether it is there now."""
+        """Source that `load` would read, and whether it is available now."""
         from .sources import describe
 
         return describe(self)
 
     @property
     def roles(self) -> dict[str, str]:
-        """Official split that serves as train, (validation,) and test."""
+        """Names of the official splits by role: train, validation (if there are three) and test."""
         return dict(zip(ROLES if len(self.official) == 3 else ("train", "test"), self.official, strict=True))
 
     @property
