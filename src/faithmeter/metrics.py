@@ -42,9 +42,9 @@ METRICS: dict[str, Metric] = {
 
 
 class Counts(NamedTuple):
-    """Functions that compute a metric from weighted means of counts per text.
+    """Pair of functions that compute a metric from weighted means of counts per text.
 
-    With them, thousands of weightings of the texts are evaluated by one matrix product.
+    With them, one matrix product evaluates thousands of weightings of the texts.
     """
 
     of_texts: Callable[[NDArray[Any], NDArray[Any], int], NDArray[np.float32]]
@@ -58,7 +58,7 @@ def _hits(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDAr
 
 
 def _confusion(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDArray[np.float32]:
-    """Return counts [N, S, 3 C]: for each of C classes the correct predictions, predictions and labels."""
+    """Return counts [N, S, 3 C]: correct predictions, predictions and labels of each of the C classes."""
     one_hot = np.eye(classes, dtype=np.float32)
     predicted, labeled = (
         one_hot[predictions],

@@ -1,4 +1,4 @@
-"""Importance measures: a score for each token of a text, one algorithm in one module."""
+"""Importance measures, which assign a score to each token of a text."""
 
 from .registry import METHODS, Method, absolute, default_methods, explain, method, parse
 

@@ -1,4 +1,4 @@
-"""Beam search for the order of erasure in which the explained value falls most, summed over all steps."""
+"""Beam search for the erasure order that lowers the explained value most, summed over all steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Beam:
-    """The best states of one text: masked tokens, their order, and the area so far."""
+    """States of the search for one text: masked tokens, their order, and the area so far."""
 
     tokens: Ints  # [n] positions in the text
     masks: Bools  # [W, n]
@@ -29,7 +29,7 @@ class Beam:
 
     @classmethod
     def of(cls, tokens: Ints) -> Beam:
-        """Return the beam of a text of which nothing is masked yet."""
+        """Return the initial beam of a text, in which no token is masked."""
         return cls(tokens, np.zeros((1, len(tokens)), bool), np.zeros((1, 0), np.int64), np.zeros(1))
 
     @property
@@ -38,9 +38,9 @@ class Beam:
         return bool(self.masks.all())
 
     def expanded(self) -> Beam:
-        """Return every state with one more token masked, each set of masked tokens once.
+        """Return all states that mask one more token, without duplicate sets of masked tokens.
 
-        States are in the order of their areas, so the first of equal sets has the better parent.
+        Of duplicates, the one with the greater area so far is kept.
         """
         parents, added = np.nonzero(~self.masks)
         masks = self.masks[parents]
@@ -51,7 +51,7 @@ class Beam:
         return Beam(self.tokens, masks[first], orders, self.areas[parents[first]])
 
     def best(self, falls: NDArray[np.float64], width: int) -> Beam:
-        """Return the `width` states with the greatest areas after adding `falls`; ties keep their order."""
+        """Add `falls` to the areas, and return the `width` states with the greatest areas."""
         areas = self.areas + falls
         states = np.argsort(-areas, kind="stable")[:width]
         return Beam(self.tokens, self.masks[states], self.orders[states], areas[states])
@@ -60,10 +60,11 @@ class Beam:
 def beam_search(
     clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10, of: Target = "logit"
 ) -> Tensor:
-    """Rank tokens by beam search: n for the one to erase first, down to 1; 0 for those already masked.
+    """Return the rank of each token in the erasure order that a beam search finds.
 
-    The search maximizes the area Σ (f(x) − f(x masked so far)) over all steps. All texts advance together,
-    which fills micro-batches.
+    The search maximizes the area Σ (f(x) − f(x masked so far)) over all steps. Of n tokens, the first to
+    erase has rank n and the last has rank 1; tokens that are already masked have rank 0. All texts are
+    searched together, to fill micro-batches.
     """
     if width < 1:
         raise InputError(f"width is {width}; expected at least 1: the paper has 10")
@@ -72,7 +73,8 @@ def beam_search(
     whole = target_values(clf.logits(batch), labels, of).numpy()  # [B]
     while expanded := {row: beam.expanded() for row, beam in enumerate(beams) if not beam.done}:
         beams = [expanded.get(row, beam) for row, beam in enumerate(beams)]
-        rivals = {row: beam for row, beam in expanded.items() if len(beam.masks) > 1}  # one needs no choice
+        # a beam with a single state needs no evaluation
+        rivals = {row: beam for row, beam in expanded.items() if len(beam.masks) > 1}
         for row, values in _values(clf, batch, labels, rivals, of).items():
             beams[row] = rivals[row].best(whole[row] - values, width)
     scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
@@ -84,7 +86,7 @@ def beam_search(
 def _values(
     clf: Evaluator, batch: Batch, labels: Tensor, beams: dict[int, Beam], of: Target
 ) -> dict[int, NDArray[np.float64]]:
-    """Return the explained value in every state of every beam, evaluated together."""
+    """Return the explained values in all states of each beam, by row."""
     if not beams:
         return {}
     counts = [len(beam.masks) for beam in beams.values()]

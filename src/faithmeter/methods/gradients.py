@@ -1,4 +1,4 @@
-"""Scores from the gradient of the explained value with respect to the one-hot input."""
+"""Scores from the gradient of the explained value with respect to the one-hot encoded tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .target import Target, target_values
 
 
 def gradient_l1(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
-    """Return the L1 norm over the vocabulary of the gradient g Eᵀ, summed in blocks of the vocabulary."""
+    """Return the L1 norm of the gradient g Eᵀ over the vocabulary, Tensor [B, T].
+
+    g is the gradient with respect to a token's embedding, and E the embedding matrix.
+    """
     blocks = clf.embedding_matrix().detach().split(VOCABULARY_BLOCK)
 
     def norm(gradients: Tensor, _: Tensor) -> Tensor:
@@ -23,7 +26,10 @@ def gradient_l1(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "l
 
 
 def gradient_l2(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
-    """Return the L2 norm over the vocabulary, by |g Eᵀ|² = g EᵀE gᵀ without a tensor of its size."""
+    """Return the L2 norm of the gradient g Eᵀ over the vocabulary, Tensor [B, T].
+
+    It is computed as |g Eᵀ|² = g EᵀE gᵀ, which needs no tensor of the vocabulary's size.
+    """
     gram = clf.gram
 
     def norm(gradients: Tensor, _: Tensor) -> Tensor:
@@ -33,14 +39,14 @@ def gradient_l2(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "l
 
 
 def input_x_gradient(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
-    """Return the gradient's element at the token, which is the dot product with the token's embedding."""
+    """Return the dot product of each token's embedding and its gradient, Tensor [B, T]."""
     return _scores(clf, batch, labels, _dot, of)
 
 
 def mask_gradient(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
-    """Return (e_token − e_mask) · gradient: the fall when the token is masked, to first order.
+    """Return (e_token − e_mask) · gradient for each token, Tensor [B, T].
 
-    One evaluation estimates what leave-one-out measures with one for each token.
+    This is a first-order estimate of leave-one-out that costs a single evaluation.
     """
     mask = clf.embedding_matrix()[clf.mask_id].detach()
 
@@ -66,7 +72,7 @@ def collect(
     *,
     alone: bool = False,
 ) -> Tensor:
-    """Return the results of `work` for all `rows` as float64 [K, T], 0 beyond a text's end."""
+    """Return the results of `work` for all `rows`, float64 Tensor [K, T], padded with 0."""
     scores = torch.zeros(len(rows), batch.input_ids.shape[1], dtype=torch.float64)
     for items, part in clf.map(work, batch, rows, alone=alone):
         scores[items, : part.shape[1]] = part.double().cpu()
@@ -80,7 +86,10 @@ def _scores(
     reduce: Callable[[Tensor, Tensor], Tensor],
     of: Target,
 ) -> Tensor:
-    """Return `reduce(gradients, embeddings)`, both [N, E], of the N explained tokens as [B, T]."""
+    """Return the scores [B, T] that `reduce` computes from gradients and embeddings, both [N, E].
+
+    N is the number of explained tokens; other tokens score 0.
+    """
 
     def work(micro: Batch, items: Tensor) -> Tensor:
         embeddings = clf.embed(micro.input_ids).detach()  # [B, T, E]
@@ -90,7 +99,7 @@ def _scores(
         scores[where] = reduce(gradient[where], embeddings[where]).double()
         return scores
 
-    # a norm sums the rounding errors of a whole gradient, which depend on a text's neighbors in a batch
+    # a norm sums the rounding errors of a whole gradient, which depend on the other texts in a batch
     return collect(clf, work, batch, torch.arange(len(batch)), alone=True)
 
 

@@ -1,4 +1,4 @@
-"""Integrated gradients: the mean gradient on the line from a baseline to the text, times its length."""
+"""Integrated gradients: gradients averaged along the line from a baseline to the text's embeddings."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def integrated_gradient(
     variant: Literal["paper", "released"] = "paper",
     of: Target = "logit",
 ) -> Tensor:
-    """Return (x − b) · 1/k Σ ∇f(b + i/k (x − b)), i = 1 … k, with x the embeddings, b the baseline.
+    """Return integrated gradients, (x − b) · 1/k Σ ∇f(b + i/k (x − b)) for i = 1 … k, Tensor [B, T].
 
-    With many steps the scores of all tokens, special and context tokens included, sum to f(x) − f(b).
-    `variant=released`, with `baseline=pad`, is the authors' released code: each gradient is weighted by i/k
-    and multiplied by x instead of x − b.
+    x are the word embeddings, b the baseline and k the number of steps. With many steps, the scores of all
+    tokens, including special and context tokens, sum to f(x) − f(b). With `baseline=pad`, `variant=released`
+    is the authors' released code, which weights each gradient by i/k and multiplies it by x, not x − b.
     """
     if steps < 1:
         raise InputError(f"steps is {steps}; expected at least 1: the paper has 20")
@@ -48,10 +48,10 @@ def integrated_gradient(
 
 
 def masking_effects(clf: Evaluator, batch: Batch, labels: Tensor, *, steps: int) -> Tensor:
-    """Return integrated gradients of the margin from the wholly masked text, Tensor [B, T].
+    """Return integrated gradients of the margin, with the completely masked text as baseline, Tensor [B, T].
 
-    They estimate by how much masking each token lowers the margin. Special and context tokens keep their
-    embeddings and get 0. Gradients are taken at the midpoints of `steps` equal parts of the line.
+    They estimate how much masking a token lowers the margin; special and context tokens are not masked and
+    score 0. The gradients are taken at the midpoints of `steps` equal parts of the line.
     """
     rows = torch.arange(len(batch)).repeat_interleave(steps)
     parts = (torch.arange(len(rows)) % steps + 0.5) / steps

@@ -1,4 +1,4 @@
-"""Leave-one-out: the fall of the explained value when a token is masked."""
+"""Leave-one-out: the decrease of the explained value when a token is masked."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .target import Target, target_values
 
 
 def leave_one_out(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
-    """Return f(x) − f(x with the token masked); n tokens cost n + 1 evaluations.
+    """Return f(x) − f(x with the token masked) for each token, Tensor [B, T].
 
-    Masking a masked token gives the text itself, so its score is 0 and costs nothing.
+    A text of n tokens costs n + 1 evaluations. A token that is already masked scores 0 at no cost.
     """
     texts = torch.arange(len(batch))
     rows, tokens = batch.explained.nonzero(as_tuple=True)  # [K] each: one variant for every token

@@ -1,4 +1,4 @@
-"""Options of a method: those that its function declares, and their values as read from a name."""
+"""Options of a method: declared by its function, and parsed from names such as `beam(width=20)`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", s
 
 
 def default_options(function: Function) -> dict[str, Any]:
-    """Return the options that a function declares, with their default values."""
+    """Return the default values of a function's options, which are its keyword-only parameters."""
     parameters = inspect.signature(function).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
@@ -26,7 +26,12 @@ def takes_any_option(function: Function) -> bool:
 
 
 def read_option(method: str, function: Function, name: str, text: str) -> Option:
-    """Return an option's value, of its default's type and, if annotated as a Literal, one of its words."""
+    """Parse the value of an option, which must have the type of its default.
+
+    Raises:
+        InputError: The function has no such option, or the value has the wrong type or is not one of the
+            words of a Literal.
+    """
     defaults, value = default_options(function), _read(text)
     if name in defaults:
         default, words = defaults[name], _words(function, name)
@@ -45,13 +50,13 @@ def read_option(method: str, function: Function, name: str, text: str) -> Option
 def _words(function: Function, option: str) -> tuple[Any, ...]:
     try:
         hint = get_type_hints(function).get(option)
-    except NameError:  # a name that is imported for type checkers only
+    except NameError:  # an annotation uses a name that only type checkers import
         return ()
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
 def _read(text: str) -> Option:
-    """Return a number or a truth value if the text looks like one, else the text."""
+    """Return the number or truth value that the text spells, otherwise the text itself."""
     for read in (int, float, {"true": True, "false": False}.__getitem__):
         with suppress(ValueError, KeyError):
             return read(text)

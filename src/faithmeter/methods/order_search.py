@@ -1,4 +1,4 @@
-"""Search for an order of erasing one text that changes its prediction early, within a budget."""
+"""Search for an erasure order of one text that changes its prediction early, within a budget."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 CANDIDATES = 0.3
-"""Share of the open tokens, the first of the order, that are occluded one by one."""
+"""Fraction of the unmasked tokens, taken from the start of the order, that are occluded one by one."""
 
 
 class Question(NamedTuple):
     """Request for the margins of one text under several masks, or for its scores under one mask."""
 
     masks: Bools  # [K, n]
-    scores: bool  # scores by gradients instead of margins
+    scores: bool  # True for scores by gradients, False for margins
 
 
 Result = TypeVar("Result")
@@ -30,28 +30,28 @@ Questions = Generator[Question, Floats, Result]
 
 
 class BudgetSpent(Exception):
-    """The next question would cost more evaluations than are left."""
+    """Raised when the next question would cost more evaluations than are left."""
 
 
 class OrderSearch:
-    """Search for one text's order; `order` is the best so far while `run` advances.
+    """Search for the erasure order of one text; `order` is the best one so far.
 
-    A margin is the label's logit minus the highest other logit: the label is predicted while it is at least
-    0. The objective of an order, to be minimized, is the number of steps at which the label is predicted,
-    then the sum of tanh(margin) over the steps.
+    The margin is the label's logit minus the highest other logit; the label is predicted if it is at least 0.
+    The search minimizes the number of steps at which the label is predicted and, among equal orders, the sum
+    of tanh(margin) over the steps.
     """
 
     def __init__(
         self, n: int, sizes: list[int], *, budget: int, gradients: int = 4, exchanges: int = 8
     ) -> None:
-        """Set up the search; nothing is evaluated before `run`.
+        """Set up the search; `run` performs it.
 
         Args:
             n: Number of tokens.
-            sizes: Number of tokens masked at each step.
-            budget: Evaluations allowed; a gradient counts as one.
-            gradients: Gradients of each proposal; with 0 leave-one-out of all tokens proposes.
-            exchanges: Pairs of tokens exchanged on trial in each round; 0 ends after the walk.
+            sizes: Number of masked tokens at each step.
+            budget: Maximum number of evaluations; a gradient counts as one.
+            gradients: Number of gradients for each proposed order; if 0, orders come from leave-one-out.
+            exchanges: Number of token pairs to try to exchange in each round; 0 tries none.
         """
         self.n = n
         self.sizes = sorted(set(sizes))
@@ -65,7 +65,7 @@ class OrderSearch:
         self.scores: dict[bytes, Floats] = {}  # by mask, from gradients
 
     def run(self) -> Questions[None]:
-        """Propose an order, walk along its steps, then exchange tokens, until the budget is spent."""
+        """Propose an order, improve it step by step, then exchange tokens until the budget is spent."""
         if not self.sizes:
             return
         try:
@@ -77,7 +77,10 @@ class OrderSearch:
             return
 
     def _walk(self, order: Ints) -> Questions[None]:
-        """Reorder the open tokens wherever the label is still predicted: by gradients, then occlusion."""
+        """Reorder the unmasked tokens at each step at which the label is still predicted.
+
+        They are reordered by gradients and then, if the label is still predicted, by occlusion.
+        """
         margins = yield from self._consider(order)
         for step, size in enumerate(self.sizes):
             start = self.sizes[step - 1] if step else 0
@@ -93,7 +96,7 @@ class OrderSearch:
             margins = yield from self._consider(order)
 
     def _improve(self) -> Questions[bool]:
-        """Change the tokens of one step of the best order; return True if the objective fell."""
+        """Change the tokens of one step of the best order; return whether the objective has decreased."""
         before, order = self.objective, self.order
         margins = yield from self._request_margins(self._prefixes(order))
         for step in np.flatnonzero(margins >= 0).tolist():
@@ -114,7 +117,10 @@ class OrderSearch:
         return False
 
     def _shrink(self, masked: Bools, fixed: Bools, step: int) -> Questions[Bools]:
-        """Return a mask cut to the step's size by uncovering the tokens that raise the margin least."""
+        """Cut a mask to the size of a step by unmasking the tokens that raise the margin least.
+
+        Tokens in `fixed` stay masked.
+        """
         tokens = np.flatnonzero(masked & ~fixed)
         margins = yield from self._request_margins(_toggle(masked, tokens))
         surplus = masked.sum() - self.sizes[step]
@@ -122,9 +128,9 @@ class OrderSearch:
         return masked & ~np.isin(np.arange(self.n), uncovered)
 
     def _exchange_tokens(self, masked: Bools, margin: float, fixed: Bools) -> Questions[Bools]:
-        """Return a mask after exchanging masked for open tokens while the label is predicted.
+        """Exchange masked and unmasked tokens while the label is predicted, and return the new mask.
 
-        Pairs are tried in the order of the sum of the two margins when each token changes alone.
+        A pair is tried earlier if changing each of its tokens alone gives lower margins in total.
         """
         while margin >= 0:
             inside, outside = np.flatnonzero(masked & ~fixed), np.flatnonzero(~masked)
@@ -141,7 +147,10 @@ class OrderSearch:
         return masked
 
     def _propose(self, head: Ints, rest: Ints, min_tokens: int) -> Questions[Ints]:
-        """Return `rest` ordered by gradients with `head` masked; by occlusion if there are no gradients."""
+        """Return `rest` in the order of its scores while `head` is masked.
+
+        The scores come from gradients or, if the search uses none, from occlusion.
+        """
         if not self.gradients:
             return (yield from self._occlude(head, rest, len(rest)))
         mask = self._prefix(head, len(head))
@@ -152,14 +161,14 @@ class OrderSearch:
         return rest[np.argsort(-self.scores[key][rest], kind="stable")]
 
     def _occlude(self, head: Ints, rest: Ints, min_tokens: int) -> Questions[Ints]:
-        """Return `rest` with its first tokens, at least `min_tokens`, in the order of leave-one-out."""
+        """Return `rest` with its first tokens, at least `min_tokens`, reordered by leave-one-out."""
         count = max(min_tokens, math.ceil(CANDIDATES * len(rest)))
         masks = _toggle(self._prefix(head, len(head)), rest[:count])
         margins = yield from self._request_margins(masks)
         return np.concatenate([rest[:count][np.argsort(margins, kind="stable")], rest[count:]])
 
     def _consider(self, order: Ints) -> Questions[Floats]:
-        """Return the margins at all steps of an order; keep it if it is the best so far."""
+        """Return the margins at all steps of an order; store the order if it is the best so far."""
         margins = yield from self._request_margins(self._prefixes(order))
         objective = (int(self.repeats[margins >= 0].sum()), float((self.repeats * np.tanh(margins)).sum()))
         if objective < self.objective:
@@ -191,7 +200,7 @@ class OrderSearch:
 
 
 def _toggle(mask: Bools, tokens: Ints) -> Bools:
-    """Return the mask once for each token, with that token masked if it is open and open if it is masked."""
+    """Return a copy of the mask for each token, with that token inverted; bool [len(tokens), n]."""
     masks = np.repeat(mask[None], len(tokens), axis=0)
     masks[np.arange(len(tokens)), tokens] ^= True
     return masks

@@ -11,7 +11,10 @@ from ..models.tokens import Batch
 
 
 def random_order(clf: Evaluator, batch: Batch, labels: Tensor, *, seed: int = 0) -> Tensor:
-    """Return U(0, 1) by seed and row number: equal in every batch and on every masked copy of a text."""
+    """Return random scores from U(0, 1), Tensor [B, T].
+
+    They depend only on the seed and the row number, so masked copies of a text have equal scores.
+    """
     if seed < 0:
         raise InputError(f"random(seed={seed}); expected a seed of at least 0")
     return random_scores(batch.explained, row_generators(seed, "method", batch.index))

@@ -1,7 +1,7 @@
-"""Table of the methods; how a method is registered, parsed and run.
+"""Registry of the methods, and the functions that register, parse and run a method.
 
-A method is a function `(clf, batch, labels, *, options) -> Tensor [B, T]`. `clf` is an `Evaluator`: it has
-all that a Classifier has, and `variants`, which evaluates masked variants of texts and caches the logits.
+A method is a function `(clf, batch, labels, *, options) -> Tensor [B, T]`. `clf` is an `Evaluator`: a
+Classifier with the additional method `variants`, which evaluates masked variants and caches their logits.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from .search import evaluations_allowed, search
 from .source import Function, digest_source, find_place
 
 Cost = Callable[..., int]
-"""`(tokens, **options) -> int`, see `Method.cost`."""
+"""Function `(tokens, **options) -> int`, see `Method.cost`."""
 OWN_METHOD_HINT = "(your own method must be imported first; on the command line: faithmeter --import FILE …)"
 
 
 @dataclass(frozen=True)
 class Method:
-    """An importance measure with its options; `str(method)` is the name that `parse` reads."""
+    """Importance measure with its options; `str(method)` is its full name, such as `beam(width=20)`."""
 
     name: str
     function: Function
     options: Mapping[str, Any] = field(default_factory=dict)
     recursive: bool = True
-    """True if erasure explains the masked text again at every step; otherwise the first scores decide."""
+    """True if the masked text is explained again at every step of erasure; False if only once."""
     signed: bool = True
-    """True if a negative score speaks against the label; otherwise scores only rank importance."""
+    """True if a negative score is evidence against the label; False if scores only rank importance."""
     about: str = ""
-    """Description in one line."""
+    """One-line description, shown to users."""
     unit: str = ""
     """Unit of the scores, empty if they have none."""
     code: str = ""
     """Digest of the function's source, which changes when it is edited; empty for built-in methods."""
     cost: Cost | None = None
-    """Upper bound on the evaluations needed to explain a text of `tokens` tokens; None means one."""
+    """Function that returns an upper bound on the evaluations for a text of `tokens` tokens; None means 1."""
     by_default: bool = True
-    """True if it is measured when no method is named: the paper's methods and your own."""
+    """True if the method is measured when no methods are named."""
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Method:
 
     @property
     def options_with_defaults(self) -> dict[str, Any]:
-        """All options that the function is called with, chosen or default."""
+        """Values of all options, given or default, with which the function is called."""
         return {**self.defaults, **self.options}
 
     def evaluations(self, tokens: int) -> int:
@@ -71,9 +71,9 @@ class Method:
         return 1 if self.cost is None else max(1, self.cost(tokens, **self.options_with_defaults))
 
     def explanations(self, steps: int) -> int:
-        """Return the number of explanations for erasing one text in `steps` steps, 0 and 100 % included.
+        """Return how often a text is explained to erase it in `steps` steps, including 0 % and 100 %.
 
-        At 100 % there is nothing to choose, so nothing is explained for that step.
+        The step to 100 % needs no explanation, because it erases all tokens.
         """
         return max(1, steps - 1) if self.recursive else 1
 
@@ -87,7 +87,7 @@ METHODS: dict[str, Method] = {}
 
 
 def default_methods() -> list[str]:
-    """Return the names of the methods that are measured when none is named."""
+    """Return the names of the methods that are measured when no methods are named."""
     return [name for name, method in METHODS.items() if method.by_default]
 
 
@@ -105,19 +105,19 @@ def method(
 
     Args:
         name: Name of the method in every command and function of the package.
-        recursive: True if erasure explains the masked text again at every step.
-        signed: True if a negative score speaks against the label.
+        recursive: True if the masked text is explained again at every step of erasure.
+        signed: True if a negative score is evidence against the label.
         about: Description in one line; by default the first line of the function's docstring.
         unit: Unit of the scores, such as logit points.
-        cost: `cost(tokens, **options)`, an upper bound on the evaluations that explain one text of `tokens`
-            tokens; None means one.
-        by_default: True if it is measured when no method is named.
+        cost: Function `cost(tokens, **options)` that returns an upper bound on the evaluations needed to
+            explain a text of `tokens` tokens; None means one evaluation.
+        by_default: True if the method is measured when no methods are named.
 
     Returns:
         A decorator that returns the function itself.
 
     Raises:
-        InputError: The name has other characters than letters, digits and `-.+_`, or is taken.
+        InputError: The name contains characters other than letters, digits and `-.+_`, or is taken.
 
     Example:
         >>> @fm.method("first-words", recursive=False, signed=False)
@@ -150,13 +150,13 @@ def method(
 
 
 def absolute(function: Function) -> Function:
-    """Return a method whose scores are the absolute values of another's."""
+    """Return a method function whose scores are the absolute values of those of `function`."""
 
     @wraps(function)
     def scores(clf: Evaluator, batch: Batch, labels: Tensor, **options: Any) -> Tensor:
         return function(clf, batch, labels, **options).abs()
 
-    vars(scores)["signed"] = False  # read when it is registered
+    vars(scores)["signed"] = False  # `method` reads it when the function is registered
     return scores
 
 
@@ -187,13 +187,13 @@ method(
     "beam",
     recursive=False,
     signed=False,
-    about="which word to mask first, which next, so that it harms most (beam search)",
+    about="the order of masking words that harms the prediction most (beam search)",
     unit="ranks, the highest first",
     cost=lambda tokens, width, **_: width * tokens * (tokens + 1) // 2,
 )(beam_search)
 method(
     "mask-grad",
-    about="what a word adds or takes away, its masking estimated from one gradient (mask gradient)",
+    about="what a word adds or takes away, with its masking estimated from one gradient (mask gradient)",
     unit="logit points",
     by_default=False,
 )(mask_gradient)
@@ -201,7 +201,7 @@ method(
     "search",
     recursive=False,
     signed=False,
-    about="which word to mask first, which next, so that the prediction changes early (search in a budget)",
+    about="an order of masking words that changes the prediction early (search within a budget)",
     unit="ranks, the highest first",
     cost=lambda tokens, budget, gradients, **_: evaluations_allowed(tokens, budget, gradients),
     by_default=False,
@@ -210,13 +210,17 @@ method(
 
 @cache
 def load_plugins() -> None:
-    """Import the methods of installed packages, which name them as entry points `faithmeter.methods`."""
+    """Import the methods of installed packages, listed in their entry points `faithmeter.methods`."""
     for entry in entry_points(group="faithmeter.methods"):
         entry.load()
 
 
 def parse(text: str | Method) -> Method:
-    """Return the method for a name such as `beam(width=20)`."""
+    """Return the method with its options for a name such as `beam(width=20)`.
+
+    Raises:
+        InputError: The name or an option is unknown, or the value of an option is invalid.
+    """
     if isinstance(text, Method):
         return text
     match = re.fullmatch(r"\s*([^()\s]+)\s*(?:\((.*)\))?\s*", text)
@@ -238,18 +242,18 @@ def parse(text: str | Method) -> Method:
 
 
 def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: str | Method) -> Tensor:
-    """Score the tokens of texts by a method.
+    """Return the importance of each token, as scored by a method.
 
     Args:
         clf: A Classifier, or an `Evaluator`, which several calls can share to evaluate equal inputs once.
         batch: B texts of up to T tokens.
-        labels: The class number that each text is explained for, [B].
+        labels: Class number for which each text is explained, [B].
         method: Name of a method, with options in brackets: `"beam(width=20)"`.
 
     Returns:
-        Scores, float64 Tensor [B, T]: how much each token speaks for its text's label, in logit points or,
-        for search methods, as a rank; 0 where a token is not explained. The option `of=logprob` or
-        `of=margin` of every method but `random` explains another value than the logit.
+        Scores, float64 Tensor [B, T], in the unit of the method: mostly logit points, or ranks if the method
+        searches for an order. Tokens that are not explained score 0. Most methods have an option `of`, which
+        chooses the explained value: `logit` (the default), `logprob` or `margin`.
 
     Raises:
         InputError: The method or an option is unknown, a label is not a class, or scores are not finite.
@@ -282,7 +286,11 @@ def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: st
 
 
 def as_labels(labels: Tensor | Iterable[int], batch: Batch) -> Tensor:
-    """Return class numbers as Tensor [B], one for each text of the batch."""
+    """Return labels as a Tensor [B] of class numbers.
+
+    Raises:
+        InputError: The labels are not whole numbers, or not one for each text of the batch.
+    """
     tensor = torch.as_tensor(labels if isinstance(labels, Tensor) else list(labels)).cpu()
     if tensor.is_floating_point():
         raise InputError(f"labels of type {tensor.dtype}; expected whole numbers: those of the classes")

@@ -1,7 +1,7 @@
-"""Search for an order of erasure that changes the prediction early, within a budget of evaluations.
+"""Search for erasure orders that change predictions early, within a budget of evaluations.
 
-Each text has an `OrderSearch`, which asks for margins and scores; the questions of all texts are answered
-together, which fills micro-batches.
+Each text has an `OrderSearch`, which asks for margins and scores. The questions of all texts are answered
+together, to fill micro-batches.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from .order_search import Floats, Ints, OrderSearch, Question, Questions
 from .target import target_values
 
 STEPS = PERCENTS[1:-1]
-"""Percents erased that the objective counts; at 0 and 100 % all orders are equal."""
+"""Erased percentages that the objective counts; at 0 and 100 % all orders are equal."""
 
 
 def evaluations_allowed(tokens: int, budget: int, gradients: int) -> int:
-    """Return the evaluations that a text may cost: `budget` per token, and at least those of one order."""
+    """Return the maximum number of evaluations for a text.
+
+    It is `budget` per token, or more if one order needs more to be proposed and evaluated.
+    """
     return max(budget * tokens, (gradients or tokens) + len(STEPS))
 
 
@@ -38,24 +41,24 @@ def search(
     gradients: int = 4,
     exchanges: int = 8,
 ) -> Tensor:
-    """Return the rank of each token in an order of erasure that is searched for.
+    """Return the rank of each token in an erasure order that is optimized for a high ACU.
 
-    The order aims at a high ACU: the label should be predicted at few of the steps 10, 20, … 90 % erased.
+    The search minimizes the number of steps (10, 20, … 90 % erased) at which the label is predicted.
 
     Args:
         clf: The evaluator.
         batch: B texts.
-        labels: Their labels, Tensor [B].
-        budget: Evaluations allowed for each token of a text; a gradient counts as one. One order is always
-            proposed and evaluated: at most `gradients` + 9, or tokens + 9 if `gradients` is 0.
-        gradients: Gradients computed for each proposed order; if 0, leave-one-out proposes the orders.
-        exchanges: Pairs of tokens exchanged on trial in each round; 0 makes none, for fewer evaluations.
+        labels: Class number for which each text is explained, Tensor [B].
+        budget: Maximum number of evaluations per token; a gradient counts as one. One order is always
+            evaluated, which costs up to `gradients` + 9 evaluations, or tokens + 9 if `gradients` is 0.
+        gradients: Number of gradients for each proposed order; if 0, orders come from leave-one-out.
+        exchanges: Number of token pairs to try to exchange in each round; 0 tries none.
 
     Returns:
         Ranks, Tensor [B, T]: n for the first of n tokens to erase, 1 for the last, 0 for tokens not erased.
 
     Raises:
-        InputError: If the budget is below 1, another option is negative, or the model has a single class.
+        InputError: The budget is below 1, another option is negative, or the model has a single class.
     """
     if budget < 1 or gradients < 0 or exchanges < 0:
         raise InputError(
@@ -109,7 +112,7 @@ def _answer(
     questions: Mapping[int, Question],
     gradients: int,
 ) -> dict[int, Floats]:
-    """Return the margins [K], or the scores [1, n], that each text asks for."""
+    """Return the answer to each text's question by row: margins [K] or scores [1, n]."""
     answers: dict[int, Floats] = {}
     for scores in (False, True):
         asking = [row for row, question in questions.items() if question.scores == scores]

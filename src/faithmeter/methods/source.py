@@ -1,4 +1,4 @@
-"""Place and source digest of a method's function: which function it is, and whether it was edited."""
+"""Identity and source digest of a method's function, which show whether it was replaced or edited."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from types import CodeType
 from torch import Tensor
 
 Function = Callable[..., Tensor]
-"""`(clf, batch, labels, **options) -> Tensor [B, T]`."""
+"""Function of a method: `(clf, batch, labels, **options) -> Tensor [B, T]`."""
 
 
 def find_place(function: Function) -> tuple[str, str]:
-    """Return module and name, which stay equal when a notebook defines a function again."""
+    """Return module and qualified name, which stay the same when a notebook redefines a function."""
     name = getattr(function, "__qualname__", type(function).__name__)
     return str(getattr(function, "__module__", None)), name
 
 
 def digest_source(function: Function) -> str:
-    """Return the digest of a function's source, or bytecode if no file holds it; empty for built-ins."""
+    """Return a digest of a function's source, or of its bytecode if there is no source file.
+
+    Return an empty string for functions of this package and functions without Python code.
+    """
     function = inspect.unwrap(getattr(function, "func", function))  # unwrap functools.partial
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     if code is None or find_place(function)[0].partition(".")[0] == __name__.partition(".")[0]:
         return ""
-    # Without a file, inspect may answer with the source of something else (Python 3.13).
+    # Without a file, inspect may return the source of something else (Python 3.13).
     if Path(code.co_filename).is_file():
         source = inspect.getsource(code)
     else:
@@ -36,6 +39,6 @@ def digest_source(function: Function) -> str:
 
 
 def _bytecode(code: CodeType) -> tuple[object, ...]:
-    """Return instructions, names and constants of a code object, nested ones included."""
+    """Return the instructions, names and constants of a code object and of those nested in it."""
     constants = [_bytecode(const) if isinstance(const, CodeType) else repr(const) for const in code.co_consts]
     return code.co_code, code.co_names, code.co_varnames, constants

@@ -1,4 +1,4 @@
-"""Logits → the number that a method explains: the option `of` of every method."""
+"""Values that a method can explain, computed from the logits and chosen by its option `of`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from torch import Tensor
 from ..models.evaluator import pick
 
 Target = Literal["logit", "logprob", "margin"]
-"""The label's logit, as in the paper; its log-probability; or its logit minus the highest other one."""
+"""Value to explain: the label's logit (as in the paper), its log-probability, or its margin.
+
+The margin is the label's logit minus the highest other logit.
+"""
 
 
 def target_values(logits: Tensor, labels: Tensor, of: Target) -> Tensor:
     """Return the explained value of each row, Tensor [B].
 
-    A logit can fall without the prediction changing, since the others may fall with it. A log-probability
-    and a margin fall only if the label loses against other classes; a margin below 0 is a wrong prediction.
+    A logit can fall although the label gains on other classes, if their logits fall further. The other two
+    values fall only if the label loses against other classes. A margin below 0 means that another class is
+    predicted.
     """
     values = pick(logits, labels)
     if of == "logprob":

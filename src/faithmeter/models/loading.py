@@ -36,7 +36,7 @@ MAX_REASON = 200
 SAMPLE_WORDS = 64
 """Approximate number of vocabulary entries that are tokenized to check the tokenizer."""
 MAX_UNKNOWN = 0.9
-"""Fraction of unknown tokens in that sample above which a tokenizer is rejected."""
+"""Maximum fraction of unknown tokens when a tokenizer encodes entries of its own vocabulary."""
 
 
 def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str | None = None) -> Classifier:
@@ -136,9 +136,9 @@ def _looks_local(name: str) -> bool:
 
 @cache
 def _require_on_hub(name: str) -> None:
-    """Raise an InputError unless a model is in the cache of the hub or on the hub.
+    """Raise an InputError unless a model is on the hub or in its local cache.
 
-    Without this check, loading would try for most of a minute if there is no network.
+    Loading would check this as well, but without a network it retries for most of a minute.
     """
     import huggingface_hub
 
@@ -237,7 +237,7 @@ def encoder_keys(model: PreTrainedModel, keys: Iterable[str]) -> set[str]:
 
 
 def list_keys(keys: Iterable[str]) -> str:
-    """Return a list of weights as text: the first names and the number of the others."""
+    """Return the first few names of weights and the number of the others, as text."""
     names = sorted(keys)
     more = f" and {len(names) - MAX_NAMED_KEYS} more" if len(names) > MAX_NAMED_KEYS else ""
     return ", ".join(names[:MAX_NAMED_KEYS]) + more

@@ -19,7 +19,7 @@ PERCENTS = tuple(range(0, 101, 10))
 RATES = {"uniform": 0.0, "ends": 0.1}
 """Fraction of the masked rows that are completely masked, by the name of the rate distribution."""
 STREAMS = ("train", "collator", "validation", "sweep", "method", "masf")
-"""Names of independent random streams. The position of a name is part of its seed: append new names."""
+"""Names of the random streams. A name's position is part of the seed, so new names go to the end."""
 
 
 def generator(seed: int, stream: str, *key: int) -> np.random.Generator:

@@ -33,7 +33,7 @@ def _read_table(task: Task, files: Files, path: Path) -> list[Row]:
 
 
 def has_msr(folder: Path) -> bool:
-    """Return whether the folder has Microsoft's file, whose row numbers define the published split."""
+    """Return whether the folder has Microsoft's MRPC file, whose row numbers define the published split."""
     return (folder / MSR_TRAIN).exists()
 
 

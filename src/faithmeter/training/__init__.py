@@ -1,4 +1,4 @@
-"""Masked fine-tuning: task and config → checkpoint and history."""
+"""Masked fine-tuning of a model on a task."""
 
 UNFINISHED = "trainer"
-"""Subfolder of a run for the checkpoints of its unfinished training."""
+"""Name of the subfolder of a run that holds the checkpoints of its unfinished training."""

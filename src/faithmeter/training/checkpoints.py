@@ -17,14 +17,16 @@ from ..files import intact, read_sealed_json, seal, write_sealed_json
 from .inputs import Inputs, describe_changes
 
 START = "start.json"
-"""File beside the checkpoints with the digests of the training's inputs."""
+"""Name of the file, beside the checkpoints, with the digests of the training's inputs."""
 
 
 def resume_point(folder: Path, inputs: Inputs, *, resume: bool) -> Path | None:
-    """Return the checkpoint to continue from, or None for a new training, whose inputs are written.
+    """Return the checkpoint from which training continues, or None if it starts over.
+
+    To start over, old checkpoints are deleted and the digests of the inputs are written to `folder`.
 
     Raises:
-        InputError: The unfinished training began with other inputs, so its result would mix both.
+        InputError: The unfinished training began with other inputs.
     """
     checkpoint = last_checkpoint(folder) if resume else None
     if checkpoint is not None:
@@ -46,9 +48,10 @@ def resume_point(folder: Path, inputs: Inputs, *, resume: bool) -> Path | None:
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest intact checkpoint whose best epoch, which is restored at the end, is intact, too.
+    """Return the newest checkpoint that is intact together with the checkpoint of its best epoch.
 
-    Damaged checkpoints are put aside with a warning; those that a kill left unfinished are ignored.
+    Return None if there is none. Damaged checkpoints are renamed, with a DamageWarning; unfinished ones are
+    ignored.
     """
     sound: dict[str, Path] = {}
     for checkpoint in _checkpoints(folder):
@@ -69,7 +72,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """Return the checkpoints in a folder, the newest first."""
+    """Return the paths of the checkpoints in a folder, the newest first."""
     steps = {path: path.name.rpartition("-")[2] for path in folder.glob("checkpoint-*")}
     numbered = [path for path, step in steps.items() if step.isdecimal()]
     return sorted(numbered, key=lambda path: int(steps[path]), reverse=True)
@@ -80,7 +83,10 @@ def _name(step: int) -> str:
 
 
 class SealedCheckpoints(TrainerCallback):  # type: ignore[misc]
-    """Seals every checkpoint, deletes all but the last and the best, and finds the best in a moved store."""
+    """Trainer callback that seals every checkpoint and deletes all but the last and the best.
+
+    It also corrects the path of the best checkpoint after the run's folder has been moved.
+    """
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
@@ -102,7 +108,7 @@ class SealedCheckpoints(TrainerCallback):  # type: ignore[misc]
 
 
 def require_best(state: TrainerState) -> None:
-    """Refuse to end a training without the weights of its best epoch."""
+    """Raise an InputError if the checkpoint of the best epoch is missing or damaged."""
     best = state.best_model_checkpoint
     if best is None or not intact(Path(best), "the best epoch cannot be restored"):
         raise InputError(
@@ -112,7 +118,10 @@ def require_best(state: TrainerState) -> None:
 
 
 class Divergence(TrainerCallback):  # type: ignore[misc]
-    """Ends a training whose loss or weights are not finite, before they are saved."""
+    """Trainer callback that stops a diverged training before its weights are saved.
+
+    It raises an InputError if the loss or a weight is not finite.
+    """
 
     def on_log(
         self,

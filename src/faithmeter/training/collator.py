@@ -1,4 +1,4 @@
-"""MaskingCollator: tokenized rows → padded mini-batches with masked rows."""
+"""`MaskingCollator`: padded and partly masked mini-batches for fine-tuning."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 STRATEGIES = {"half": slice(1, None, 2), "all": slice(None), "none": slice(0)}
-"""Rows of a mini-batch that are masked: every other one from the second on, all, none."""
+"""Rows of a mini-batch to mask, by strategy: every other row from the second on, all rows or none."""
 
 
 def require_masking(strategy: str, scope: str, rates: str) -> None:
-    """Raise an InputError unless all three names are known."""
+    """Raise an InputError unless strategy, scope and rates are known names."""
     options = (("strategy", strategy, STRATEGIES), ("scope", scope, get_args(Scope)), ("rates", rates, RATES))
     for kind, name, known in options:
         if name not in known:
@@ -31,18 +31,18 @@ def require_masking(strategy: str, scope: str, rates: str) -> None:
 
 
 class MaskingCollator:
-    """Drop-in `data_collator` of a Hugging Face `Trainer` for masked fine-tuning.
+    """Drop-in `data_collator` for masked fine-tuning with a Hugging Face `Trainer`.
 
-    It takes rows as a tokenizer returns them, plus labels. A masked row draws a rate r ~ U(0, 1), and each of
-    its maskable tokens is masked with probability r. Random numbers depend on seed, epoch and row number if
-    rows have an `index`; otherwise on the seed and the number of batches so far. A Trainer uses its collator
-    in evaluation, too: use `strategy="none"` in a Trainer that evaluates unmasked texts.
+    It takes rows as returned by a tokenizer, with labels. For each row to mask, it draws a rate r ~ U(0, 1)
+    and masks each maskable token with probability r. Masks depend on the seed, the epoch and the row number
+    if rows have an `index`, otherwise on the seed and the number of batches so far. A Trainer also uses its
+    collator for evaluation: set `strategy="none"` to evaluate unmasked texts.
 
     Args:
         tokenizer: A tokenizer with a mask token.
-        strategy: Rows that are masked: `half` (every other one), `all` or `none`.
-        scope: Columns that are masked: the `explained` one, or `all`.
-        rates: Distribution of the rates: `uniform`, or `ends`, which masks a tenth of the rows wholly.
+        strategy: Rows to mask: `half` (every other one), `all` or `none`.
+        scope: Columns to mask: the `explained` one, or `all`.
+        rates: Distribution of the rates: `uniform`, or `ends`, which masks a tenth of the rows completely.
         seed: Seed of the masks.
 
     Raises:
@@ -66,14 +66,14 @@ class MaskingCollator:
         require_masking(strategy, scope, rates)
         self.mask_id = find_mask_id(tokenizer)
         self.pad_id: int = tokenizer.pad_token_id
-        # mask and unknown tokens replace words, so they are content
+        # mask and unknown tokens stand for words, so they count as content
         self.special = set(tokenizer.all_special_ids) - {self.mask_id, tokenizer.unk_token_id}
         self.strategy, self.scope, self.rates, self.seed = strategy, scope, rates, seed
         self.epoch = 0
         self._batches = 0
 
     def __call__(self, features: Sequence[Row]) -> dict[str, Tensor]:
-        """Return the padded and masked inputs of a model, with `labels`."""
+        """Return the padded, masked inputs of a mini-batch, with `labels` if the rows have them."""
         rows = [
             row if "kinds" in row else {**row, "kinds": kinds_from_ids(row["input_ids"], self.special)}
             for row in features

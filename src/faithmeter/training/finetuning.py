@@ -1,4 +1,4 @@
-"""Masked fine-tuning: task and config → checkpoint and history."""
+"""Masked fine-tuning from a config and a task to a saved checkpoint and its results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .masked_eval import CONDITIONS, Sweep
 from .trainer import MaskedTrainer, Sessions, find_precision, make_trainer, read_history
 
 Erased = Mapping[str, Sequence[Sequence[int]]]
-"""For each split, the positions of the erased tokens of each row."""
+"""Positions of the erased tokens in each row of each split."""
 ONE_THREAD_PARAMETERS = 1_000_000
 """Models with fewer parameters than this train on one thread."""
 
@@ -44,11 +44,21 @@ def finetune(
     previous: str = "",
     callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
-    """Train, restore the best epoch, save it into `folder`, and return history, test metrics and durations.
+    """Fine-tune a model, save its best epoch in `folder`, and return the results for its record.
 
-    Unfinished work is kept in `folder/trainer`; with `resume` training continues from the last intact epoch
-    there and ends as if it had never stopped. `erased` tokens are masked in all splits, which are then
-    evaluated without further masking; `previous` is the fingerprint of the model that chose them.
+    Args:
+        config: Config of the run.
+        task: Task to train on.
+        folder: Folder for the checkpoint; an unfinished training is kept in its subfolder `trainer`.
+        resume: True to continue an unfinished training from its last intact epoch. The results are the same
+            as without the interruption.
+        erased: Tokens to mask in all splits, which are then evaluated without further masking.
+        previous: Fingerprint of the model that chose the erased tokens.
+        callbacks: Additional callbacks for the Trainer.
+
+    Returns:
+        JSON-ready results: history of the epochs, test metrics, facts about the data, digests of the inputs,
+        and durations in seconds.
     """
     seconds: dict[str, float] = {}
     precision = find_precision(config.precision)
@@ -75,7 +85,7 @@ def finetune(
             require_best(trainer.state)
         seconds["train"] += sessions.earlier
         with timed(seconds, "test"):
-            trainer.compute_metrics = None  # those above are for the validation sweep
+            trainer.compute_metrics = None  # the current function only fits the validation sweep
             logits = np.asarray(trainer.predict(test).predictions)
     with timed(seconds, "save"):
         _save(trainer, config, folder)
@@ -100,7 +110,7 @@ def _tokenized(
     tokenizer: PreTrainedTokenizerBase,
     erased: Erased | None,
 ) -> dict[str, Dataset]:
-    """Return the tokenized rows of the splits, erased tokens masked."""
+    """Return the tokenized rows of all splits, with erased tokens masked."""
     max_length = find_max_length(model, tokenizer)
     rows = {name: tokenize(split, tokenizer, max_length=max_length) for name, split in splits.items()}
     if erased is None:
@@ -113,12 +123,12 @@ def _save(trainer: MaskedTrainer, config: TrainConfig, folder: Path) -> None:
         return
     with writing(folder):
         trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
-        # loaded again: the trainer's tokenizer keeps the settings of its last call
+        # load it again, because the trainer's tokenizer keeps the settings of its last call
         load_tokenizer(config.model).save_pretrained(folder)
 
 
 def _describe(task: Task, rows: Mapping[str, Dataset]) -> dict[str, Any]:
-    """Return the part of the result that depends on the task and its tokenized rows alone."""
+    """Return the results that depend only on the task and its tokenized rows."""
     return {
         "metric": task.metric,
         "threshold": task.threshold,
@@ -134,13 +144,13 @@ def _describe(task: Task, rows: Mapping[str, Dataset]) -> dict[str, Any]:
 
 
 def measured_data(task: Task) -> str:
-    """Return the digest of the whole splits that a measurement reads."""
+    """Return a digest of the complete validation and test splits, which a measurement reads."""
     splits = task.load()
     return f"{digest(splits['validation'])[:16]}-{digest(splits['test'])[:16]}"
 
 
 def _erased(rows: Dataset, positions: Sequence[Sequence[int]], mask_id: int) -> Dataset:
-    """Return tokenized rows with the mask token at the given positions."""
+    """Return tokenized rows with the mask token at the given positions of each row."""
 
     def mask(row: dict[str, Any], number: int) -> dict[str, Any]:
         masked = set(positions[number])
@@ -151,7 +161,7 @@ def _erased(rows: Dataset, positions: Sequence[Sequence[int]], mask_id: int) -> 
 
 @contextmanager
 def _fitting_threads(model: torch.nn.Module) -> Iterator[None]:
-    """Use one thread for a small model, for which sharing operations among cores costs more than it saves."""
+    """Use one thread in the block if the model is too small to gain from several."""
     threads = torch.get_num_threads()
     if sum(parameter.numel() for parameter in model.parameters()) < ONE_THREAD_PARAMETERS:
         torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Inputs of a training: its rows and encoder, and their digests, which later show what has changed."""
+"""Inputs of a training: its rows and encoder, and digests that show whether they have changed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ..tasks import Task
 from ..tasks.splits import digest
 
 HEAD_SETTINGS = ("id2label", "label2id", "num_labels", "problem_type")
-"""Settings of a model that belong to its head, not to the encoder."""
+"""Config settings that belong to the head of a model, not to its encoder."""
 Inputs = dict[str, Any]
-"""`source` (kind), `splits` (name → digest), `encoder` and `previous` (fingerprints)."""
+"""Digests of a training's inputs, with the keys `source`, `splits`, `encoder` and `previous`."""
 
 
 def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
-    """Return the rows of a task that a run uses."""
+    """Return the splits of a task, each cut to the first `config.limit` rows if that is not 0."""
     splits = task.load()
     return {
         name: rows.select(range(min(config.limit or len(rows), len(rows)))) for name, rows in splits.items()
@@ -39,23 +39,23 @@ def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
 
 
 class Encoder(NamedTuple):
-    """A pre-trained encoder with a classification head, and its tokenizer."""
+    """Pre-trained encoder with a classification head, and its tokenizer."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     new_weights: set[str]
-    """Names of the weights of the new head."""
+    """Names of the randomly initialized weights of the head."""
 
     @property
     def fingerprint(self) -> str:
-        """Digest of the loaded encoder, without new weights, which the seed decides."""
+        """Digest of encoder and tokenizer, without the new weights, which depend on the seed."""
         return fingerprint_model(
             self.model, self.tokenizer, without=self.new_weights, settings_without=HEAD_SETTINGS
         )
 
 
 def load_encoder(config: TrainConfig, task: Task) -> Encoder:
-    """Load the encoder of a config and verify it; only weights of the head may be new.
+    """Load and verify the encoder of a config, with a new head if it has none that fits the task.
 
     Raises:
         InputError: Files are damaged, weights of the encoder are missing, or the tokenizer knows no words.
@@ -86,7 +86,7 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
 
 
 def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previous: str = "") -> Inputs:
-    """Return the digests of a training's inputs."""
+    """Return the digests of a training's inputs; `encoder` and `previous` are fingerprints of models."""
     return {
         "source": task.source.kind,
         "splits": {name: digest(rows) for name, rows in splits.items()},
@@ -96,13 +96,13 @@ def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previo
 
 
 def read_inputs(config: TrainConfig, task: Task) -> Inputs:
-    """Return the digests of the inputs that a training of this config would have now."""
+    """Load the inputs that a training with this config would use now, and return their digests."""
     encoder = load_encoder(config, task)
     return summarize_inputs(task, load_splits(config, task), encoder.fingerprint)
 
 
 def describe_changes(before: Mapping[str, Any], now: Inputs) -> str:
-    """Return the differences between two inputs as words, such as 'rows (train)'; empty if there are none."""
+    """Return the differences between two inputs as text, such as 'rows (train)'; empty if there are none."""
     changes = []
     if before["source"] != now["source"]:
         changes.append(f"source of the data (was {before['source']}, is {now['source']})")

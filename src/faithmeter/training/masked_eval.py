@@ -1,4 +1,4 @@
-"""Performance on a split at 0, 10, …, 100 % random masking, and masked as in training."""
+"""Performance on a split with 0, 10, …, 100 % random masking, and with masking as in training."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..models.masks import PERCENTS, generator, random_scores, top_mask, uniform
 from ..models.tokens import SPECIAL, Batch
 
 UNIFORM = "uniform"
-"""Condition in which every row is masked as in training, drawn once per run."""
+"""Condition in which every row is masked as in training, with masks drawn once per run."""
 Condition = int | str
-"""Percent of the tokens that are masked, or `UNIFORM`."""
+"""Percentage of masked tokens, or `UNIFORM`."""
 CONDITIONS: tuple[Condition, ...] = (*PERCENTS, UNIFORM)
 
 
 class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
-    """Dataset of every row under every condition, longest first, each different input once.
+    """Dataset of all rows masked under all conditions, without duplicates, the longest first.
 
-    A row's masks at 10, 20, … % are prefixes of one random order, so they only grow.
+    The tokens of a row are masked in one random order: a token masked at 10 % is also masked at 20 %.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
                 key = masked.tobytes() + bytes(row.get("token_type_ids", ()))
                 if key not in numbers:
                     numbers[key] = len(inputs)
-                    # without content, so that a collator masks no more of it
+                    # no token counts as content, so that a collator masks nothing more
                     inputs.append({**row, "input_ids": masked, "kinds": [SPECIAL] * len(masked)})
                 self.place[condition][index] = numbers[key]
         order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i]["input_ids"]))
@@ -69,7 +69,10 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
     def scores(
         self, logits: np.ndarray, conditions: Sequence[Condition], metrics: Sequence[str]
     ) -> dict[str, float]:
-        """Return metrics and mean loss over the rows of all these conditions, from logits [len(self), C]."""
+        """Return the metrics and the mean loss over all rows under the given conditions.
+
+        `logits` [len(self), C] are the model's logits for the items of this dataset.
+        """
         places = np.concatenate([self.place[condition] for condition in conditions])
         chosen = logits[places].astype(np.float64)
         labels = np.tile(self.labels, len(conditions))
@@ -78,7 +81,7 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         return {**result, "loss": float(np.mean(log_total - chosen[np.arange(len(labels)), labels]))}
 
     def table(self, logits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, Any]]:
-        """Return one row for each condition."""
+        """Return a row for each condition (`masking`), with its metrics and mean loss."""
         return [{"masking": c, **self.scores(logits, [c], metrics)} for c in self.place]
 
 

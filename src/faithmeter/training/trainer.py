@@ -1,4 +1,4 @@
-"""Hugging Face Trainer for masked fine-tuning: its settings, schedule, callbacks and log."""
+"""Hugging Face Trainer for masked fine-tuning: its arguments, schedule, callbacks and log."""
 
 from __future__ import annotations
 
@@ -34,15 +34,18 @@ from .collator import MaskingCollator
 from .masked_eval import CONDITIONS, UNIFORM, Condition, Sweep
 
 SELECTION: dict[str, list[Condition]] = {"both": [0, UNIFORM], "masked": [UNIFORM], "unmasked": [0]}
-"""Conditions whose rows together choose the best epoch."""
+"""Conditions on which the best epoch is selected, by the `validation` option."""
 SPENT = "seconds_spent"
-"""Name of the seconds of training so far in the Trainer's log."""
+"""Key in the Trainer's log of the seconds spent on training so far."""
 EVALUATION_BATCH = 64
-"""Rows evaluated together, for each device."""
+"""Batch size of an evaluation on one device."""
 
 
 class MaskedTrainer(Trainer):  # type: ignore[misc]
-    """Trainer that restores its best epoch or fails, and can follow the released code's schedule."""
+    """Trainer that fails if it cannot restore its best epoch.
+
+    With `released_schedule`, it follows the learning-rate schedule of the authors' released code.
+    """
 
     released_schedule = False
 
@@ -62,7 +65,7 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
 
 
 class _EpochClock(TrainerCallback):  # type: ignore[misc]
-    """Sets the collator's epoch, which masks depend on."""
+    """Trainer callback that sets the epoch of the collator, on which its masks depend."""
 
     def __init__(self, collator: MaskingCollator) -> None:
         self.collator = collator
@@ -74,10 +77,10 @@ class _EpochClock(TrainerCallback):  # type: ignore[misc]
 
 
 class Sessions(TrainerCallback):  # type: ignore[misc]
-    """Keeps the seconds of training in the Trainer's log, so that a resumed training can add to them."""
+    """Trainer callback that logs the training time, so that a resumed training can add to it."""
 
     earlier = 0.0
-    """Seconds up to the checkpoint that this session continues from; work lost in a kill is not counted."""
+    """Training time in seconds up to the checkpoint from which this session continues."""
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
@@ -87,7 +90,7 @@ class Sessions(TrainerCallback):  # type: ignore[misc]
 
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:  # a checkpoint comes next
+    ) -> None:  # the checkpoint that is saved next includes this line
         spent = self.earlier + time.perf_counter() - self.begun
         state.log_history.append({"epoch": state.epoch, "step": state.global_step, SPENT: spent})
 
@@ -101,7 +104,7 @@ def make_trainer(
     validation: Sweep,
     folder: Path,
 ) -> MaskedTrainer:
-    """Return the trainer of a config; its log and checkpoints go into `folder`."""
+    """Return the Trainer for a config; it writes checkpoints to `folder`."""
 
     def validate(prediction: EvalPrediction) -> dict[str, float]:
         logits = np.asarray(prediction.predictions)
@@ -126,7 +129,7 @@ def make_trainer(
             compute_metrics=validate,
             callbacks=[_EpochClock(collator), SealedCheckpoints(), Divergence()],
         )
-    except (ValueError, RuntimeError, ImportError) as error:  # unknown, or not installed
+    except (ValueError, RuntimeError, ImportError) as error:  # an unknown or missing integration
         if config.report_to == "none":
             raise
         raise InputError(f"report_to is {config.report_to!r}: {error}") from error
@@ -136,7 +139,7 @@ def make_trainer(
 
 
 def _arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArguments:
-    """Return the settings of the paper and of the config as arguments of a Trainer."""
+    """Return the arguments of the Trainer: options of the config and fixed settings of the paper."""
     devices = int(os.environ.get("WORLD_SIZE", 1))
     if config.batch_size % devices:
         raise InputError(f"batch_size is {config.batch_size}; expected a multiple of the {devices} processes")
@@ -151,7 +154,7 @@ def _arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArgumen
         lr_scheduler_type="linear",
         warmup_steps=config.warmup,
         max_grad_norm=0.0,
-        use_cpu=precision == "bf16" and not torch.cuda.is_available(),  # else bf16 is refused on a CPU
+        use_cpu=precision == "bf16" and not torch.cuda.is_available(),  # otherwise bf16 is rejected on a CPU
         bf16=precision == "bf16",
         fp16=precision == "fp16",
         seed=config.seed,
@@ -170,7 +173,7 @@ def _arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArgumen
 
 
 def read_history(log: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Convert the Trainer's log to one entry for each epoch."""
+    """Convert the Trainer's log to one entry per evaluated epoch: losses, metrics and selection score."""
     history: dict[int, dict[str, Any]] = {}
     for line in log:
         epoch = history.setdefault(round(line["epoch"]), {"epoch": round(line["epoch"])})
@@ -191,9 +194,10 @@ def _with_prefix(line: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def find_precision(precision: Precision) -> Precision:
-    """Return the precision to train in; raise InputError if the device does not support it.
+    """Return the precision to train in, with `auto` resolved for the device.
 
-    `auto` chooses one that it supports.
+    Raises:
+        InputError: The device does not support the precision.
     """
     on_gpu = torch.cuda.is_available()
     if precision == "auto":
@@ -207,7 +211,7 @@ def find_precision(precision: Precision) -> Precision:
 
 
 def cpu_has_bf16() -> bool:
-    """Return whether the CPU can train in bfloat16: some support it in the forward pass only."""
+    """Return whether the CPU can train in bfloat16; some CPUs support it only in the forward pass."""
     weight = torch.ones(2, 2, requires_grad=True)
     try:
         with torch.autocast("cpu", dtype=torch.bfloat16):
