@@ -13,10 +13,13 @@ HOME = tempfile.TemporaryDirectory(prefix="faithmeter-tests-")
 os.environ |= {"HF_HOME": HOME.name, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "200"}
 
 import datasets  # noqa: E402
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is slow, not wrong
+hypothesis.settings.load_profile("any machine")
 torch.set_num_threads(1)  # tiny models are faster so, the more when the machine is busy
 datasets.disable_progress_bars()
 transformers.logging.disable_progress_bar()

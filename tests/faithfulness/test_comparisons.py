@@ -74,7 +74,7 @@ def test_one_text_tells_nothing() -> None:
     assert (ranking.leaders, ranking.texts_needed) == (("b", "a"), None)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(METRICS)))
 def test_swapping_two_methods_at_a_text_changes_only_the_sign_of_its_contribution(
     seed: int, metric: str

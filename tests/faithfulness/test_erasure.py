@@ -105,7 +105,7 @@ def test_erasure_by_leave_one_out_costs_what_it_must() -> None:
 
 
 @given(st.lists(st.lists(st.integers(4, 20), min_size=1, max_size=25), min_size=1, max_size=5))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_batch_is_erased_as_its_texts_are_alone(rows: list[list[int]]) -> None:
     clf = LookupClassifier(worth)
     together = list(erase(clf, rows_batch(*rows), [0] * len(rows), "loo-sign"))

@@ -50,7 +50,7 @@ def test_values_equal_but_for_rounding_give_a_point() -> None:
     assert interval.lower == interval.mean == interval.upper
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8))
 @example([0.0, 2e-239])
 @example([0.0, 1e-11])

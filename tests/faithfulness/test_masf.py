@@ -107,7 +107,7 @@ LOOPS = {"published": published_by_loops, "crossfit": crossfit_by_loops}
 
 
 @both
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
     n=st.sampled_from([20, 23, 26, 50]),
@@ -141,7 +141,7 @@ def test_features_in_blocks_equal_features_at_once(calibration: str, monkeypatch
 
 
 @both
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
 def test_monotone_transforms_of_a_dimension_change_nothing(calibration: str, seed: int) -> None:
     fit, test = normal(seed, 40), normal(seed + 1, 20) * 1.5
@@ -154,7 +154,7 @@ def test_monotone_transforms_of_a_dimension_change_nothing(calibration: str, see
 
 
 @both
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
 def test_order_of_rows_layers_and_dimensions_changes_nothing(calibration: str, seed: int) -> None:
     fit, test = normal(seed, 40, layers=4), normal(seed + 1, 20, layers=4) * 1.5

@@ -23,7 +23,7 @@ def random_predictions(
     return Predictions(rng.integers(classes, size=texts), arrays, classes, **values)  # type: ignore[arg-type]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(METRICS)), st.integers(2, 4), st.integers(1, 2))
 def test_weighted_curves_are_the_metric_of_texts_counted_so_often(
     seed: int, metric: str, classes: int, seeds: int
@@ -40,7 +40,7 @@ def test_weighted_curves_are_the_metric_of_texts_counted_so_often(
             assert curves[row, number] == pytest.approx(expected, abs=1e-6)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(METRICS)))
 def test_left_out_curves_are_the_metric_of_the_other_texts(seed: int, metric: str) -> None:
     predictions = random_predictions(seed, metric=metric, seeds=2)
@@ -71,7 +71,7 @@ def test_resampling_draws_as_many_texts_as_there_are_and_each_equally_often() ->
     assert weights.mean(axis=0) == pytest.approx(np.ones(20), abs=0.1)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=2, max_size=2))
 def test_areas_of_many_curves_are_those_of_each(curves: list[list[float]]) -> None:
     ratios, values = np.linspace(0, 1, 4), np.array(curves)

@@ -81,7 +81,7 @@ def test_a_wide_beam_is_an_exhaustive_search(seed: int) -> None:
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 10_000), st.sampled_from([None, 2, 3]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_ties_and_narrow_beams_go_as_in_a_plain_search(
     n: int, width: int, seed: int, levels: int | None
 ) -> None:

@@ -72,7 +72,7 @@ def test_a_text_that_is_wrong_at_every_step_costs_one_order() -> None:
 
 
 @given(st.integers(2, 8), st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_more_budget_is_never_worse_and_no_budget_is_exceeded(
     n: int, seed: int, budget: int, more: int
 ) -> None:
@@ -90,7 +90,7 @@ def test_more_budget_is_never_worse_and_no_budget_is_exceeded(
 
 
 @given(st.integers(2, 7), st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_search_is_no_worse_than_leave_one_out_once_and_no_better_than_all_orders(n: int, seed: int) -> None:
     margins = random_margins(n, seed)
     result = objective(ranks_of(margins, n, "search(budget=50,gradients=0)"), margins)

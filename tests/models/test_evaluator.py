@@ -24,7 +24,7 @@ def total(ids: tuple[int, ...]) -> tuple[float, float]:
 @given(
     st.lists(st.tuples(st.lists(st.integers(5, 24), min_size=1, max_size=6), st.integers(0, 63)), max_size=12)
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_variants_are_the_logits_of_the_masked_texts(asked: list[tuple[list[int], int]]) -> None:
     asked = asked or [([5], 1)]
     batch = rows_batch(*[text for text, _ in asked])

@@ -448,7 +448,7 @@ def test_fuzzed_requests_find_no_server_error(app: FastAPI, path: str, verb: str
     fuzz(app, path, verb, mode, examples=10)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     text=st.text(st.sampled_from("a good film <>&\n😀ש") | st.characters(), max_size=40),
     pair=st.none() | st.text(max_size=10),

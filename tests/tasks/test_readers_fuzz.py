@@ -125,7 +125,7 @@ def fuzz(name: str, examples: int) -> None:
         whole = file.read_bytes()
         before = digest(load(name, folder, file)[1]["train"])
 
-        @settings(max_examples=examples, deadline=None, database=None)
+        @settings(max_examples=examples, database=None)
         @given(EDITS)
         def damaged(edits: list[tuple[float, int, bytes]]) -> None:
             data = damage(whole, edits)
