@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -40,7 +40,13 @@ Validation = Literal["both", "masked", "unmasked"]
 Scope = Literal["explained", "all"]
 Rates = Literal["uniform", "ends"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 MetricName = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
+
+
+def _resolve_precision(precision: Precision) -> Precision:
+    """Return fp32 for `auto`: evaluations are in low precision only where that is asked for."""
+    return "fp32" if precision == "auto" else precision
 
 
 class Validated(BaseModel):
@@ -234,6 +240,9 @@ class MeasureConfig(Config):
     )
     code: tuple[Text, ...] = Field(
         default=(), strict=False, description="name:digest of each method that is not built in"
+    )
+    precision: Annotated[Precision, AfterValidator(_resolve_precision)] = Field(
+        default="fp32", description="number type that the model is evaluated in"
     )
 
     @property

@@ -13,6 +13,8 @@ import torch
 import faithmeter as fm
 from faithmeter.cli import VERBS, demo
 from faithmeter.methods import METHODS
+from faithmeter.models import devices
+from faithmeter.runs.store import RunStore
 from faithmeter.tasks import babi, stories
 from toy import WORDS, tiny
 
@@ -135,6 +137,29 @@ def test_a_check_that_cannot_reject_says_so_and_meets_nothing(faithmeter, checkp
         assert "not met: check:p >= 0.05, is undefined" in outcome.err
 
 
+def test_a_lower_precision_is_another_measurement_and_says_so(
+    faithmeter, checkpoint: Path, folder: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(devices, "cpu_features", lambda: {"avx512_bf16"})
+    common = ("-m", "loo-sign", "--limit", 40, "-o", folder / "runs", "--device", "cpu", "--json")
+    full = faithmeter("measure", checkpoint, *common)
+    low = faithmeter("measure", checkpoint, *common, "--precision", "bf16")
+    again = faithmeter("measure", checkpoint, *common, "--precision", "auto")
+    results = [json.loads(outcome.out) for outcome in (full, low, again)]
+    assert [(result["device"], result["precision"]) for result in results] == [
+        ("cpu", "fp32"),
+        ("cpu", "bf16"),
+        ("cpu", "fp32"),
+    ]
+    assert results[2] == results[0], "auto is fp32"
+    assert "evaluated in bf16" in low.err
+    assert "evaluated in" not in full.err
+    stored = RunStore(folder / "runs").frame("areas", method="loo-sign")
+    assert set(stored["precision"]) == {"fp32"}, "of two on the same texts, the one in fp32 counts"
+    one = json.loads(faithmeter("explain", checkpoint, "good film", "--precision", "bf16", "--json").out)
+    assert one[0]["precision"] == "bf16"
+
+
 def test_requirements_hold_for_one_text(faithmeter, checkpoint: Path) -> None:
     common = ("measure", checkpoint, "--text", "good film", "-m", "loo-sign", "--require")
     assert faithmeter(*common, "loo-sign:acu>=-100").code == 1
@@ -232,6 +257,25 @@ def test_lists(faithmeter, checkpoint: Path, folder: Path) -> None:
         (("measure", "embedded", "--require", "bean:acu>1"), "in a requirement 'bean'; did you mean 'beam'?"),
         (("measure", "embedded", "--pair", "a"), "--pair 'a' goes with --text"),
         (("measure", "embedded", "--text", ""), "the text is empty"),
+        (("explain", "embedded", "a", "--device", "gpu"), "unknown device 'gpu'; expected one of auto"),
+        (("explain", "embedded", "a", "--device", "cuda:7"), "device 'cuda:7' is not available here; expect"),
+        (("measure", "embedded", "--device", "cuda:7"), "device 'cuda:7' is not available here; expected au"),
+        (("measure", "embedded", "--text", "a", "--device", "cuda:7"), "device 'cuda:7' is not available h"),
+        (("check", "embedded", "--device", "cuda:7"), "device 'cuda:7' is not available here; expected auto"),
+        (("check", "embedded", "--stability", "--device", "cuda:7"), "device 'cuda:7' is not available here"),
+        (("serve", "embedded", "--port", "0", "--device", "cuda:7"), "device 'cuda:7' is not available here"),
+        (
+            ("explain", "embedded", "a", "--precision", "fp23"),
+            "unknown --precision 'fp23'; did you mean",
+        ),
+        (
+            ("measure", "embedded", "--precision", "half"),
+            "unknown --precision 'half'; expected one of",
+        ),
+        (
+            ("check", "embedded", "--device", "cpu", "--precision", "fp16"),
+            "precision is fp16, which",
+        ),
         (("list", "taks"), "unknown list 'taks'; did you mean 'tasks'?"),
         (("list", "runs", "x"), "'list runs' takes no name"),
         (("train", "--learning-rat", "1"), "No such option"),

@@ -64,6 +64,7 @@ class Case:
     last: float = 0.4  # cross-fitted, at 100 %
     fall: float = 0.5  # how much loo-sign lowers the performance at once
     truncated: float = 0.0
+    precision: str = "fp32"
     by_number: bool = False
     trusted: tuple[str, ...] = METHODS
 
@@ -89,6 +90,7 @@ TASK_CASES = {
     "masked, tests disagree": Case(("disagreement",), published=0.002),
     "masked, no better than random": Case(("unfaithful",), fall=0.0),
     "masked, long texts": Case(("truncated",), truncated=0.25),
+    "masked, low precision": Case(("precision",), precision="bf16"),
     "masked, classes by number": Case(("classes",), by_number=True),
     "all masked, good": Case(NONE, trained_with="all"),
     "plain, good": Case(("training",), trained_with="none"),
@@ -132,6 +134,7 @@ class TextCase:
     p: float = 0.4
     published: float | None = None
     truncated: bool = False
+    precision: str = "fp32"
     trusted: bool = True  # the area
     faithful: bool = True
 
@@ -152,6 +155,7 @@ TEXT_CASES = {
     ),
     "masked, tests disagree": TextCase(("disagreement",), "faithful", published=0.001),
     "masked, long text": TextCase(("truncated",), "faithful", truncated=True),
+    "masked, low precision": TextCase(("precision",), "faithful", precision="fp16"),
     "plain, good": TextCase(("training",), "faithful", trained_with="none"),
     "plain, rejected": TextCase(
         ("outside", "training"),
@@ -209,6 +213,7 @@ def measurement(case: Case) -> Measurement:
         threshold=0.0,
         truncated=case.truncated,
         classes_by_number=case.by_number,
+        precision=case.precision,
     )
 
 
@@ -300,6 +305,7 @@ def text_measurement(case: TextCase) -> TextMeasurement:
         methods={"loo-sign": erasure},
         trained_with=case.trained_with,  # type: ignore[arg-type]
         truncated=case.truncated,
+        precision=case.precision,
     )
 
 

@@ -9,10 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from faithmeter.errors import InputError
 from faithmeter.methods import explain
 from faithmeter.models.evaluator import ENTRY_BYTES, Evaluator, Memory, pick, plan
+from faithmeter.models.tokens import Batch
 from toy import MASK, LookupClassifier, rows_batch, tiny
 
 
@@ -158,10 +160,61 @@ def test_logits_that_are_no_numbers_name_the_text() -> None:
 
 def test_an_error_in_a_stream_comes_out_as_it_is() -> None:
     def broken(ids: tuple[int, ...]) -> tuple[float]:
-        raise RuntimeError("out of memory")
+        raise RuntimeError("shapes do not fit")
 
-    with pytest.raises(RuntimeError, match="out of memory"):
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
         Evaluator(LookupClassifier(broken)).logits(rows_batch([5], [6]))
+
+
+class SmallMemory(LookupClassifier):
+    """A device that has room for a number of tokens; `refused` counts the passes that had none."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__(total)
+        self.room, self.refused = room, 0
+
+    def logits(self, batch: Batch) -> Tensor:
+        if batch.input_ids.numel() > self.room:
+            self.refused += 1
+            raise torch.OutOfMemoryError("no room for 2 GiB")
+        return super().logits(batch)
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=12), st.integers(32, 200), st.integers(1, 3))
+@settings(max_examples=30, deadline=None)
+def test_a_device_without_memory_gets_smaller_micro_batches(
+    sizes: list[int], room: int, streams: int
+) -> None:
+    batch = rows_batch(*[[5 + (i + j) % 20 for j in range(size)] for i, size in enumerate(sizes)])
+    clf = SmallMemory(room)
+    evaluator = Evaluator(clf, budget=4096, streams=streams)
+    scores = explain(evaluator, batch, [0] * len(batch), "loo-sign")
+    expected = Evaluator(LookupClassifier(total))
+    assert torch.equal(scores, explain(expected, batch, [0] * len(batch), "loo-sign"))
+    assert evaluator.evaluations == len(clf.seen) == expected.evaluations, "refused passes count nothing"
+    assert clf.refused <= streams * (4096 // 32).bit_length(), "the budget is halved, not tried again"
+    before = clf.refused
+    evaluator.forget()
+    explain(evaluator, batch, [0] * len(batch), "loo-sign")
+    assert clf.refused == before, "the smaller budget stays"
+
+
+def test_a_text_that_alone_exceeds_the_memory_is_one_line() -> None:
+    with pytest.raises(InputError, match=r"a text of 8 tokens does not fit into the memory of cpu; expected"):
+        Evaluator(SmallMemory(7)).logits(rows_batch([5, 6], [5, 6, 7, 8, 9, 10]))
+
+
+def test_a_plain_error_about_memory_counts_as_one() -> None:
+    calls: list[int] = []
+
+    def short(ids: tuple[int, ...]) -> tuple[float]:
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)")
+        return (float(sum(ids)),)
+
+    logits = Evaluator(LookupClassifier(short)).logits(rows_batch([5], [6]))
+    assert logits[:, 0].tolist() == [7.0, 8.0]
 
 
 def test_pick_takes_each_rows_label() -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError, unknown
+from .options import Device, PrecisionOption, as_precision
 from .screen import Json, bars, console, marked, output, print_json, quiet
 
 
@@ -57,6 +58,8 @@ def explain(
     html: Annotated[
         Path | None, typer.Option(help="write an HTML page to this file", callback=_writable)
     ] = None,
+    device: Device = "auto",
+    precision: PrecisionOption = "auto",
     as_json: Json = False,
 ) -> None:
     """Show how much each word speaks for the predicted class.
@@ -71,8 +74,10 @@ def explain(
 
     rows = _rows(file, text=text, pair=pair, label=label)
     methods = [parse(name) for name in method]
+    number_type = as_precision(precision)
     quiet()
-    clf = Evaluator(load(checkpoint))  # methods and identical texts share evaluations
+    # methods and identical texts share evaluations
+    clf = Evaluator(load(checkpoint, device=device, precision=number_type))
     for row in rows:  # check all rows before explaining the first
         with _name_place(row.place):
             clf.encode([row.text], row.pairs)

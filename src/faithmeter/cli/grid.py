@@ -18,6 +18,7 @@ import typer
 from rich.progress import Progress
 
 from ..config import MeasureConfig, RoarConfig
+from .options import Device
 from .screen import Json, Store, bars, marked, output, print_json, quiet, table, training_bar
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def grid(
         int,
         typer.Option(min=0, help="processes that share the runs and the cores; 0: as the file says, or 1"),
     ] = 0,
+    device: Device = "auto",
     store: Store = Path("runs"),
     as_json: Json = False,
     call: Annotated[str, typer.Option(hidden=True, help="call that started this worker process")] = "",
@@ -45,6 +47,7 @@ def grid(
     Example: faithmeter grid grids/smoke.toml --dry-run
     """
     from ..grid import execute, read
+    from ..models.devices import find_device
     from ..runs.store import RunStore
 
     plan, place = read(file, data_dir=data_dir), RunStore(store)
@@ -52,6 +55,7 @@ def grid(
     if dry_run:
         _show_plan(runs, place, as_json)
         return
+    find_device(device)  # a wrong one is one error, not one for each run
     start, done_before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)
     if worker:
         end_with_parent()
@@ -69,7 +73,7 @@ def grid(
             if outcome in ("finished", "failed"):  # other workers print their own
                 progress.console.print(f"{outcome}: {run.name}")
 
-        failed = execute(runs, place, lambda run: work(run, place, progress), show_outcome, call=call)
+        failed = execute(runs, place, lambda run: work(run, place, progress, device), show_outcome, call=call)
     if worker:
         return
     _show_outcomes(outcomes, failed, place, time.perf_counter() - start, as_json)
@@ -101,8 +105,8 @@ def _show_outcomes(
         output.print(marked("failed: ", "bold red", f"{run.name}: {reason}{place}"), soft_wrap=True)
 
 
-def work(run: Run, store: RunStore, progress: Progress) -> None:
-    """Execute one run and show its progress bar, which is removed at the end."""
+def work(run: Run, store: RunStore, progress: Progress, device: str = "auto") -> None:
+    """Execute one run and show its progress bar, which is removed at the end; measurements use the device."""
     from ..runs import run as runs
 
     def moved(name: str, done: int, total: int) -> None:
@@ -115,7 +119,7 @@ def work(run: Run, store: RunStore, progress: Progress) -> None:
             parts = len(config.methods) + 2  # the check and the baseline
             line = progress.add_task(run.name, total=None, note="")
             folder = store.folder(run.trained)
-            runs.measure(folder, config, store, data_dir=_data_dir(run), progress=moved)
+            runs.measure(folder, config, store, data_dir=_data_dir(run), device=device, progress=moved)
         elif isinstance(config, RoarConfig):
             line, parts = progress.add_task(run.name, total=None, note="", visible=False), 1
             explained = partial(moved, "explain")

@@ -13,6 +13,7 @@ from ..config import BASELINE, SIGNIFICANCE_LEVEL, MeasureConfig, TrainedWith
 from ..errors import InputError, unknown
 from ..faithfulness.formats import format_percent
 from .explain import Checkpoint
+from .options import Device, PrecisionOption, as_precision
 from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
 from .screen import MARKS, Json, Store, bars, console, output, print_json, quiet, table
 
@@ -54,6 +55,8 @@ def measure(
     data_dir: DataDir = None,
     data: Data = None,
     trained_with: TrainedWithOption = "",
+    device: Device = "auto",
+    precision: PrecisionOption = "auto",
     text: Annotated[str | None, typer.Option(help="measure this one text instead of a task")] = None,
     pair: Annotated[str | None, typer.Option(help="the second text, with --text")] = None,
     label: Annotated[str | None, typer.Option(help="the class to measure, with --text")] = None,
@@ -70,13 +73,20 @@ def measure(
 
     names = [str(parse(name)) for name in method]
     config = MeasureConfig(
-        task=task, methods=tuple(names), seed=seed, limit=limit, step=step, **training_option(trained_with)
+        task=task,
+        methods=tuple(names),
+        seed=seed,
+        limit=limit,
+        step=step,
+        precision=as_precision(precision),
+        **training_option(trained_with),
     )
     if text is not None:
         if not text.strip():
             raise InputError(f"--text {text!r}: the text is empty; expected at least one word to erase")
         requirements = parse_requirements(require, names or TEXT_METHODS)
-        single = _measure_text(checkpoint, config, data_dir, {"text": text, "pair": pair, "label": label})
+        one = {"text": text, "pair": pair, "label": label}
+        single = _measure_text(checkpoint, config, data_dir, one, device)
         print_json(single.to_dict()) if as_json else output.print(single)
         hold(requirements, quantities(single), single.verdict, even_if_untrusted=even_if_untrusted)
         return
@@ -84,7 +94,7 @@ def measure(
         if value is not None:
             raise InputError(f"{option} {value!r} goes with --text, the text that it belongs to")
     requirements = parse_requirements(require, [CHECK, BASELINE, *(names or default_methods())])
-    result = run(checkpoint, config, store, data_dir, data)
+    result = run(checkpoint, config, store, data_dir, data, device)
     print_json(result.to_dict()) if as_json else output.print(summary(result))
     print_verdict(result.verdict)
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
@@ -98,6 +108,8 @@ def check(
     data_dir: DataDir = None,
     data: Data = None,
     trained_with: TrainedWithOption = "",
+    device: Device = "auto",
+    precision: PrecisionOption = "auto",
     stability: Annotated[
         bool,
         typer.Option(
@@ -122,15 +134,26 @@ def check(
     if stability:
         from .stability import check_stability
 
-        config = MeasureConfig(task=task, methods=tuple(method), limit=limit, **training_option(trained_with))
-        return check_stability(checkpoint, config, data_dir, as_json=as_json)
+        config = MeasureConfig(
+            task=task,
+            methods=tuple(method),
+            limit=limit,
+            precision=as_precision(precision),
+            **training_option(trained_with),
+        )
+        return check_stability(checkpoint, config, data_dir, device, as_json=as_json)
     if method:
         raise InputError(f"--method {method[0]} goes with --stability; the check itself needs no method")
     requirements = parse_requirements(require, [CHECK, BASELINE])
     config = MeasureConfig(
-        task=task, methods=(BASELINE,), seed=seed, limit=limit, **training_option(trained_with)
+        task=task,
+        methods=(BASELINE,),
+        seed=seed,
+        limit=limit,
+        precision=as_precision(precision),
+        **training_option(trained_with),
     )
-    result = run(checkpoint, config, store, data_dir, data)
+    result = run(checkpoint, config, store, data_dir, data, device)
     print_json(result.to_dict()) if as_json else output.print(pvalue_table(**{"": result}))
     print_verdict(result.verdict)
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
@@ -148,7 +171,12 @@ def training_option(trained_with: str) -> dict[str, Any]:
 
 
 def run(
-    checkpoint: str, config: MeasureConfig, root: Path, data_dir: Path | None, data: Path | None = None
+    checkpoint: str,
+    config: MeasureConfig,
+    root: Path,
+    data_dir: Path | None,
+    data: Path | None = None,
+    device: str = "auto",
 ) -> Measurement:
     """Measure a checkpoint, show a progress bar for each method, and return the measurement."""
     from ..methods.registry import default_methods, parse
@@ -165,12 +193,12 @@ def run(
             progress.update(lines[name], advance=done, total=total, visible=True)
 
         return runs.measure(
-            checkpoint, config, RunStore(root), data_dir=data_dir, data=data, progress=advance
+            checkpoint, config, RunStore(root), data_dir=data_dir, data=data, device=device, progress=advance
         )
 
 
 def _measure_text(
-    checkpoint: str, config: MeasureConfig, data_dir: Path | None, one: dict[str, str | None]
+    checkpoint: str, config: MeasureConfig, data_dir: Path | None, one: dict[str, str | None], device: str
 ) -> TextMeasurement:
     """Measure one text and return the result, with p-values if the task of the model is known."""
     from ..faithfulness.single_text import measure_text
@@ -178,7 +206,7 @@ def _measure_text(
     from ..runs.fitted_tests import load_tests
 
     quiet()
-    clf = load(checkpoint)
+    clf = load(checkpoint, device=device, precision=config.precision)
     with bars() as progress:
         bar = progress.add_task("check", note="", visible=False)
 

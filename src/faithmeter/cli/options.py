@@ -9,10 +9,30 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 from pydantic.fields import FieldInfo
 
-from ..config import Config
+from ..config import PRECISIONS, Config, Precision
+from ..errors import unknown
 
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        help="auto, cpu, cuda, cuda:1, mps, xpu; auto takes the machine's accelerator, else the CPU",
+    ),
+]
+PrecisionOption = Annotated[
+    str,
+    typer.Option("--precision", help="number type to evaluate in: auto (fp32), fp32, bf16, fp16"),
+]
 C = TypeVar("C", bound=Config)
 Verb = Callable[..., Any]
+
+
+def as_precision(name: str) -> Precision:
+    """Return the value of --precision; unknown names are errors."""
+    for precision in PRECISIONS:
+        if name == precision:
+            return precision
+    raise unknown("--precision", name, PRECISIONS)
 
 
 def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:

@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..serve.limits import Limits
 from .explain import Checkpoint
 from .measure import DataDir, TaskName, TrainedWithOption, training_option
+from .options import Device, PrecisionOption, as_precision
 from .screen import bars, console, quiet
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def serve(
     task: TaskName = "",
     data_dir: DataDir = None,
     trained_with: TrainedWithOption = "",
+    device: Device = "auto",
+    precision: PrecisionOption = "auto",
     host: Annotated[
         str, typer.Option(help="address to listen on; any but this machine's own requires a token")
     ] = "127.0.0.1",
@@ -56,7 +59,8 @@ def serve(
     with listen(host, port) as listening:
         local = is_loopback(listening)
         token = None if local else secrets.token_urlsafe(32)
-        model = _load_model(checkpoint, MeasureConfig(task=task, **training_option(trained_with)), data_dir)
+        config = MeasureConfig(task=task, precision=as_precision(precision), **training_option(trained_with))
+        model = _load_model(checkpoint, config, data_dir, device)
         limits = Limits(max_words=max_words, max_evaluations=max_evaluations)
         app = create_app(model, limits=limits, hosts=hosts, token=token)
         name = "localhost" if local or host in ANY_ADDRESS else _format_host(host)
@@ -79,7 +83,7 @@ ANY_ADDRESS = ("0.0.0.0", "::")
 """Addresses that stand for all network interfaces; not every browser can open them as a URL."""
 
 
-def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None) -> ServedModel:
+def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None, device: str) -> ServedModel:
     """Load a model, with the in-distribution tests and examples of its task if the task is known."""
     from ..models.loading import load
     from ..runs.fitted_tests import load_tests
@@ -87,7 +91,8 @@ def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None) -
     from ..serve.admission import ServedModel, choose_examples
 
     quiet()
-    clf, name = load(checkpoint), Path(checkpoint).resolve().name
+    clf = load(checkpoint, device=device, precision=config.precision)
+    name = Path(checkpoint).resolve().name
     with bars() as progress:
         bar = progress.add_task("check", total=None, note="", visible=False)
 

@@ -22,14 +22,16 @@ SAMPLE_TEXTS = 16
 """Number of test texts that are ranked if no limit is given."""
 
 
-def check_stability(checkpoint: str, config: MeasureConfig, data_dir: Path | None, *, as_json: bool) -> None:
+def check_stability(
+    checkpoint: str, config: MeasureConfig, data_dir: Path | None, device: str, *, as_json: bool
+) -> None:
     """Print how well the rankings of each method agree, for the predicted classes of the first test texts."""
     from ..faithfulness.stability import rank_stability
     from ..models.loading import load
     from ..runs.measured import measured_task
 
     quiet()
-    clf = load(checkpoint)
+    clf = load(checkpoint, device=device, precision=config.precision)
     task, *_ = measured_task(clf, checkpoint, config, data_dir)
     rows = task.load()["test"][: config.limit or SAMPLE_TEXTS]
     batch = clf.encode(rows["text"], rows.get("context"))

@@ -66,6 +66,8 @@ class Explanation:
             methods only tell how important a token is.
         tokens: The explained tokens, with `text`, `start`, `end` and `scores` by method.
         words: The words, each with the score of its strongest token, including the sign.
+        device: Device that the model was evaluated on.
+        precision: Number type that it was evaluated in.
 
     Example:
         >>> explanation = fm.explain_text(clf, text, pair=pair)
@@ -82,6 +84,8 @@ class Explanation:
     signed: frozenset[str]
     tokens: tuple[Unit, ...]
     words: tuple[Unit, ...]
+    device: str = "cpu"
+    precision: str = "fp32"
 
     def __repr__(self) -> str:
         scores = {method: [word.scores[method] for word in self.words] for method in self.methods}
@@ -106,6 +110,8 @@ class Explanation:
             "prediction": self.prediction,
             "probabilities": dict(self.probabilities),
             "methods": list(self.methods),
+            "device": self.device,
+            "precision": self.precision,
             **{name: [{**vars(unit), "scores": dict(unit.scores)} for unit in units[name]] for name in units},
         }
 
@@ -141,6 +147,8 @@ class Explanation:
             facts.append(f"context: {self.pair}")
         if self.truncated:
             facts.append("the text is longer than the model can read: its end was left out")
+        if self.precision != "fp32":
+            facts.append(f"evaluated in {self.precision}")
         return facts
 
     def _legend(self) -> Iterator[Part]:
@@ -245,6 +253,8 @@ def explain_texts(
                 signed=frozenset(name for name, method in parsed.items() if method.signed),
                 tokens=_units(token_pieces(layout.text, layout.spans), of_row),
                 words=_units(word_pieces(layout.text, layout.spans, layout.words), of_row),
+                device=str(clf.device),
+                precision=clf.precision,
             )
         )
     return explanations

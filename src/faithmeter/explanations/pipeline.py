@@ -8,7 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from ..config import BASELINE, MeasureConfig
+from ..config import BASELINE, MeasureConfig, Precision
 from ..errors import InputError, unknown
 from ..faithfulness.masf import MaSF
 from ..faithfulness.single_text import measure_text
@@ -142,6 +142,8 @@ def pipeline(
     orders: int = 100,
     seed: int = 0,
     top_k: int | None = 0,
+    device: str = "auto",
+    precision: Precision = "auto",
 ) -> Pipeline:
     """Create a pipeline that explains each prediction and measures the explanation.
 
@@ -153,6 +155,8 @@ def pipeline(
         orders: Number of random orders to compare with, at least 19.
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
+        device: Device to load the model to, as in `load`; a classifier stays where it is.
+        precision: Number type to evaluate in, as in `load`.
 
     Returns:
         The pipeline.
@@ -165,10 +169,16 @@ def pipeline(
         >>> sorted(pipe(text))[:2]
         ['acu', 'doubts']
     """
-    clf: Any = load(model) if isinstance(model, str | Path) else model
-    fitted: Any = tests
-    if tests == "auto":
-        fitted = _own_tests(clf, model, seed) if isinstance(model, str | Path) else None
+    clf: Any = model
+    fitted: Any = None if tests == "auto" else tests
+    if isinstance(model, str | Path):
+        clf = load(model, device=device, precision=precision)
+        fitted = _own_tests(clf, model, seed) if tests == "auto" else tests
+    elif (device, precision) != ("auto", "auto"):
+        raise InputError(
+            f"device={device!r}, precision={precision!r}, but the model is loaded already; expected the name "
+            "of a checkpoint: give these options to fm.load instead"
+        )
     return Pipeline(Evaluator.of(clf), fitted, method, orders, seed, top_k)
 
 
@@ -183,7 +193,7 @@ def require_explaining(name: str | Method) -> Method:
 
 
 def _own_tests(clf: Any, checkpoint: str | Path, seed: int) -> Tests | None:
-    return load_tests(clf, checkpoint, MeasureConfig(seed=seed))
+    return load_tests(clf, checkpoint, MeasureConfig(seed=seed, precision=clf.precision))
 
 
 def _row(item: Any) -> tuple[str, str | None]:

@@ -46,6 +46,8 @@ class Probe(Measured):
     words: tuple[Piece, ...]
     tokens: tuple[Piece, ...]
     trained_with: TrainedWith = "unknown"
+    device: str = "cpu"
+    precision: str = "fp32"
 
     @property
     def evidence(self) -> ProbeEvidence:
@@ -56,6 +58,7 @@ class Probe(Measured):
             floors=self.floors,
             trained_with=self.trained_with,
             truncated=float(self.truncated),
+            precision=self.precision,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,6 +117,8 @@ def probe_text(
         words=tuple(word_pieces(layout.text, layout.spans, layout.words)),
         tokens=tuple(token_pieces(layout.text, layout.spans)),
         trained_with=trained_with_of(tests),
+        device=str(evaluator.device),
+        precision=evaluator.precision,
     )
 
 

@@ -108,7 +108,7 @@ def _compute(work: ChunkWork, batch: Batch, labels: Tensor, done: Callable[[str]
         done(name)
     frame = pd.concat(frames, ignore_index=True)
     frame.insert(0, "method", frame.pop("method"))
-    frame.attrs = {"costs": costs}
+    frame.attrs = {"costs": costs, "device": str(evaluator.device)}
     return frame
 
 
@@ -117,6 +117,8 @@ def _stamp(work: ChunkWork, batch: Batch, labels: Tensor) -> str:
     model = getattr(work.evaluator, "fingerprint", "")
     methods = [f"{method} {method.code}" for method in work.methods.values()]
     settings = [model, *methods, *map(str, work.percents), *work.tests]
+    if work.evaluator.precision != "fp32":
+        settings.append(work.evaluator.precision)
     digest = hashlib.sha256(" ".join(settings).encode())
     statistics = (test.statistics_ for test in work.tests.values())
     for values in (batch.input_ids.numpy(), labels.numpy(), *statistics):

@@ -172,6 +172,8 @@ def _measure_task(
         threshold=task.threshold,
         truncated=truncated / count,
         classes_by_number=bool(match.note),
+        device=", ".join(dict.fromkeys(part.attrs.get("device", "cpu") for part in parts)),
+        precision=work.evaluator.precision,
     )
 
 

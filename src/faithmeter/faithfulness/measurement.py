@@ -43,6 +43,8 @@ class Measurement(Measured):
         threshold: Performance above which the model counts as having learned the task.
         truncated: Share of the texts whose end the model could not read.
         classes_by_number: Whether the classes of model and task were matched by number, not by name.
+        device: Device, or devices, that the model was evaluated on.
+        precision: Number type that it was evaluated in.
 
     Example:
         >>> result = fm.measure(clf, task, ["loo-sign"], limit=20)
@@ -62,6 +64,8 @@ class Measurement(Measured):
     threshold: float = -math.inf
     truncated: float = 0.0
     classes_by_number: bool = False
+    device: str = "cpu"
+    precision: str = "fp32"
     _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -221,6 +225,7 @@ class Measurement(Measured):
             outside_share=max(shares, default=0.0),
             p_wholly_masked=steps[100].p if steps else math.nan,
             classes_by_number=self.classes_by_number,
+            precision=self.precision,
         )
 
     def bounds(self, method: str) -> dict[str, Interval]:
@@ -250,6 +255,8 @@ class Measurement(Measured):
             "methods": {method: self._describe(method) for method in self.methods},
             "leaders": list(self.leaders),
             "texts_needed": self.texts_needed,
+            "device": self.device,
+            "precision": self.precision,
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -76,6 +76,8 @@ class TextMeasurement(Measured):
         methods: Results by method.
         trained_with: Masking strategy of the training that the tests assume.
         truncated: Whether the model could not read the end of the text.
+        device: Device that the model was evaluated on.
+        precision: Number type that it was evaluated in.
 
     Example:
         >>> result = fm.measure_text(clf, "Mary went to the garden.", methods=["loo-sign"], orders=19)
@@ -95,6 +97,8 @@ class TextMeasurement(Measured):
     methods: Mapping[str, Erasure]
     trained_with: TrainedWith = "unknown"
     truncated: bool = False
+    device: str = "cpu"
+    precision: str = "fp32"
 
     def __repr__(self) -> str:
         areas = ", ".join(f"{name} {format_percent(acu)}" for name, (acu, _) in self.areas.items())
@@ -162,6 +166,7 @@ class TextMeasurement(Measured):
             floors=self.floors,
             trained_with=self.trained_with,
             truncated=float(self.truncated),
+            precision=self.precision,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -268,6 +273,8 @@ def measure_text(
         methods=erasures,
         trained_with=trained_with_of(tests),
         truncated=batch.layouts[0].truncated if batch.layouts else False,
+        device=str(evaluator.device),
+        precision=evaluator.precision,
     )
 
 

@@ -106,11 +106,9 @@ def states(evaluator: Evaluator, batch: Batch) -> tuple[Tensor, Tensor]:
 
     def work(micro: Batch, items: Tensor) -> tuple[Tensor, Tensor]:
         with torch.inference_mode():
-            logits, features = evaluator.states(micro)
-        return logits.double().cpu(), features.float().cpu()
+            states: tuple[Tensor, Tensor] = evaluator.states(micro)
+        return states
 
-    items, results = zip(*evaluator.map(work, batch, torch.arange(len(batch))), strict=True)
-    order = torch.cat(items).argsort()
-    logits, features = (torch.cat(parts)[order] for parts in zip(*results, strict=True))
+    logits, features = evaluator.gather(work, batch, torch.arange(len(batch)))
     require_finite(logits, batch.index)
-    return logits, features
+    return logits.double(), features.float()

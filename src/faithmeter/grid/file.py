@@ -11,7 +11,18 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, create_model
 
-from ..config import BASELINE, Count, MeasureConfig, Percent, RoarConfig, Seed, Text, TrainConfig, Validated
+from ..config import (
+    BASELINE,
+    Count,
+    MeasureConfig,
+    Percent,
+    Precision,
+    RoarConfig,
+    Seed,
+    Text,
+    TrainConfig,
+    Validated,
+)
 from ..errors import InputError, unknown
 from ..files import read_toml
 from ..runs.measured import task_of
@@ -82,6 +93,9 @@ class MeasureTable(Validated):
     seed: Seed | None = Field(default=None, description="default: the seed of the training")
     limit: Count = Field(default=0, description="measure only the first texts; 0 measures all")
     step: Percent = Field(default=10, description="percent of the tokens erased per step")
+    precision: Precision = Field(
+        default="auto", description="number type that models are evaluated in; auto is fp32"
+    )
 
 
 class RoarTable(Validated):
@@ -201,7 +215,9 @@ def _measure_config(table: MeasureTable, task: str, seed: int) -> MeasureConfig 
     if not methods:
         return None
     seed = seed if table.seed is None else table.seed
-    return MeasureConfig(methods=methods, seed=seed, limit=table.limit, step=table.step)
+    return MeasureConfig(
+        methods=methods, seed=seed, limit=table.limit, step=table.step, precision=table.precision
+    )
 
 
 def _methods(table: MeasureTable) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ..models.devices import send, wide_type
 from ..models.evaluator import VOCABULARY_BLOCK, Evaluator
 from ..models.tokens import Batch
 from .target import Target, target_values
@@ -20,7 +21,8 @@ def gradient_l1(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "l
     blocks = clf.embedding_matrix().detach().split(VOCABULARY_BLOCK)
 
     def norm(gradients: Tensor, _: Tensor) -> Tensor:
-        return torch.stack([(gradients @ block.T).abs().sum(dim=-1) for block in blocks]).sum(dim=0)
+        sums = [(gradients @ block.to(gradients.dtype).T).abs().sum(dim=-1) for block in blocks]
+        return torch.stack(sums).sum(dim=0)
 
     return _scores(clf, batch, labels, norm, of)
 
@@ -33,7 +35,8 @@ def gradient_l2(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "l
     gram = clf.gram
 
     def norm(gradients: Tensor, _: Tensor) -> Tensor:
-        return _dot(gradients.double() @ gram, gradients.double()).clamp(min=0).sqrt()
+        wide = gradients.to(gram.dtype)
+        return _dot(wide @ gram, wide).clamp(min=0).sqrt()
 
     return _scores(clf, batch, labels, norm, of)
 
@@ -69,14 +72,15 @@ def collect(
     work: Callable[[Batch, Tensor], Tensor],
     batch: Batch,
     rows: Tensor,
-    *,
-    alone: bool = False,
 ) -> Tensor:
     """Return the results of `work` for all `rows`, float64 Tensor [K, T], padded with 0."""
-    scores = torch.zeros(len(rows), batch.input_ids.shape[1], dtype=torch.float64)
-    for items, part in clf.map(work, batch, rows, alone=alone):
-        scores[items, : part.shape[1]] = part.double().cpu()
-    return scores
+    width = batch.input_ids.shape[1]
+
+    def padded(micro: Batch, items: Tensor) -> tuple[Tensor]:
+        scores = work(micro, items)
+        return (torch.nn.functional.pad(scores, (0, width - scores.shape[1])),)
+
+    return clf.gather(padded, batch, rows)[0].double()
 
 
 def _scores(
@@ -94,13 +98,18 @@ def _scores(
     def work(micro: Batch, items: Tensor) -> Tensor:
         embeddings = clf.embed(micro.input_ids).detach()  # [B, T, E]
         gradient = target_gradient(clf, embeddings, micro, labels[items], of)  # [B, T, E]
-        where = micro.explained.to(gradient.device)
-        scores = torch.zeros(where.shape, dtype=torch.float64, device=gradient.device)
-        scores[where] = reduce(gradient[where], embeddings[where]).double()
-        return scores
+        # places are computed on the host, as a mask on the device would make the host wait for its count
+        places = tuple(send(index, gradient.device) for index in micro.explained.nonzero(as_tuple=True))
+        values = reduce(_full(gradient[places]), _full(embeddings[places])).to(wide_type(gradient.device))
+        scores = values.new_zeros(micro.explained.shape)
+        return scores.index_put(places, values)
 
-    # a norm sums the rounding errors of a whole gradient, which depend on the other texts in a batch
-    return collect(clf, work, batch, torch.arange(len(batch)), alone=True)
+    return collect(clf, work, batch, torch.arange(len(batch)))
+
+
+def _full(values: Tensor) -> Tensor:
+    """Return numbers of low precision in float32, so that sums over them do not round again."""
+    return values.float() if values.element_size() < 4 else values
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..models.devices import send
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from .gradients import collect, target_gradient
@@ -38,7 +39,7 @@ def integrated_gradient(
 
     def work(micro: Batch, items: Tensor) -> Tensor:
         words: Tensor = clf.embed(micro.input_ids).detach()  # [B, T, E]
-        part = parts[items].to(words)[:, None, None]
+        part = send(parts[items].to(words.dtype), words.device)[:, None, None]
         point = start + part * (words - start)
         gradient = target_gradient(clf, point, micro, labels[rows[items]], of)  # [B, T, E]
         weighted = gradient * (words - start) if variant == "paper" else part * gradient * words
@@ -59,8 +60,8 @@ def masking_effects(clf: Evaluator, batch: Batch, labels: Tensor, *, steps: int)
 
     def work(micro: Batch, items: Tensor) -> Tensor:
         words: Tensor = clf.embed(micro.input_ids).detach()  # [B, T, E]
-        line = (words - mask) * micro.explained.to(words.device)[:, :, None]
-        point = words - (1 - parts[items]).to(words)[:, None, None] * line
+        line = (words - mask) * send(micro.explained, words.device)[:, :, None]
+        point = words - send((1 - parts[items]).to(words.dtype), words.device)[:, None, None] * line
         return (target_gradient(clf, point, micro, labels[rows[items]], "margin") * line).sum(dim=-1)
 
     return collect(clf, work, batch, rows).reshape(len(batch), steps, -1).mean(dim=1)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from ..models.devices import send
 from ..models.evaluator import pick
 
 Target = Literal["logit", "logprob", "margin"]
@@ -26,6 +27,6 @@ def target_values(logits: Tensor, labels: Tensor, of: Target) -> Tensor:
     if of == "logprob":
         return values - logits.logsumexp(dim=1)
     if of == "margin":
-        others = logits.scatter(1, labels.to(logits.device)[:, None], float("-inf"))
+        others = logits.scatter(1, send(labels, logits.device)[:, None], float("-inf"))
         return values - others.amax(dim=1)
     return values

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ..config import Precision
 from ..display import card, sentence
 from ..errors import InputError
 from .classes import list_classes, require_classes
+from .devices import name_precision, place, send
 from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, NormalizationHooks
 from .tokens import Batch
@@ -77,6 +79,17 @@ class Classifier:
         return device
 
     @property
+    def precision(self) -> str:
+        """Number type that the model computes in, such as `fp32`."""
+        return name_precision(next(self.model.parameters()).dtype)
+
+    def place(self, device: torch.device, precision: Precision) -> None:
+        """Move the model to a device and a precision; its fingerprint stays that of the saved weights."""
+        if precision != self.precision:
+            _ = self.fingerprint
+        place(self.model, device, precision)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Names of the classes in index order."""
         names = self.model.config.id2label
@@ -126,7 +139,7 @@ class Classifier:
 
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of one forward pass, Tensor [B, C]."""
-        logits: Tensor = self.model(**batch.to(self.device).inputs).logits
+        logits: Tensor = self.model(**batch.inputs_on(self.device)).logits
         return logits
 
     def embedding_matrix(self) -> Tensor:
@@ -136,7 +149,7 @@ class Classifier:
 
     def embed(self, input_ids: Tensor) -> Tensor:
         """Return the word embeddings of tokens, Tensor [B, T, E], without position and type embeddings."""
-        return torch.nn.functional.embedding(input_ids.to(self.device), self.embedding_matrix())
+        return torch.nn.functional.embedding(send(input_ids, self.device), self.embedding_matrix())
 
     def logits_at(self, embeddings: Tensor, batch: Batch) -> Tensor:
         """Return the logits [B, C] of a batch with its word embeddings replaced by `embeddings` [B, T, E].
@@ -156,10 +169,10 @@ class Classifier:
         The embeddings are the first layer. States are normalized: if a hidden state is not the output of a
         normalization layer, as in pre-norm encoders, the output of the next such layer takes its place.
         """
-        batch = batch.to(self.device)
+        inputs = batch.inputs_on(self.device)
         with self._norms.recorded() as normalizations:
-            output = self.model(**batch.inputs, output_hidden_states=True)
-        attended = batch.attention_mask.bool().unsqueeze(2)  # [B, T, 1]
+            output = self.model(**inputs, output_hidden_states=True)
+        attended = inputs["attention_mask"].bool().unsqueeze(2)  # [B, T, 1]
         layers = [normalizations.normalized(state) for state in output.hidden_states]  # [B, T, H] each
         features = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
         return output.logits, torch.stack(features, dim=1)

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from .devices import is_out_of_memory, release_memory, send, token_budget, wide_type
 from .tokens import Batch
 
-CPU_BUDGET, GPU_BUDGET = 1024, 32768
-"""Maximum tokens in a micro-batch. On a CPU, small ones are as fast and keep all threads busy."""
 KEYS_AT_ONCE = 8192
 """Number of variants whose keys are computed together, which limits the memory needed."""
 ENTRY_BYTES = 250
@@ -50,7 +49,8 @@ class Evaluator:
 
     Args:
         clf: The classifier.
-        budget: Maximum number of tokens in a micro-batch; the default depends on the device.
+        budget: Maximum number of tokens in a micro-batch; the default depends on the
+            device. It is halved when memory runs out.
         streams: Number of threads that evaluate micro-batches in parallel, each on one core. It does not
             affect results.
         memory: Limit of the cache, in bytes.
@@ -73,7 +73,7 @@ class Evaluator:
     ) -> None:
         on_cpu = clf.device.type == "cpu"
         self.clf = clf
-        self.budget = budget or (CPU_BUDGET if on_cpu else GPU_BUDGET)
+        self.budget = budget or token_budget(getattr(clf, "model", None), clf.device)
         self.streams = streams or (torch.get_num_threads() if on_cpu else 1)
         self.memory = Memory(memory)
         self.progress = progress
@@ -98,6 +98,11 @@ class Evaluator:
     def device(self) -> torch.device:
         """Device of the model."""
         return self.clf.device
+
+    @property
+    def precision(self) -> str:
+        """Number type that the model computes in, such as `fp32`."""
+        return str(getattr(self.clf, "precision", "fp32"))
 
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of the texts, float64 Tensor [B, C]."""
@@ -126,40 +131,80 @@ class Evaluator:
                 new.setdefault(key, variant)
         chosen = torch.tensor(list(new.values()), dtype=torch.long)
 
-        def evaluate(micro: Batch, items: Tensor) -> Tensor:
+        def evaluate(micro: Batch, items: Tensor) -> tuple[Tensor]:
             masked = micro.masked(where[chosen[items], : micro.input_ids.shape[1]], self.mask_id)
             with torch.inference_mode():
-                return self.clf.logits(masked).double().cpu()
+                return (self.clf.logits(masked),)
 
         fresh: dict[bytes, bytes] = {}
-        for items, logits in self.map(evaluate, batch, rows[chosen]):
-            require_finite(logits, batch.index[rows[chosen[items]]])
-            for variant, row in zip(chosen[items].tolist(), logits.numpy(), strict=True):
-                fresh[keys[variant]] = row.tobytes()
-        self.memory.update(fresh)
+        if new:
+            logits = self.gather(evaluate, batch, rows[chosen])[0].double()
+            require_finite(logits, batch.index[rows[chosen]])
+            fresh = {key: row.tobytes() for key, row in zip(new, logits.numpy(), strict=True)}
+            self.memory.update(fresh)
         values = [fresh[key] if value is None else value for key, value in zip(keys, known, strict=True)]
         return torch.frombuffer(bytearray(b"".join(values)), dtype=torch.float64).reshape(len(keys), -1)
 
+    def gather(
+        self, work: Callable[[Batch, Tensor], tuple[Tensor, ...]], batch: Batch, rows: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Return the results of `work` for all `rows`, in their order, on the CPU.
+
+        The results stay on the device until all work is queued there, and are then copied together.
+        """
+        items, results = zip(*self.map(work, batch, rows), strict=True)
+        order = torch.cat(items).argsort()
+        return tuple(torch.cat(parts).cpu()[order] for parts in zip(*results, strict=True))
+
     def map(
-        self, work: Callable[[Batch, Tensor], Result], batch: Batch, rows: Tensor, *, alone: bool = False
+        self, work: Callable[[Batch, Tensor], Result], batch: Batch, rows: Tensor
     ) -> Iterator[tuple[Tensor, Result]]:
         """Divide `rows` into micro-batches and yield `(items, work(micro_batch, items))` for each of them.
 
         `items` are positions in `rows`; `micro_batch` holds the texts `rows[items]` with little padding. Each
-        item counts as one evaluation. With `alone`, a micro-batch on a CPU holds a single text, so that its
-        rounding errors do not depend on other texts.
+        item counts as one evaluation. A micro-batch that does not fit into memory is split.
         """
-        budget = 1 if alone and self.device.type == "cpu" else self.budget
         lengths = batch.attention_mask.sum(dim=1)[rows].tolist()
 
-        def one(items: Tensor) -> tuple[Tensor, Result]:
-            return items, work(batch[rows[items]].narrowed(max(lengths[i] for i in items.tolist())), items)
+        def one(items: Tensor) -> tuple[Tensor, Result | None]:
+            micro = batch[rows[items]].narrowed(max(lengths[i] for i in items.tolist()))
+            if len(items) > 1 and micro.input_ids.numel() > self.budget:  # planned before memory ran out
+                return items, None
+            try:
+                return items, work(micro, items)
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+            self._shrink(micro)
+            return items, None
 
-        for items, result in _in_streams(one, plan(lengths, budget), self.streams):
-            self.evaluations += len(items)
-            if self.progress is not None:
-                self.progress(len(items))
-            yield items, result
+        pending = torch.arange(len(lengths))
+        while len(pending):
+            groups, left = plan([lengths[i] for i in pending], self.budget), [pending[:0]]
+            for items, result in _in_streams(one, [pending[group] for group in groups], self.streams):
+                if result is None:
+                    left.append(items)
+                    continue
+                self.evaluations += len(items)
+                if self.progress is not None:
+                    self.progress(len(items))
+                yield items, result
+            pending = torch.cat(left)
+
+    def _shrink(self, micro: Batch) -> None:
+        """Halve the budget to less than a micro-batch that did not fit into memory.
+
+        Raises:
+            InputError: It was a single text.
+        """
+        texts, tokens = micro.input_ids.shape
+        if texts == 1:
+            raise InputError(
+                f"a text of {tokens} tokens does not fit into the memory of {self.device}; expected more "
+                "free memory: use a smaller model, --precision bf16 or --device cpu"
+            )
+        self.budget = min(self.budget, texts * tokens // 2)
+        release_memory(self.device)
 
     def forget(self) -> None:
         """Delete all cached logits."""
@@ -167,9 +212,9 @@ class Evaluator:
 
     @cached_property
     def gram(self) -> Tensor:
-        """Gram matrix EᵀE of the word embeddings, float64 Tensor [E, E], for norms over the vocabulary."""
-        blocks = self.embedding_matrix().detach().split(VOCABULARY_BLOCK)
-        return torch.stack([block.double().T @ block.double() for block in blocks]).sum(dim=0)
+        """Gram matrix EᵀE of the word embeddings, Tensor [E, E], for norms over the vocabulary."""
+        blocks = self.embedding_matrix().detach().to(wide_type(self.device)).split(VOCABULARY_BLOCK)
+        return torch.stack([block.T @ block for block in blocks]).sum(dim=0)
 
 
 class Memory:
@@ -221,13 +266,12 @@ def plan(lengths: Sequence[int], budget: int) -> list[Tensor]:
 
 def pick(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the logit of each row's label, Tensor [B]; raise an InputError if a label is not a class."""
-    labels = labels.to(logits.device)
-    wrong = labels[(labels < 0) | (labels >= logits.shape[1])]
+    wrong = labels[(labels < 0) | (labels >= logits.shape[1])]  # on the host, where labels come from
     if len(wrong):
         raise InputError(
             f"label {int(wrong[0])} is not one of the model's classes; expected 0 to {logits.shape[1] - 1}"
         )
-    return logits.gather(1, labels[:, None])[:, 0]
+    return logits.gather(1, send(labels, logits.device)[:, None])[:, 0]
 
 
 def require_finite(logits: Tensor, index: Tensor) -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..config import EMBEDDED
+from ..config import EMBEDDED, Precision
 from ..errors import InputError
 from ..files import file_checksum, read_sealed_json
 from .classifier import Classifier, find_mask_id
+from .devices import find_device, require_precision
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -39,20 +40,28 @@ MAX_UNKNOWN = 0.9
 """Maximum fraction of unknown tokens when a tokenizer encodes entries of its own vocabulary."""
 
 
-def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str | None = None) -> Classifier:
+def load(
+    path: str | Path,
+    *,
+    device: str | torch.device = "auto",
+    precision: Precision = "auto",
+    revision: str | None = None,
+) -> Classifier:
     """Load a classifier and verify its files.
 
     Args:
         path: A checkpoint folder of `faithmeter train`, a folder of another saved model, or a hub name.
-        dtype: Data type of the weights.
+        device: `cpu`, `cuda`, `cuda:1`, `mps`, `xpu`; `auto` is the machine's accelerator if it has one.
+        precision: Number type to compute in: `fp32`, `bf16`, `fp16`; `auto` is `fp32`.
         revision: Branch, tag or commit of a hub model.
 
     Returns:
-        The classifier, in evaluation mode on the CPU.
+        The classifier, in evaluation mode on the device.
 
     Raises:
         InputError: The model does not exist, its files are damaged, it has no trained head for exclusive
-            classes, its tokenizer has no mask token or vocabulary, or it needs code from its repository.
+            classes, its tokenizer has no mask token or vocabulary, it needs code from its repository, or the
+            device is not available or does not support the precision.
 
     Example:
         >>> fm.load("no/such/folder")
@@ -62,9 +71,11 @@ def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str 
     """
     from transformers import AutoModelForSequenceClassification
 
+    target = find_device(device)
+    precision = require_precision(precision, target)
     takes_pair = read_checkpoint(resolve(path))
     tokenizer = load_tokenizer(path, revision=revision)
-    options = {"dtype": dtype, "revision": revision or "main"}
+    options = {"dtype": torch.float32, "revision": revision or "main"}
     model, report = load_model(AutoModelForSequenceClassification, path, "model", **options)
     if keys := report["mismatched_keys"]:
         names = list_keys(key for key, *_ in keys)
@@ -79,7 +90,9 @@ def load(path: str | Path, *, dtype: torch.dtype = torch.float32, revision: str 
     require_finite_weights(model, path)
     require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
     with reading("model", path):
-        return Classifier(model, tokenizer, takes_pair=takes_pair)
+        clf = Classifier(model, tokenizer, takes_pair=takes_pair)
+    clf.place(target, precision)
+    return clf
 
 
 def load_model(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..config import Scope
 from ..errors import InputError
+from .devices import send
 
 SPECIAL, EXPLAINED, CONTEXT = -1, 0, 1
 """Kinds of tokens. Explained tokens are scored and erased; context is the other text of a pair."""
@@ -100,6 +101,10 @@ class Batch:
         """Keyword arguments for a Hugging Face model."""
         names = ("input_ids", "attention_mask", "token_type_ids")
         return {name: tensor for name, tensor in self._tensors() if name in names}
+
+    def inputs_on(self, device: torch.device) -> dict[str, Tensor]:
+        """Return the keyword arguments for a model on a device."""
+        return {name: send(tensor, device) for name, tensor in self.inputs.items()}
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row], *, pad_id: int, index: Sequence[int] | None = None) -> Batch:

@@ -43,6 +43,7 @@ def gather_evidence(rows: DataFrame, *, cost: float = math.nan, p_plain: float =
         floors={test: float(used[f"floor_{test}"].min()) for test in tests},
         trained_with=used["strategy"].iloc[0],
         truncated=float(used["truncated"].max()),
+        precision=str(used["precision"].min()),  # bf16 and fp16 sort before fp32
         outside_share=float(baseline["outside_share"].fillna(0).mean()) if len(baseline) else 0.0,
         p_wholly_masked=_combine(baseline, "p_wholly_masked"),
         seeds=int(used["seed"].nunique()),

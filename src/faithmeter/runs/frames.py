@@ -46,7 +46,7 @@ COLUMNS = {
             "p_wholly_masked",
             "outside_share",
         ),
-        *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number"),
+        *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number", "precision"),
     ),
     "seconds": (*SEEDED, "kind", "method", "phase", "seconds"),
     "roar": (*SEEDED, "method", "step", "percent", "metric", "value"),
@@ -60,7 +60,7 @@ def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> Da
     """Return the rows of one kind from all records, filtered by the column values in `where`.
 
     If a method was measured more than once on the same checkpoint, the measurement on the most texts counts;
-    among equals, the newest, as the code of your own method may have changed.
+    among equals, one in fp32, and then the newest, as the code of your own method may have changed.
     """
     import pandas as pd
 
@@ -76,9 +76,12 @@ def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> Da
     if kind not in ("measure", "areas"):
         return table
     same = [*TRAINING, SETTINGS, "method"]
-    finished = {record.digest: record.finished for _, record in records}
+    order = {
+        record.digest: (getattr(record, "precision", "fp32") == "fp32", record.finished)
+        for _, record in records
+    }
     ranked = table[[*same, "digest", "texts"]].drop_duplicates()
-    ranked = ranked.assign(finished=ranked["digest"].map(finished)).sort_values(["texts", "finished"])
+    ranked = ranked.assign(order=ranked["digest"].map(order)).sort_values(["texts", "order"])
     newest = ranked.drop_duplicates(same, keep="last")
     return table.merge(newest[["digest", "method"]], on=["digest", "method"])
 
@@ -181,7 +184,8 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
         for name in ("acu", "racu"):
             areas |= _bounds(name, method, name)
         areas |= {"leaders": tuple(record.leaders), "texts_needed": record.texts_needed}
-        limits = {"truncated": record.truncated, "classes_by_number": record.classes_by_number}
+        limits: Row = {"truncated": record.truncated, "classes_by_number": record.classes_by_number}
+        limits["precision"] = record.precision
         performance = {"whole": method.curve.values[0], "majority": record.majority}
         yield {**common, **areas, **pvalues, **limits, **performance}
 

@@ -231,8 +231,8 @@ class MeasureRecord(_Record):
     texts_needed: int | None = Field(
         default=None, description="about how many texts would tell the two best methods apart"
     )
-    device: str = "cpu"
-    precision: str = "fp32"
+    device: str = Field(default="cpu", description="device, or devices, that the model was evaluated on")
+    precision: str = Field(default="fp32", description="number type that it was evaluated in")
 
 
 Record = TrainRecord | RoarRecord | MeasureRecord
@@ -304,4 +304,6 @@ def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
         threshold=record.threshold,
         truncated=record.truncated,
         classes_by_number=record.classes_by_number,
+        device=record.device,
+        precision=record.precision,
     )

@@ -200,6 +200,7 @@ def measure(
     *,
     data_dir: Path | None = None,
     data: Path | None = None,
+    device: str = "auto",
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
     """Measure a checkpoint, or return the same measurement if it is in the store.
@@ -212,6 +213,7 @@ def measure(
         store: Store to read from and write to.
         data_dir: Folder of the datasets, if not that of the training.
         data: New place of the checkpoint's own data, if they were moved since the training.
+        device: Device to evaluate on; a stored measurement counts whatever its device.
         progress: Called with a method (or `check`), the number of texts just finished, and the total.
 
     Returns:
@@ -223,7 +225,7 @@ def measure(
     from ..models.loading import load
 
     fingerprint = _checked(checkpoint, store)
-    clf = load(checkpoint)
+    clf = load(checkpoint, device=device, precision=config.precision)
     if fingerprint not in (None, clf.fingerprint):
         raise InputError(
             f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "

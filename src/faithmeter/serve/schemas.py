@@ -108,6 +108,8 @@ class ProbeResponse(ApiResponse):
     words: list[Piece]
     tokens: list[Piece]
     trained_with: str = Field(description="masking strategy of the training that the tests assume")
+    device: str = Field(description="device that the model was evaluated on")
+    precision: str = Field(description="number type that it was evaluated in")
     doubts: list[Doubt] = Field(description="reasons not to trust the prediction, as sentences")
     verdict: Sentence = Field(description="is the masked text in distribution?")
 
@@ -129,6 +131,8 @@ class ExplainResponse(ApiResponse):
     prediction: str
     probabilities: dict[str, Fraction]
     methods: list[str]
+    device: str = Field(description="device that the model was evaluated on")
+    precision: str = Field(description="number type that it was evaluated in")
     words: list[Unit]
     tokens: list[Unit]
 
@@ -159,6 +163,8 @@ class MeasureResponse(ApiResponse):
     methods: dict[str, Erasure]
     trained_with: str = Field(description="masking strategy of the training that the tests assume")
     truncated: bool
+    device: str = Field(description="device that the model was evaluated on")
+    precision: str = Field(description="number type that it was evaluated in")
     doubts: list[Doubt] = Field(description="reasons not to trust the measurement, as sentences")
     verdicts: dict[str, Sentence] = Field(description="by method: is it faithful for this text?")
     summary: Sentence = Field(description="all doubts in one sentence")

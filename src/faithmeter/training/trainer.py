@@ -28,6 +28,7 @@ from transformers import (
 from ..config import Precision, TrainConfig
 from ..errors import InputError
 from ..files import writing
+from ..models.devices import require_precision, supports
 from ..tasks import Task
 from .checkpoints import Divergence, SealedCheckpoints, require_best
 from .collator import MaskingCollator
@@ -200,22 +201,7 @@ def find_precision(precision: Precision) -> Precision:
         InputError: The device does not support the precision.
     """
     on_gpu = torch.cuda.is_available()
-    if precision == "auto":
-        return "fp32" if not on_gpu else "bf16" if torch.cuda.is_bf16_supported() else "fp16"
-    if precision == "fp16" and not on_gpu:
-        raise InputError("precision is fp16, and there is no GPU; expected auto, fp32 or bf16")
-    if precision == "bf16" and not (torch.cuda.is_bf16_supported() if on_gpu else cpu_has_bf16()):
-        device = "GPU" if on_gpu else "CPU"
-        raise InputError(f"precision is bf16, which this {device} lacks; expected auto or fp32")
-    return precision
-
-
-def cpu_has_bf16() -> bool:
-    """Return whether the CPU can train in bfloat16; some CPUs support it only in the forward pass."""
-    weight = torch.ones(2, 2, requires_grad=True)
-    try:
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            torch.autograd.grad((torch.ones(1, 2) @ weight).sum(), weight)
-    except RuntimeError:
-        return False
-    return True
+    device = torch.device("cuda" if on_gpu else "cpu")
+    if precision == "auto" and on_gpu:
+        return "bf16" if supports("bf16", device) else "fp16"
+    return require_precision(precision, device)

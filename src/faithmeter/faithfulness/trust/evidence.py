@@ -36,11 +36,13 @@ class Evidence:
         floors: By test, the smallest possible p-value; empty without tests.
         trained_with: Masking strategy of the model's training.
         truncated: Share of the texts whose end the model could not read.
+        precision: Number type that the model was evaluated in.
     """
 
     floors: Mapping[str, float] = field(default_factory=dict)
     trained_with: TrainedWith = "unknown"
     truncated: float = 0.0
+    precision: str = "fp32"
 
     @property
     def test(self) -> str | None:

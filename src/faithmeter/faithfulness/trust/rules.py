@@ -23,6 +23,7 @@ BAD, CAUTION, NOTE = "bad", "caution", "note"
 SEVERITIES = (BAD, CAUTION, NOTE)
 STEP_WARNING = "do not trust this step"
 """Warning at a step where a text is out of distribution."""
+LOW_PRECISIONS = ("bf16", "fp16")
 UNFAITHFUL = "unfaithful"
 """Kind of doubt raised when an area can be trusted and shows that explanations are not faithful."""
 
@@ -170,6 +171,12 @@ def truncated(evidence: Evidence) -> Iterator[Doubt]:
         yield Doubt("truncated", CAUTION, (), text)
 
 
+def low_precision(evidence: Evidence) -> Iterator[Doubt]:
+    if evidence.precision in LOW_PRECISIONS:
+        text = f"the model was evaluated in {evidence.precision}, so these numbers hold for the rounded model"
+        yield Doubt("precision", NOTE, (), f"{text}: in fp32, close scores may rank otherwise")
+
+
 def unlearned_seeds(evidence: TaskEvidence) -> Iterator[Doubt]:
     if evidence.unlearned_seeds:
         total = evidence.seeds + evidence.unlearned_seeds
@@ -237,7 +244,7 @@ def probe_outside(evidence: ProbeEvidence) -> Iterator[Doubt]:
 
 
 Rule = Callable[[Any], Iterator[Doubt]]
-COMMON: Sequence[Rule] = (untold_training, powerless_published, truncated)
+COMMON: Sequence[Rule] = (untold_training, powerless_published, truncated, low_precision)
 RULES: dict[type[Evidence], tuple[Rule, ...]] = {
     TaskEvidence: (
         unlearned,

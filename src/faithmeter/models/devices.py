@@ -1,0 +1,169 @@
+"""Devices and precisions: which are here, what each supports, and how tensors travel to and from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ..config import PRECISIONS, Precision
+from ..errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+AUTO = "auto"
+DEVICES = (AUTO, "cpu", "cuda", "mps", "xpu")
+"""Names of devices; `cuda:1` is the second GPU."""
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
+"""Features of CPUs that multiply bfloat16; the last is that of ARM."""
+PINNING = ("cuda", "xpu")
+"""Devices that copy from pinned memory while the host goes on."""
+CPU_BUDGET = 1024
+"""Tokens in a micro-batch on a CPU. Small ones are as fast on a core, and leave work for every stream."""
+BUDGETS = 1024, 32768
+"""Fewest and most tokens in a first micro-batch on an accelerator."""
+SAVED_VALUES = 24
+"""Numbers that a layer keeps for the gradient, for each token and hidden unit."""
+
+
+def find_device(device: str | torch.device = AUTO) -> torch.device:
+    """Return the device of this name; `auto` is the machine's accelerator, or the CPU if it has none.
+
+    Raises:
+        InputError: There is no such device here.
+    """
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    here = torch.device("cpu") if accelerator is None else accelerator
+    if device == AUTO:
+        return here
+    try:
+        chosen = torch.device(device)
+    except RuntimeError:
+        raise InputError(
+            f"unknown device {str(device)!r}; expected one of {', '.join(DEVICES)}; cuda:1 is the second GPU"
+        ) from None
+    if chosen.type == "cpu":
+        return torch.device("cpu")
+    count = torch.accelerator.device_count() if accelerator is not None else 0
+    if chosen.type != here.type or (chosen.index or 0) >= count:
+        others = [f"{here.type}:{number}" for number in range(count)]
+        raise InputError(
+            f"device {str(device)!r} is not available here; expected {', '.join([AUTO, 'cpu', *others])}: "
+            f"choose one of these, or install torch for that device (this is torch {torch.__version__})"
+        )
+    return chosen
+
+
+def require_precision(precision: Precision, device: torch.device) -> Precision:
+    """Return the precision to evaluate in: `auto` is fp32.
+
+    Raises:
+        InputError: The name is not known, or the device does not support it.
+    """
+    if precision not in PRECISIONS:
+        raise unknown("precision", str(precision), PRECISIONS)
+    if precision == AUTO:
+        return "fp32"
+    if not supports(precision, device):
+        others = [name for name in DTYPES if supports(name, device)]
+        raise InputError(
+            f"precision is {precision}, which this {device.type.upper()} does not compute in; expected "
+            f"{' or '.join(['auto', *others])}"
+        )
+    return precision
+
+
+def supports(precision: str, device: torch.device) -> bool:
+    """Return whether a device computes in a precision, by its features; emulation does not count."""
+    if precision == "fp32":
+        return True
+    if device.type == "cpu":
+        return precision == "bf16" and bool(BF16_FLAGS & cpu_features())
+    if precision == "fp16":
+        return True
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "mps":
+        return bool(torch.backends.mps.is_macos_or_newer(14, 0))
+    return bool(getattr(torch.get_device_module(device), "is_bf16_supported", lambda: False)())
+
+
+def cpu_features() -> set[str]:
+    """Return the names of the CPU's features, as torch and the system tell them."""
+    known = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    features = {name for name, value in known.items() if value is True}
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+    for line in lines:
+        name, _, values = line.partition(":")
+        if name.strip() in ("flags", "Features"):
+            return features | {*values.split()}
+    return features
+
+
+def place(model: PreTrainedModel, device: torch.device, precision: Precision) -> None:
+    """Move a model to a device and its parameters to a precision; buffers keep their number type.
+
+    Buffers hold the angles of rotary positions, which low precision would make wrong for long texts.
+    """
+    model.to(device)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(DTYPES[precision])
+
+
+def name_precision(dtype: torch.dtype) -> str:
+    """Return the name of a number type, such as `bf16`."""
+    names = {value: name for name, value in DTYPES.items()}
+    return names.get(dtype, str(dtype).removeprefix("torch."))
+
+
+def wide_type(device: torch.device) -> torch.dtype:
+    """Return the number type to sum in: accelerators are slow in float64, or lack it."""
+    return torch.float64 if device.type == "cpu" else torch.float32
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return the tensor on a device; the host does not wait for the copy where the device allows that."""
+    if tensor.device.type == "cpu" and device.type in PINNING:
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
+def token_budget(model: torch.nn.Module | None, device: torch.device) -> int:
+    """Return how many tokens a first micro-batch may have, by the free memory of the device."""
+    if device.type == "cpu":
+        return CPU_BUDGET
+    smallest, largest = BUDGETS
+    config = getattr(model, "config", None)
+    free = free_bytes(device)
+    if config is None or free is None:
+        return smallest
+    layers = getattr(config, "num_hidden_layers", 12)
+    width = getattr(config, "hidden_size", 768)
+    size = next(iter(model.parameters())).element_size() if model is not None else 4
+    return max(smallest, min(largest, free // 2 // (layers * width * size * SAVED_VALUES)))
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """Return the free memory of an accelerator; None if it does not tell."""
+    module = torch.get_device_module(device)
+    if hasattr(module, "mem_get_info"):
+        return int(module.mem_get_info(device)[0])
+    if hasattr(module, "recommended_max_memory"):
+        return int(module.recommended_max_memory() - module.driver_allocated_memory())
+    return None
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Return whether a device had no memory left; some raise a plain RuntimeError."""
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower()
+
+
+def release_memory(device: torch.device) -> None:
+    """Return cached blocks of an accelerator's memory to it."""
+    if device.type != "cpu":
+        torch.get_device_module(device).empty_cache()
