@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fast coverage slow wheel clean
+.PHONY: help setup demo test check fast coverage slow study wheel clean
 
 help: ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -35,6 +35,13 @@ coverage: setup ## the fast tests with coverage, which takes half as long again
 
 slow: setup ## the tests that kill processes, train real encoders or build wheels
 	@$(BIN)/pytest -m slow tests
+
+DATA ?= data
+STUDY ?= runs-study
+study: setup ## train and measure what docs/results.md reports; needs data/ and models/, takes hours
+	@code=0; for grid in grids/study/*.toml; do \
+	  nice -n 19 $(BIN)/faithmeter --import grids/study/once.py grid $$grid --data-dir $(DATA) -o $(STUDY) --workers 2 || code=1; \
+	done; exit $$code
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/python -m build --wheel

@@ -161,6 +161,9 @@ class TrainConfig(Config):
     )
     precision: Precision = Field(default="auto", description="auto is fp32 on a CPU, bf16 or fp16 on a GPU")
     limit: Count = Field(default=0, description="number of rows to use from each split; 0 uses all")
+    validation_limit: Count = Field(
+        default=0, description="number of validation rows that choose the best epoch; 0: as --limit says"
+    )
     data: Text = Field(
         default="",
         description="your own data instead of a task: csv, tsv, jsonl, parquet, or a saved `datasets` folder",

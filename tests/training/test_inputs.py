@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 import faithmeter as fm
 from broken import BROKEN
 from faithmeter.runs.measured import task_of
-from faithmeter.training.inputs import load_encoder, read_inputs
+from faithmeter.training.inputs import load_encoder, load_splits, read_inputs
 from toy import word_tokenizer
 
 
@@ -83,3 +83,14 @@ def test_a_broken_encoder_is_refused_in_one_line(name: str, config: fm.TrainConf
     with pytest.raises(fm.InputError) as caught:
         load_encoder(broken, task_of(broken))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("limit", "validation_limit", "rows"),
+    [(0, 0, (8000, 2000, 1000)), (50, 0, (50, 50, 50)), (50, 7, (50, 7, 50))],
+)
+def test_limits_count_the_first_rows(limit: int, validation_limit: int, rows: tuple[int, ...]) -> None:
+    config = fm.TrainConfig(limit=limit, validation_limit=validation_limit)
+    whole, splits = fm.task("bAbI-1").load(), load_splits(config, fm.task("bAbI-1"))
+    assert tuple(len(splits[name]) for name in ("train", "validation", "test")) == rows
+    assert all(part["text"][-1] == whole[name]["text"][len(part) - 1] for name, part in splits.items())

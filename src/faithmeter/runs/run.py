@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from ..training.inputs import Inputs
 
 
-INPUT_FIELDS = (*("task", "model", "limit", "data", "text", "label", "pair", "valid", "test", "data_dir"),)
+INPUT_FIELDS = (
+    *("task", "model", "limit", "validation_limit"),
+    *("data", "text", "label", "pair", "valid", "test", "data_dir"),
+)
 """Config fields that determine the rows and the encoder of a training."""
 
 

@@ -31,10 +31,14 @@ Inputs = dict[str, Any]
 
 
 def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
-    """Return the splits of a task, each cut to the first `config.limit` rows if that is not 0."""
-    splits = task.load()
+    """Return the splits of a task, each cut to the first `config.limit` rows if that is not 0.
+
+    `config.validation_limit`, if not 0, is the limit of the validation split.
+    """
+    limits = {"validation": config.validation_limit or config.limit}
     return {
-        name: rows.select(range(min(config.limit or len(rows), len(rows)))) for name, rows in splits.items()
+        name: rows.select(range(min(limits.get(name, config.limit) or len(rows), len(rows))))
+        for name, rows in task.load().items()
     }
 
 
