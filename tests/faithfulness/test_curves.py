@@ -80,7 +80,7 @@ def test_falling_at_once_is_the_best_absolute_curve(values: list[float]) -> None
     ("percents", "values", "n", "message"),
     [
         ((0, 50), (1, 1), 5, "from 0 to 100"),
-        ((0, 60, 50, 100), (1, 1, 1, 1), 5, "rising"),
+        ((0, 60, 50, 100), (1, 1, 1, 1), 5, "increasing"),
         ((0, 100), (1, 1, 1), 5, "3 values at 2 percents"),
         ((0, 100), (1, math.nan), 5, "finite"),
         ((0, 100), (1, 1), 0, "0 texts"),

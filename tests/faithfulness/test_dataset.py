@@ -174,7 +174,10 @@ def test_chunks_of_another_measurement_are_not_taken(clf, reviews, tests, tmp_pa
     ("call", "message"),
     [
         (lambda clf, task, _: fm.measure(clf, task, ["random"], limit=-5), "limit is -5"),
-        (lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(10, 50)), "rising whole numbers"),
+        (
+            lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(10, 50)),
+            "increasing whole numbers",
+        ),
         (lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(0, 12.5, 100)), "whole numbers"),
         (lambda clf, task, _: fm.fit_tests(clf, task, trained_with="hal"), "unknown trained_with 'hal'"),
         (lambda clf, task, _: fm.fit_tests(clf, task, scope="al"), "unknown scope 'al'"),

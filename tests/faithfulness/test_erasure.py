@@ -119,7 +119,7 @@ def test_a_batch_is_erased_as_its_texts_are_alone(rows: list[list[int]]) -> None
 
 @pytest.mark.parametrize("percents", [(0, 50, 20), (0, 120), (-10, 0), (10, 10)])
 def test_percents_must_rise_within_the_hundred(percents: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match="rising numbers from 0 to 100"):
+    with pytest.raises(InputError, match="increasing numbers from 0 to 100"):
         erase(LookupClassifier(worth), rows_batch([5]), [0], "random", percents=percents)
 
 

@@ -114,7 +114,7 @@ def _decode_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments decoded as UTF-8, whatever the locale.
 
     Raises:
-        InputError: an argument is not valid UTF-8.
+        InputError: An argument is not valid UTF-8.
     """
     texts = []
     for number, argument in enumerate(arguments, start=1):

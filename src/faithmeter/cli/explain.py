@@ -21,7 +21,7 @@ def _writable(html: Path | None) -> Path | None:
     """Return the path of the output file, after checking that it can be written.
 
     Raises:
-        InputError: the path is a folder, its folder does not exist, or writing is not permitted.
+        InputError: The path is a folder, its folder does not exist, or writing is not permitted.
     """
     if html is not None:
         if html.is_dir() or not html.parent.is_dir():
@@ -62,7 +62,7 @@ def explain(
     precision: PrecisionOption = "auto",
     as_json: Json = False,
 ) -> None:
-    """Show how much each word speaks for the predicted class.
+    """Show how much each word contributes to the predicted class.
 
     Example: faithmeter explain runs/train-bAbI-1-half-0-… "Mary went to the garden." --pair "Where is Mary?"
     """
@@ -131,7 +131,7 @@ def _rows(file: Path | None, **given: str | None) -> list[Row]:
     """Return the texts to explain, from the file, the command line or standard input.
 
     Raises:
-        InputError: both or neither of a text and a file are given, or a row is not valid.
+        InputError: Both or neither of a text and a file are given, or a row is not valid.
     """
     if (given["text"] is None) == (file is None):
         raise InputError(

@@ -41,7 +41,7 @@ def grid(
     as_json: Json = False,
     call: Annotated[str, typer.Option(hidden=True, help="call that started this worker process")] = "",
 ) -> None:
-    """Do all runs that a grid file defines: train, measure and check. Finished runs are skipped.
+    """Perform all runs that a grid file defines: train, measure and check. Finished runs are skipped.
 
     Several processes may share one folder, even on different machines. Exits with code 1 if a run failed.
     Example: faithmeter grid grids/smoke.toml --dry-run

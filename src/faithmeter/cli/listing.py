@@ -195,7 +195,7 @@ def runs(root: Path, where: list[str]) -> Listing:
     """Return the finished runs in a folder that meet all conditions.
 
     Raises:
-        InputError: the folder holds no finished run, or no run has the value of a condition.
+        InputError: The folder holds no finished run, or no run meets one of the conditions.
     """
     from ..runs.store import RunStore
 
@@ -230,7 +230,7 @@ def runs(root: Path, where: list[str]) -> Listing:
 
 
 def _summarize(record: Record) -> str:
-    """Return a short text on the methods of a run; empty for a training."""
+    """Return a short description of the methods of a run; empty for a training run."""
     config = record.config
     if isinstance(config, RoarConfig):
         return f"{config.method} {config.percent} %"

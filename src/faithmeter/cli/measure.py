@@ -47,7 +47,8 @@ def measure(
     checkpoint: Checkpoint,
     task: TaskName = "",
     method: Annotated[
-        list[str], typer.Option("--method", "-m", help="may be repeated; default: all ten")
+        list[str],
+        typer.Option("--method", "-m", help="may be repeated; default: all but mask-grad and search"),
     ] = [],  # noqa: B006
     limit: Limit = 0,
     step: Annotated[int, typer.Option(min=1, max=100, help="percent of tokens erased per step")] = 10,
@@ -65,7 +66,7 @@ def measure(
     store: Store = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Erase texts by each method and compare the fall in performance with erasing at random: ACU and RACU.
+    """Erase texts in each method's order, and compare the performance with random erasure: ACU and RACU.
 
     Example: faithmeter measure runs/train-bAbI-1-half-0-… -m loo-sign -m grad-l2 --limit 200
     """
@@ -163,7 +164,7 @@ def training_option(trained_with: str) -> dict[str, Any]:
     """Return the config field for `--trained-with`.
 
     Raises:
-        InputError: the value is unknown; the message names the option instead of the field.
+        InputError: The value is unknown; the message names the option instead of the field.
     """
     if trained_with and trained_with not in get_args(TrainedWith):
         raise unknown("--trained-with", trained_with, get_args(TrainedWith))
@@ -237,10 +238,10 @@ def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, flo
 
 
 def summary(*results: Measurement) -> Table:
-    """Return a table of the methods, sorted by falling ACU with the baseline last.
+    """Return a table of the methods, the highest ACU first and the baseline last.
 
-    Each method is compared with random erasure of the same texts. If the results differ in their texts, their
-    areas are not comparable, and the caption gives the ACU on the texts that all results share.
+    Each method is compared with random erasure of the same texts. Areas on different texts are
+    not comparable: if the results do not cover the same texts, the caption gives the ACU on those they share.
     """
     tests = [f"p {test}" for test in results[0].tests]
     title = f"faithfulness by {results[0].metric}: areas in %, p of the steps below 100 % together"

@@ -36,7 +36,7 @@ def as_precision(name: str) -> Precision:
 
 
 def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:
-    """Return a decorator that replaces the first parameter, a config, by one option for each field."""
+    """Return a decorator that replaces the first parameter, a config, with one option for each field."""
 
     def decorate(function: Callable[..., Any]) -> Verb:
         def verb(**arguments: Any) -> Any:

@@ -60,7 +60,7 @@ def parse_requirements(lines: Iterable[str], names: Sequence[str]) -> list[Requi
     """Return the requirements parsed from command-line values; `names` are the measured methods.
 
     Raises:
-        InputError: a requirement cannot be parsed, or names an unknown method or quantity.
+        InputError: A requirement cannot be parsed, or names an unknown method or quantity.
     """
     return [_parse(line, names) for line in lines]
 

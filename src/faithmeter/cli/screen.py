@@ -85,7 +85,7 @@ def quiet() -> None:
 
 
 def table(title: str, *headings: str, numbers: bool = True) -> Table:
-    """Return a table without rows; all columns but the first are right-aligned if they hold `numbers`."""
+    """Return a table without rows; with `numbers`, all columns but the first are right-aligned."""
     grid = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for place, heading in enumerate(headings):
         grid.add_column(heading, justify="right" if numbers and place else "left")

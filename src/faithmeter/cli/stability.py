@@ -53,7 +53,10 @@ def check_stability(
 
 
 def choose_methods(names: Sequence[str], tokens: int) -> list[Method]:
-    """Return the named methods; without names, all but one that costs more than the others together."""
+    """Return the named methods; without names, all methods except the baseline.
+
+    A method that costs more evaluations than all others together is also left out, with a message.
+    """
     from ..methods import METHODS, parse
 
     if names:

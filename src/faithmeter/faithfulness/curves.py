@@ -18,11 +18,11 @@ MIN_AREA = 1e-12
 
 @dataclass(frozen=True)
 class Curve:
-    """Performance at rising percents of erased tokens.
+    """Performance at increasing percentages of erased tokens.
 
     Attributes:
-        percents: Whole numbers, rising from 0 to 100.
-        values: Performance at each percent, as a fraction.
+        percents: Percentages of erased tokens: increasing whole numbers, the first 0 and the last 100.
+        values: Performance at each percentage, as a fraction.
         metric: Name of the metric.
         n: Number of texts.
 
@@ -51,11 +51,11 @@ class Curve:
 
 
 def whole_percents(percents: Sequence[float]) -> tuple[int, ...]:
-    """Return percents as integers; raise an InputError unless they are whole and rise from 0 to 100."""
+    """Return percentages as integers; raise an InputError unless whole and increasing from 0 to 100."""
     steps = tuple(percents)
     rising = all(a < b for a, b in pairwise(steps))
     if len(steps) < 2 or steps[0] != 0 or steps[-1] != 100 or not rising or any(step % 1 for step in steps):
-        raise InputError(f"percents are {steps}; expected rising whole numbers from 0 to 100")
+        raise InputError(f"percents are {steps}; expected increasing whole numbers from 0 to 100")
     return tuple(int(step) for step in steps)
 
 

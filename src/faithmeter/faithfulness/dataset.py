@@ -83,8 +83,8 @@ def measure(
         label: For one text: name or number of the class; by default the predicted one.
         orders: For one text: the number of random orders, by default 100.
         seed: Seed of the random orders.
-        limit: For a task: number of texts to measure, from the first; 0 measures all.
-        percents: Percents to erase, rising from 0 to 100.
+        limit: For a task: measure only the first `limit` test texts; 0 measures all.
+        percents: Percentages of tokens to erase: increasing whole numbers, the first 0 and the last 100.
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
         keep: For a task: folder of finished chunks; a stopped measurement continues from them.
         progress: Called with a method's name and two counts: for a task, the texts just finished and all

@@ -25,16 +25,16 @@ def erase(
 ) -> Iterator[tuple[int, Batch]]:
     """Mask the most important tokens of texts, step by step.
 
-    A recursive method explains the text again at every step, as masked so far; other methods explain it
-    once. Masked tokens stay masked. Texts that lose no token at a step, and texts at 100 %, are
-    not explained.
+    A recursive method explains the partly masked text again at every step; other methods explain the whole
+    text once. Masked tokens stay masked. Texts that lose no token at a step, and all
+    texts at 100 %, need no explanation.
 
     Args:
         clf: A classifier, or an `Evaluator` that shares its evaluations.
         batch: Texts, B of them with T tokens.
         labels: Class to explain for each text, [B].
         method: Name of a method, or a method.
-        percents: Percents to erase, rising from 0 to 100.
+        percents: Percentages of tokens to erase: increasing numbers between 0 and 100.
         scores: Tensor [B, T] of the method's scores for the whole texts, if they are known already.
 
     Returns:
@@ -49,7 +49,7 @@ def erase(
         [0, 50, 100]
     """
     if list(percents) != sorted(set(percents)) or not all(0 <= percent <= 100 for percent in percents):
-        raise InputError(f"percents are {tuple(percents)}; expected rising numbers from 0 to 100")
+        raise InputError(f"percents are {tuple(percents)}; expected increasing numbers from 0 to 100")
     batch = batch.to(torch.device("cpu"))
     known = None if scores is None else _as_scores(scores, batch)
     return _steps(Evaluator.of(clf), batch, as_labels(labels, batch), parse(method), percents, known)

@@ -200,4 +200,7 @@ def resample_texts(
 
 def _require_resampling(confidence: float, resamples: int) -> None:
     if not 0 < confidence < 1 or resamples < 1:
-        raise InputError(f"confidence {confidence} of {resamples} resamples; expected such as 0.95 of 9999")
+        raise InputError(
+            f"confidence is {confidence} and resamples is {resamples}; expected a confidence between 0 and 1 "
+            "(such as 0.95) and at least 1 resample"
+        )

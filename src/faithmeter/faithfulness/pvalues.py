@@ -59,7 +59,7 @@ def simes(p: ArrayLike, axis: int = -1) -> float | NDArray[np.float64]:
 
 
 def simes_counts(p: NDArray[Any], axis: int = -1) -> NDArray[np.float64]:
-    """Combine p-values by Simes' method; they are counts of a common total, and so is the result.
+    """Combine p-values by Simes' method; they and the result are counts out of a common total.
 
     Multiplying before dividing rounds only once, so that equal fractions give equal numbers and stay tied.
     """
@@ -97,6 +97,6 @@ def _probabilities(p: ArrayLike) -> NDArray[np.float64]:
     p = np.asarray(p, np.float64)
     if p.ndim == 0 or p.size == 0 or not ((p >= 0) & (p <= 1)).all():
         raise InputError(
-            f"p-values of shape {p.shape} or range are wrong; expected some numbers from 0 to 1, no nan"
+            f"p-values of shape {p.shape} are not valid; expected one or more numbers from 0 to 1, no NaN"
         )
     return p

@@ -36,7 +36,7 @@ STYLES = {"good": "green", "caution": "yellow", "bad": "red", "note": "dim"}
 
 @dataclass(frozen=True, eq=False)
 class Erasure:
-    """Results of one method on one text; each list has a value for each percent.
+    """Results of one method on one text; each list has a value for each percentage erased.
 
     Attributes:
         probability: Probability of the label.
@@ -67,9 +67,9 @@ class TextMeasurement(Measured):
         text: The explained text.
         pair: The context, or None.
         label: Name of the measured class.
-        percents: Percents of the text that were erased.
+        percents: Percentages of tokens erased, one for each step.
         orders: Number of random orders.
-        mean: Mean probability of the label over the random orders, at each percent.
+        mean: Mean probability of the label over the random orders, at each percentage.
         lower: 5th percentile of the random orders.
         upper: 95th percentile of the random orders.
         floors: By test, the smallest p-value that it can give.
@@ -222,12 +222,12 @@ def measure_text(
         methods: Names of methods, or methods.
         orders: Random orders to compare with, at least 19.
         seed: Seed of the random orders.
-        percents: Percents to erase, rising from 0 to 100.
+        percents: Percentages of tokens to erase: increasing whole numbers, the first 0 and the last 100.
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
         progress: Called after each method with its name, the number of methods finished, and the total.
 
     Returns:
-        The probability of the label at each percent, areas, p-values, doubts and verdict.
+        The probability of the label at each percentage, areas, p-values, doubts and verdict.
 
     Raises:
         InputError: An option is not valid, or the text has no token to erase.

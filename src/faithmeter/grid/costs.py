@@ -153,7 +153,7 @@ def _published_rates(task: str, model: str) -> Work:
 
 @cache
 def _published(name: str, column: str) -> Work:
-    """Return a column of a published table in seconds, by task and method (empty if it has no methods)."""
+    """Return a column of a published table in seconds, by task and method ("" if it has no methods)."""
     from ..published import table
 
     times = table(name).dropna(subset=[column])

@@ -33,7 +33,7 @@ def execute(
 ) -> dict[Run, str]:
     """Perform the runs that are not done yet, and return the reasons for those that could not be done.
 
-    A run that another process is working on is waited for.
+    If another process is working on a run, wait until it has finished.
 
     Args:
         runs: Planned runs, each after the run that it needs.

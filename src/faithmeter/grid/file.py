@@ -1,4 +1,4 @@
-"""Grid files: a TOML file → the runs of a grid. Entries without an effect are errors."""
+"""Grid files: TOML files that define the runs of a grid. Entries without an effect are errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..runs.measured import task_of
 from .planned import Run
 
 PLAIN = "none/unmasked"
-"""Strategy and validation of the trainings of Recursive ROAR, which mask nothing."""
+"""Strategy and validation of the training runs of Recursive ROAR, which mask nothing."""
 StrategyPair = Literal[
     "half/both",
     "half/masked",
@@ -82,15 +82,17 @@ class MeasureTable(Validated):
     kind: ClassVar[str] = "measure"
 
     strategies: list[StrategyPair] | None = Field(
-        default=None, min_length=1, description="trainings to measure; default: all of the grid"
+        default=None, min_length=1, description="training runs to measure; default: all of the grid"
     )
     methods: list[Text] | None = Field(
-        default=None, min_length=1, description="names of methods with their options; default: all ten"
+        default=None,
+        min_length=1,
+        description="names of methods with their options; default: all but mask-grad and search",
     )
     without: dict[str, list[Text]] = Field(
         default={}, description="by method, the tasks on which it is not measured"
     )
-    seed: Seed | None = Field(default=None, description="default: the seed of the training")
+    seed: Seed | None = Field(default=None, description="default: the seed of the training run")
     limit: Count = Field(default=0, description="measure only the first texts; 0 measures all")
     step: Percent = Field(default=10, description="percent of the tokens erased per step")
     precision: Precision = Field(
@@ -99,7 +101,7 @@ class MeasureTable(Validated):
 
 
 class RoarTable(Validated):
-    """Settings of Recursive ROAR; tasks, models and seeds default to all of the grid."""
+    """Settings of Recursive ROAR; tasks, models and seeds default to those of the grid."""
 
     kind: ClassVar[str] = "roar"
 
@@ -113,7 +115,7 @@ class RoarTable(Validated):
 
 
 class GridFile(Validated):
-    """Entries of a grid file; each combination of task, model, seed and strategy is a training."""
+    """Entries of a grid file; each combination of task, model, seed and strategy is a training run."""
 
     kind: ClassVar[str] = "grid"
 
@@ -130,9 +132,9 @@ class GridFile(Validated):
         description="which rows of a mini-batch are masked / which validation score selects the epoch",
     )
     workers: int = Field(default=1, ge=1, description="processes that share the runs")
-    train: TrainTable = Field(default=TrainTable(), description="options of all trainings")  # type: ignore[valid-type]
+    train: TrainTable = Field(default=TrainTable(), description="options of all training runs")  # type: ignore[valid-type]
     task: dict[str, TrainTable] = Field(  # type: ignore[valid-type]
-        default={}, description="by task, options of its trainings"
+        default={}, description="by task, options of its training runs"
     )
     measure: MeasureTable | None = None
     roar: RoarTable | None = None

@@ -59,10 +59,10 @@ class Run:
         return filled_config(self.config, self.trained, record.fingerprint, record.data)
 
     def changed_inputs(self, store: RunStore, read: Callable[[TrainConfig], Inputs]) -> str:
-        """Describe the inputs of a finished training that have changed since; empty if none has.
+        """Describe which inputs of a finished training run have changed since; empty if none has.
 
-        Measurements and unfinished trainings have an empty description. `read` returns the current inputs of
-        a config.
+        The result is also empty for measurements and unfinished training runs. `read` returns the current
+        inputs of a config.
         """
         if not isinstance(self.config, TrainConfig) or (record := store.peek(self.config)) is None:
             return ""
