@@ -208,7 +208,7 @@ class RoarConfig(TrainConfig):
 
     @property
     def before(self) -> TrainConfig:
-        """Config of the run whose model ranks the tokens: the previous step, or at first a plain training."""
+        """Config of the run whose model ranks the tokens: the previous step or, at first, plain training."""
         percent = (self.percent - 1) // self.step * self.step
         if percent:
             return self.replace(percent=percent)

@@ -237,7 +237,7 @@ def test_mistakes_in_the_file_are_told(tmp_path, text: str) -> None:
 
 
 def test_a_task_without_methods_is_not_measured(tmp_path) -> None:
-    """No methods at all would mean all defaults. `beam` takes out every beam, one with options only that one."""
+    """No methods at all means the defaults. `beam` takes out every beam, one with options only that one."""
     two = SMALL.replace('["bAbI-1"]', '["bAbI-1", "bAbI-2"]').replace('["grad-l2", "loo-sign"]', "METHODS")
     all_beams = two.replace("METHODS", '["beam(width=2)", "beam"]') + '[measure.without]\nbeam = ["bAbI-2"]'
     measured = [run for run in read(tmp_path, all_beams) if run.config.kind == "measure"]

@@ -22,7 +22,7 @@ def card(*parts: str, style: str = "") -> str:
 
     Args:
         parts: HTML fragments of the content.
-        style: additional CSS rules.
+        style: Additional CSS rules.
     """
     rules = palette_style(".faithmeter") + _resource("card.css") + style
     return f"<div class='faithmeter'><style>{rules}</style>{''.join(parts)}</div>"

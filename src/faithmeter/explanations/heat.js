@@ -1,4 +1,4 @@
-/* Heat-map of words, for the report and the live page; the constants in HEAT come from Python. */
+/* Heat map of words, for the report and the live page; the constants in HEAT come from Python. */
 const heat = {
   /* Class of a score, given as a share of the text's strongest one. */
   tone(share, signed) {

@@ -53,7 +53,10 @@ class Ranking:
 
     @property
     def texts_needed(self) -> int | None:
-        """Number of texts that would tell the two best methods apart; None if they are, or none would."""
+        """Number of texts needed to tell the two best methods apart.
+
+        None if they can be told apart already, or if no number of texts would suffice.
+        """
         needed = [None if pair.apart else pair.texts_needed for pair in self._with_best[:1]]
         return needed[0] if needed else None
 
@@ -123,7 +126,7 @@ def _ranked_areas(predictions: Predictions) -> dict[str, float]:
 
 
 def _influences(predictions: Predictions, first: str, second: str) -> Floats:
-    """Return the contribution [G, N] of each text to the difference between two methods' ACU.
+    """Return the contribution of each text to the difference between two methods' ACU, [G seeds, N texts].
 
     The predictions of both methods are pooled. A contribution is the scaled area under the pooled curve
     without the text as erased by `first`, minus that without the text as erased by `second`. Swapping the

@@ -174,7 +174,7 @@ class MaSF:
     def _layers(self, rows: NDArray[Any], *, new: int) -> Array:
         """Return K summaries of the ranks of each row among the columns, for each layer, [M, K, L].
 
-        `new` is 1 for rows that are not part of the columns, which are then counted among them.
+        `new` is 0 for rows that the columns contain, and 1 for other rows, which are counted in addition.
         """
         n, rule = self.columns_.shape[2], self._rule
         blocks = []
@@ -216,8 +216,8 @@ class _Rule(NamedTuple):
 def _halves(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Split rows into those to learn from and, at least half, those to rank new rows among.
 
-    Rows are shuffled by a fixed permutation, as every other row may be masked. With 20 k rows to rank among,
-    a share of k / (20 k + 1) of the p-values is below 0.05, just under the level.
+    Rows are shuffled by a fixed permutation, as every other row may be masked. If new rows are ranked among
+    20 × k rows, a share of k / (20 × k + 1) of the p-values is below 0.05, just under the level.
     """
     n = len(rows)
     held_out = min(20 * -(-n // 40), n - MIN_LEARNED)

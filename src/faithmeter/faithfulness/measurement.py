@@ -150,7 +150,7 @@ class Measurement(Measured):
         return replace(self, frame=self.frame[self.frame["row"].isin(set(rows))])
 
     def curve(self, method: str, metric: str | None = None) -> Curve:
-        """Return a method's performance at each percent erased, by default in the task's first metric."""
+        """Return a method's performance at each percentage erased, by default in the task's first metric."""
         metric = metric or self.metric
         if (method, metric) not in self._curves:
             values = {
@@ -174,7 +174,7 @@ class Measurement(Measured):
         return {method: (self.acu(method), self.racu(method)) for method in self.methods}
 
     def pvalues(self, method: str, test: str) -> dict[int, DatasetPValue]:
-        """Return the p-value of all texts at each percent; small means out of distribution."""
+        """Return the p-value of all texts at each percentage erased; small means out of distribution."""
         if test not in self.tests:
             raise unknown("test", test, self.tests or ["what measure(tests=fit_tests(…)) was given"])
         return {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
@@ -190,7 +190,7 @@ class Measurement(Measured):
 
     @cached_property
     def intervals(self) -> TextIntervals:
-        """Confidence intervals over texts of curve points, ACU, RACU and differences of two methods."""
+        """Confidence intervals over texts, for curve points, ACU, RACU and differences between methods."""
         return resample_texts(self.predictions)
 
     @cached_property
@@ -239,7 +239,10 @@ class Measurement(Measured):
 
     @property
     def texts_needed(self) -> int | None:
-        """Number of texts that would tell the two best methods apart; None if they are, or none would."""
+        """Number of texts needed to tell the two best methods apart.
+
+        None if they can be told apart already, or if no number of texts would suffice.
+        """
         return self.ranking.texts_needed if len(self.methods) > 1 else None
 
     def to_record(self) -> dict[str, Any]:
@@ -293,7 +296,7 @@ class Measurement(Measured):
         return {"curve": curve, "acu": self.acu(method, metric), "racu": self.racu(method, metric)}
 
     def _steps(self, method: str) -> Iterator[tuple[int, DataFrame]]:
-        """Yield each percent with the rows of a method at that percent."""
+        """Yield each percentage with the rows of a method at that percentage."""
         if method not in self.methods:
             raise unknown("measured method", method, self.methods)
         rows = self.frame[self.frame["method"] == method]

@@ -30,11 +30,11 @@ class Predictions:
 
     Args:
         labels: True classes [N].
-        methods: Predicted classes of each method, [N, S] at S percents or [G, N, S] of G seeds.
+        methods: Predicted classes of each method, [N, S] at S percentages, or [G, N, S] for G seeds.
         classes: Number of classes.
         metric: Name of a metric, or a function of labels [n], predictions [n] and classes. A function is
             called for every resample and step, which takes minutes instead of a second.
-        percents: Percents erased, rising from 0 to 100.
+        percents: Percentages of erased tokens: increasing whole numbers, the first 0 and the last 100.
     """
 
     labels: NDArray[np.int64]

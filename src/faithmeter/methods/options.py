@@ -56,7 +56,7 @@ def _words(function: Function, option: str) -> tuple[Any, ...]:
 
 
 def _read(text: str) -> Option:
-    """Return the number or truth value that the text spells, otherwise the text itself."""
+    """Parse a text as a number or a Boolean; return the text itself if it is neither."""
     for read in (int, float, {"true": True, "false": False}.__getitem__):
         with suppress(ValueError, KeyError):
             return read(text)

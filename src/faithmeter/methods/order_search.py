@@ -96,7 +96,10 @@ class OrderSearch:
             margins = yield from self._consider(order)
 
     def _improve(self) -> Questions[bool]:
-        """Change the tokens of one step of the best order; return whether the objective has decreased."""
+        """Try to improve the best order at one step after another, until the objective decreases.
+
+        Only steps at which the label is still predicted are tried. Return whether the objective decreased.
+        """
         before, order = self.objective, self.order
         margins = yield from self._request_margins(self._prefixes(order))
         for step in np.flatnonzero(margins >= 0).tolist():
@@ -130,7 +133,7 @@ class OrderSearch:
     def _exchange_tokens(self, masked: Bools, margin: float, fixed: Bools) -> Questions[Bools]:
         """Exchange masked and unmasked tokens while the label is predicted, and return the new mask.
 
-        A pair is tried earlier if changing each of its tokens alone gives lower margins in total.
+        The pairs tried are those with the lowest sum of the margins after changing each token alone.
         """
         while margin >= 0:
             inside, outside = np.flatnonzero(masked & ~fixed), np.flatnonzero(~masked)

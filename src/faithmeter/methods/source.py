@@ -15,7 +15,7 @@ Function = Callable[..., Tensor]
 
 
 def find_place(function: Function) -> tuple[str, str]:
-    """Return module and qualified name, which stay the same when a notebook redefines a function."""
+    """Return a function's module and qualified name, which do not change if a notebook redefines it."""
     name = getattr(function, "__qualname__", type(function).__name__)
     return str(getattr(function, "__module__", None)), name
 

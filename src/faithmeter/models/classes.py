@@ -98,5 +98,5 @@ def _named_numbers(names: Sequence[str]) -> list[int]:
 
 
 def list_classes(names: Sequence[str]) -> str:
-    """Return class names separated by commas, of which at most `MAX_NAMED_CLASSES` are listed."""
+    """Return the first `MAX_NAMED_CLASSES` class names, separated by commas, and an ellipsis for others."""
     return ", ".join([*names[:MAX_NAMED_CLASSES], *(["…"] if len(names) > MAX_NAMED_CLASSES else [])])

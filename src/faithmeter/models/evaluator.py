@@ -250,7 +250,7 @@ class Memory:
 def plan(lengths: Sequence[int], budget: int) -> list[Tensor]:
     """Group texts of similar length into micro-batches of at most `budget` tokens, the longest first.
 
-    Each micro-batch is a tensor of positions in `lengths`. A longer text than `budget` has its own.
+    Each micro-batch is a tensor of positions in `lengths`. A text longer than `budget` has its own.
     """
     groups: list[list[int]] = []
     longest = 0

@@ -21,17 +21,17 @@ POOLED_SEEDS = "pooled_seeds"
 
 
 def text_columns(value: str) -> list[str]:
-    """Return the columns of an interval over the texts of one seed."""
+    """Return the names of a value's columns with the bounds over the texts of one seed."""
     return [f"{value}_lower", f"{value}_upper"]
 
 
 def pooled_columns(value: str) -> list[str]:
-    """Return the columns of an interval over seeds and texts together (see `pooled.pool_seeds`)."""
+    """Return the names of a value's columns with the bounds over seeds and texts (`pooled.pool_seeds`)."""
     return [f"pooled_{value}_lower", f"pooled_{value}_upper"]
 
 
 def bound_columns(frame: DataFrame, value: str) -> list[str]:
-    """Return the columns that a frame has of a value's intervals."""
+    """Return the names of the interval columns of a value that a frame contains."""
     return [name for name in (*text_columns(value), *pooled_columns(value)) if name in frame]
 
 

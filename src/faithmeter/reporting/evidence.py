@@ -62,7 +62,10 @@ def rank(strategy: str, validation: str, scope: str) -> tuple[int, int, bool]:
 
 
 def choose_tuning(areas: DataFrame) -> DataFrame:
-    """Return the rows of the preferred fine-tuning, with methods besides the baseline if there is one."""
+    """Return the rows of the preferred fine-tuning.
+
+    Fine-tunings for which only the baseline was measured are considered only if there are no others.
+    """
     explained = areas[areas["method"] != BASELINE]
     candidates = (explained if len(explained) else areas)[[*PREFERRED, "scope"]].drop_duplicates()
     best = min(candidates.itertuples(index=False), key=lambda tuning: rank(*tuning))
@@ -80,7 +83,7 @@ def choose_tunings(frame: DataFrame) -> DataFrame:
 def _leaders(rows: DataFrame) -> dict[str, Any]:
     """Return the methods in the lead, compared on the texts of one seed or of all seeds pooled.
 
-    The result is empty if they were not compared: methods measured apart, or seeds that were not pooled.
+    The result is empty if the methods were not measured together, or several seeds were not pooled.
     """
     import pandas as pd
 
@@ -100,7 +103,7 @@ def _leaders(rows: DataFrame) -> dict[str, Any]:
 
 
 def select_learned(rows: DataFrame) -> DataFrame:
-    """Return the rows of seeds that converged and beat the class majority in their largest measurement."""
+    """Return the rows of seeds that converged and, measured on the most texts, beat the class majority."""
     runs = rows.sort_values("texts", kind="stable").drop_duplicates("seed", keep="last")
     better = runs[runs["converged"].astype(bool) & (runs["whole"] > runs["majority"])]
     return rows[rows["seed"].isin(better["seed"])]

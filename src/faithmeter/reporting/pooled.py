@@ -29,7 +29,7 @@ def pool_seeds(frames: Frames, records: Sequence[tuple[Path, Record]]) -> dict[s
 
     The added columns are `pooled_seeds` (the number of seeds), the bounds of each value, and in `areas`
     the methods in the lead. They are NaN for rows that cannot be pooled: a single converged seed, or seeds
-    that were measured on other texts or at other percents.
+    that were measured on different texts or at different percentages.
     """
     measured = {record.digest: (folder, record) for folder, record in records}
     areas, points = [], []

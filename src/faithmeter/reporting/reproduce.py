@@ -15,7 +15,7 @@ MEASURE_OPTIONS = ("seed", "limit", "step")
 
 
 def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str] = {}) -> list[str]:
-    """Return the commands that fill a store with these records, trainings first.
+    """Return the commands that produce these records in a store, training runs first.
 
     Runs of Recursive ROAR have no command of their own; a comment counts them.
 

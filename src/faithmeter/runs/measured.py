@@ -38,7 +38,7 @@ def training_record(checkpoint: str | Path) -> TrainRecord | None:
         return None
     record = read_record(path)
     if not isinstance(record, TrainRecord):
-        raise InputError(f"{checkpoint} is a measurement; give the folder of a training")
+        raise InputError(f"{checkpoint} is a measurement; give the folder of a training run")
     return record
 
 

@@ -61,7 +61,7 @@ Numbers = dict[str, Number]
 
 
 class ForeignRecord(InputError):
-    """Error for an intact record in a format that this version does not read."""
+    """Error for an intact record in a format that this version cannot read."""
 
 
 class Part(BaseModel):
@@ -71,7 +71,7 @@ class Part(BaseModel):
 
 
 class MaskedScores(Part):
-    """Performance under one masking; each metric is an attribute, such as `accuracy`."""
+    """Performance under one masking condition; each metric is an attribute, such as `accuracy`."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: Numbers = Field(init=False)
@@ -84,7 +84,7 @@ class MaskedScores(Part):
 
 
 class Epoch(Part):
-    """One epoch of a training; `selection` is the score by which the best epoch is chosen."""
+    """One epoch of a training run; `selection` is the score by which the best epoch is chosen."""
 
     epoch: int
     train_loss: Number
@@ -104,7 +104,7 @@ class Environment(Part):
 
 
 class CurveValues(Part):
-    """Performance at rising percents of erased tokens."""
+    """Performance at increasing percentages of erased tokens."""
 
     percents: list[int]
     values: list[Number]
@@ -121,7 +121,7 @@ class Areas(Part):
 
 
 class StepPValue(Part):
-    """P-value of all texts at one percent, and the share of texts below each significance level."""
+    """P-value of all texts at one percentage erased, and the share of texts below each significance level."""
 
     p: Number
     below: dict[float, Number]
@@ -163,7 +163,7 @@ class _Record(Part):
 
 
 class TrainRecord(_Record):
-    """Record of a fine-tuning, stored beside its checkpoint."""
+    """Record of a fine-tuning run, stored beside its checkpoint."""
 
     kind: Literal["train"] = "train"
     config: TrainConfig
@@ -187,7 +187,7 @@ class TrainRecord(_Record):
 
     @property
     def trained(self) -> TrainConfig:
-        """Config of the fine-tuning."""
+        """Config of the fine-tuning run."""
         return self.config
 
     @property
@@ -257,7 +257,7 @@ def read_record(path: Path) -> Record:
     """Read a record.
 
     Raises:
-        ForeignRecord: The record has another format than this version reads.
+        ForeignRecord: The record is in a format that this version cannot read.
         InputError: The file is missing or damaged.
     """
     values = read_sealed_json(path)

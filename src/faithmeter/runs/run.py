@@ -30,7 +30,7 @@ INPUT_FIELDS = (
     *("task", "model", "limit", "validation_limit"),
     *("data", "text", "label", "pair", "valid", "test", "data_dir"),
 )
-"""Config fields that determine the rows and the encoder of a training."""
+"""Config fields that determine the rows and the encoder of a training run."""
 
 
 def train(
@@ -54,7 +54,7 @@ def train(
         The record; the checkpoint is in `store.folder(config)`.
 
     Raises:
-        InputError: The run is unfinished, another process works on it, or its inputs have changed since.
+        InputError: The run is unfinished, another process is working on it, or its inputs have changed.
 
     Example:
         >>> record = fm.train(fm.TrainConfig(limit=8, epochs=1), fm.RunStore("runs"))
@@ -97,7 +97,7 @@ def roar(
 
     Raises:
         Unready: The previous step is not in the store.
-        InputError: Another process works on the run, or its inputs have changed since.
+        InputError: Another process is working on the run, or its inputs have changed.
     """
     from ..models.loading import load
     from ..training.finetuning import finetune
@@ -155,7 +155,7 @@ def _keep_logs(folder: Path) -> None:
 def changed_inputs(
     config: TrainConfig, record: TrainRecord, store: RunStore, read: Callable[[TrainConfig], Inputs]
 ) -> str:
-    """Describe the inputs of a finished training that have changed since; empty if none has.
+    """Describe which inputs of a finished training run have changed since; empty if none has.
 
     Inputs that can no longer be read count as unchanged. `read` is called with `input_config(config)`.
     """
@@ -172,7 +172,7 @@ def changed_inputs(
 
 
 def input_config(config: TrainConfig) -> TrainConfig:
-    """Return a config with only the fields that determine a training's inputs; others are defaults."""
+    """Return a config with only the fields that determine the inputs of training; others are defaults."""
     return TrainConfig(**{name: getattr(config, name) for name in INPUT_FIELDS})
 
 
@@ -191,7 +191,7 @@ def describe_change(folder: Path, changes: str) -> str:
 
 
 def _require_same_inputs(config: TrainConfig, record: TrainRecord, store: RunStore) -> None:
-    """Raise an InputError if the inputs of a finished training have changed since."""
+    """Raise an InputError if the inputs of a finished training run have changed since."""
     if changes := changed_inputs(config, record, store, current_inputs):
         raise InputError(describe_change(store.folder(config), changes))
 
@@ -214,9 +214,9 @@ def measure(
         checkpoint: Folder of a checkpoint, or hub name.
         config: Methods and settings; missing ones are taken from the checkpoint's training.
         store: Store to read from and write to.
-        data_dir: Folder of the datasets, if not that of the training.
-        data: New place of the checkpoint's own data, if they were moved since the training.
-        device: Device to evaluate on; a stored measurement counts whatever its device.
+        data_dir: Folder of the datasets; None for the one used in training.
+        data: New path of the user's own data, if they were moved after training; None otherwise.
+        device: Device to evaluate on; a stored measurement is used whatever its device was.
         progress: Called with a method (or `check`), the number of texts just finished, and the total.
 
     Returns:
@@ -306,5 +306,5 @@ def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
         except InputError as error:
             raise InputError(f"{error}; copy that checkpoint again, or train it again") from error
     if not isinstance(record, TrainRecord):
-        raise InputError(f"{checkpoint} is a measurement; give the folder of a training")
+        raise InputError(f"{checkpoint} is a measurement; give the folder of a training run")
     return record.fingerprint

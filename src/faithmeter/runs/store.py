@@ -77,7 +77,7 @@ class RunStore:
         root: Folder of the store; it is created when the first run is written.
 
     Raises:
-        InputError: A method reads a record in another format.
+        InputError: The store holds a record in a format that this version cannot read.
 
     Example:
         >>> fm.RunStore("runs").folder(fm.TrainConfig(seed=1)).name[:20]
@@ -106,7 +106,7 @@ class RunStore:
         A damaged run is moved to the quarantine.
 
         Raises:
-            InputError: The record has another format than this version reads.
+            InputError: The record is in a format that this version cannot read.
         """
         return self.open(self.folder(config))
 
@@ -206,11 +206,11 @@ class RunStore:
                     yield folder, record
 
     def frame(self, kind: str, **where: Any) -> DataFrame:
-        """Return one row or more for each run as a tidy frame.
+        """Return a tidy frame with one or more rows for each run.
 
         Args:
             kind: `train`, `measure`, `areas`, `seconds` or `roar`; `frames.COLUMNS` lists their columns.
-            where: Values that columns must have.
+            where: Column values by which the rows are filtered.
         """
         return frames.frame(kind, self.records(), **where)
 
@@ -240,7 +240,10 @@ class RunStore:
 
 
 def _verified(path: Path) -> Record | None:
-    """Return the record in a store's folder; None if there is none or it is damaged, and then put aside."""
+    """Return the record in a run's folder, or None if it is missing or damaged.
+
+    A damaged run is put aside. A record in another format raises `ForeignRecord`.
+    """
     if not path.exists():
         return None
     try:

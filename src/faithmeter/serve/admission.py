@@ -73,7 +73,7 @@ class Admission:
         """Return the number of explained tokens in the text of a request.
 
         Raises:
-            InputError: the text or its context exceeds the limits, the context is missing, or the model
+            InputError: The text or its context exceeds the limits, the context is missing, or the model
                 does not accept one.
         """
         self._require_short("text", body.text)
@@ -87,7 +87,7 @@ class Admission:
         """Return the requested methods.
 
         Raises:
-            InputError: a method or the label is unknown, or a method is the random baseline.
+            InputError: A method or the label is unknown, or a method is the random baseline.
         """
         if body.label is not None:
             class_number(self.model.clf.labels, body.label)
@@ -97,7 +97,7 @@ class Admission:
         """Return the worker for a job that needs at most this many evaluations of the model.
 
         Raises:
-            InputError: the job could need more evaluations than the limits allow.
+            InputError: The job could need more evaluations than the limits allow.
         """
         if evaluations > self.limits.max_evaluations:
             raise InputError(

@@ -76,10 +76,10 @@ def create_app(
     """Create the web application that serves the page and the API.
 
     Args:
-        model: the classifier and its description.
-        limits: limits on requests and queues; None for the defaults.
-        hosts: accepted Host headers.
-        token: token that every request must carry; None for no token.
+        model: The classifier and its description.
+        limits: Limits on requests and queues; None for the defaults.
+        hosts: Accepted Host headers.
+        token: Token that every request must carry; None for no token.
 
     Returns:
         The application. Call `app.state.admission.close()` to stop its worker threads.
@@ -117,7 +117,7 @@ def create_app(
 
 
 def _add_styles(app: FastAPI) -> None:
-    """Add routes for the colors and the heat-map, whose files lie in other packages."""
+    """Add routes for the colors and the heat map, whose files are in other packages."""
     contents = {
         "/palette.css": (palette_style(), "text/css"),
         "/heat.css": (heat_style(), "text/css"),

@@ -63,7 +63,7 @@ class SecurityHeaders:
 class RequireHost:
     """Middleware that refuses requests whose Host header is not in `hosts`, to prevent DNS rebinding.
 
-    Starlette does the check; this class replaces its response by a JSON error.
+    Starlette does the check; this class replaces its response with a JSON error.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Sequence[str]) -> None:

@@ -41,7 +41,7 @@ def listen(host: str, port: int) -> socket.socket:
     an explicit protocol because asyncio disables Nagle's delay (40 ms) only on sockets marked as TCP.
 
     Raises:
-        InputError: the address is not available on this machine, or the port is in use.
+        InputError: The address is not available on this machine, or the port is in use.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)[0]

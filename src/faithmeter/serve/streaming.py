@@ -31,8 +31,8 @@ async def respond(request: Request, worker: Worker, job: Job[JsonObject]) -> Res
     The job stops when the client disconnects.
 
     Raises:
-        QueueFull: too many jobs are waiting for the worker.
-        JobStopped: the job was stopped before it ended, and the response is not a stream.
+        QueueFull: Too many jobs are waiting for the worker.
+        JobStopped: The job was stopped before it ended, and the response is not a stream.
     """
     future = worker.start(job)
     disconnection = asyncio.create_task(_wait_for_disconnect(request))

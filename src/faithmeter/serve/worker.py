@@ -59,7 +59,7 @@ class Job(Generic[Result]):
         """Add to the number of evaluations done; called after every micro-batch.
 
         Raises:
-            JobStopped: the job was stopped.
+            JobStopped: The job was stopped.
         """
         if self.stopped:
             raise JobStopped

@@ -119,7 +119,7 @@ def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
 
 
 def parquet(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
-    """Yield the records of a parquet file, with only the given columns if there are any."""
+    """Yield the records of a parquet file, with only the given columns if any are given."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Checkpoints of an unfinished training: sealed when written, verified before training continues."""
+"""Checkpoints of an unfinished training run: sealed when written, verified before training continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def resume_point(folder: Path, inputs: Inputs, *, resume: bool) -> Path | None:
     To start over, old checkpoints are deleted and the digests of the inputs are written to `folder`.
 
     Raises:
-        InputError: The unfinished training began with other inputs.
+        InputError: The unfinished run began with different inputs.
     """
     checkpoint = last_checkpoint(folder) if resume else None
     if checkpoint is not None:
@@ -118,7 +118,7 @@ def require_best(state: TrainerState) -> None:
 
 
 class Divergence(TrainerCallback):  # type: ignore[misc]
-    """Trainer callback that stops a diverged training before its weights are saved.
+    """Trainer callback that stops training if it diverges, before the weights are saved.
 
     It raises an InputError if the loss or a weight is not finite.
     """

@@ -49,8 +49,8 @@ def finetune(
     Args:
         config: Config of the run.
         task: Task to train on.
-        folder: Folder for the checkpoint; an unfinished training is kept in its subfolder `trainer`.
-        resume: True to continue an unfinished training from its last intact epoch. The results are the same
+        folder: Folder for the checkpoint; an unfinished run is kept in its subfolder `trainer`.
+        resume: True to continue an unfinished run from its last intact epoch. The results are the same
             as without the interruption.
         erased: Tokens to mask in all splits, which are then evaluated without further masking.
         previous: Fingerprint of the model that chose the erased tokens.

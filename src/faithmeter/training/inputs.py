@@ -1,4 +1,4 @@
-"""Inputs of a training: its rows and encoder, and digests that show whether they have changed."""
+"""Inputs of a training run: its rows and encoder, and digests that show whether they have changed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..tasks.splits import digest
 HEAD_SETTINGS = ("id2label", "label2id", "num_labels", "problem_type")
 """Config settings that belong to the head of a model, not to its encoder."""
 Inputs = dict[str, Any]
-"""Digests of a training's inputs, with the keys `source`, `splits`, `encoder` and `previous`."""
+"""Digests of a training run's inputs, with the keys `source`, `splits`, `encoder` and `previous`."""
 
 
 def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
 
 
 def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previous: str = "") -> Inputs:
-    """Return the digests of a training's inputs; `encoder` and `previous` are fingerprints of models."""
+    """Return the digests of a training run's inputs; `encoder` and `previous` are model fingerprints."""
     return {
         "source": task.source.kind,
         "splits": {name: digest(rows) for name, rows in splits.items()},
@@ -100,7 +100,7 @@ def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previo
 
 
 def read_inputs(config: TrainConfig, task: Task) -> Inputs:
-    """Load the inputs that a training with this config would use now, and return their digests."""
+    """Load the inputs that training with this config would use now, and return their digests."""
     encoder = load_encoder(config, task)
     return summarize_inputs(task, load_splits(config, task), encoder.fingerprint)
 

@@ -78,7 +78,7 @@ class _EpochClock(TrainerCallback):  # type: ignore[misc]
 
 
 class Sessions(TrainerCallback):  # type: ignore[misc]
-    """Trainer callback that logs the training time, so that a resumed training can add to it."""
+    """Trainer callback that logs the training time, so that a resumed run can add to it."""
 
     earlier = 0.0
     """Training time in seconds up to the checkpoint from which this session continues."""

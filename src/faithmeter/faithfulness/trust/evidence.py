@@ -65,7 +65,7 @@ class Area:
 
     @classmethod
     def of(cls, interval: Interval) -> Area:
-        """Return the area of an interval; it has none if a bound is NaN."""
+        """Convert an interval to an area; if a bound is NaN, both bounds become the mean."""
         mean, lower, upper, _ = interval
         return cls(mean, mean, mean) if math.isnan(lower) or math.isnan(upper) else cls(mean, lower, upper)
 
@@ -93,11 +93,11 @@ class TaskEvidence(Evidence):
         whole: Performance on whole texts, as a fraction.
         majority: Performance of always guessing the most frequent class.
         converged: Whether the performance passes the task's threshold.
-        outside_share: Largest share of randomly masked texts that are out of distribution one by one, at
-            a step below 100 %.
+        outside_share: Largest share, over the steps below 100 %, of randomly masked texts that are out of
+            distribution when tested individually.
         p_wholly_masked: P-value of wholly masked texts, by the deciding test.
-        seeds: Number of trainings that the numbers average over.
-        unlearned_seeds: Number of trainings left out because they did not learn the task.
+        seeds: Number of training runs over which the values are averaged.
+        unlearned_seeds: Number of training runs left out because they did not learn the task.
         classes_by_number: Whether the classes of model and task were matched by number, not by name.
         cost: Loss of performance on whole texts against a plainly fine-tuned model, as a fraction.
         p_plain: P-value of the check of that model.
@@ -158,7 +158,7 @@ class TextMethodEvidence:
         acu: Area below the mean of the random orders, as a fraction.
         chance: Share of orders that do at least as well, including the method's own.
         p: By test, the combined p-value of the steps.
-        steps: By test, the p-value at each percent.
+        steps: By test, the p-value at each percentage erased.
     """
 
     acu: float

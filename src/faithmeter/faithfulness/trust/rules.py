@@ -194,7 +194,7 @@ def plain_model(evidence: TaskEvidence) -> Iterator[Doubt]:
 def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
     """Yield a doubt for each method whose erased text is out of distribution.
 
-    If the text already is before anything is erased, a single doubt covers all methods.
+    If the whole text is already out of distribution, a single doubt covers all methods.
     """
     names = [name for name in evidence.methods if evidence.is_outside(name)]
     test = str(evidence.test)
@@ -212,7 +212,7 @@ def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
 
 
 def _describe_steps(steps: Mapping[int, float]) -> str:
-    """Describe the percents, below 100 %, at which the text is out of distribution."""
+    """Describe the percentages below 100 % at which the text is out of distribution."""
     below = [percent for percent in steps if percent < 100]
     low = [percent for percent in below if rejects(steps[percent])]
     to_the_end = low == [percent for percent in below if percent >= low[0]]
@@ -232,7 +232,10 @@ def text_unfaithful(evidence: TextEvidence) -> Iterator[Doubt]:
 
 
 def rejects_chance(share: float) -> bool:
-    """Return whether a method beats chance, given the share of orders at least as good, itself included."""
+    """Return whether a method beats chance.
+
+    `share` is the share of orders that are at least as good as the method's, including its own.
+    """
     return share <= SIGNIFICANCE_LEVEL
 
 

@@ -59,8 +59,8 @@ class Verdict:
         trusted: Methods whose areas may be trusted.
         faithful: Trusted methods that beat random orders.
         leaders: Leading methods, which cannot be told apart; empty if none leads.
-        answers: For a task, to the three questions; for one text, one for each method; for a masked text,
-            whether it is in distribution.
+        answers: For a task, the answers to the three questions; for one text, an answer for each method;
+            for a masked text, whether it is in distribution.
         doubts: All reasons to doubt the measurement.
     """
 
@@ -238,7 +238,7 @@ def format_area(area: Area) -> str:
 
 
 def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str]:
-    """Return the answer to what must not be trusted: the doubts or, without any, the limits."""
+    """Return the answer to the question of what not to trust: the doubts or, without any, the limits."""
     if reasons:
         text = "; ".join(doubt.text for doubt in reasons)
         mood = reasons[0].severity

@@ -65,7 +65,7 @@ def panels(
         draw: Function that returns the layers of a view.
         column: Column whose values are the columns of the facet.
         order: Order of the facet columns; alphabetical by default.
-        floors: Start of the y axis by task, by default 0; if a value lies below, 0 or that value.
+        floors: Start of the y axis by task, by default 0; lower if a value lies below it (see `_domain`).
         top: End of the y axis; by default just above the highest value.
         model_rows: Whether each model has its own row of views.
         width: Width of a view in pixels. If only a few panels are drawn, their views are enlarged.
@@ -92,7 +92,7 @@ def panels(
 
 
 def dots(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
-    """Return a function that draws means with intervals, single seeds as "+", and a dashed level.
+    """Return a function that draws means with intervals, single seeds as "+", and a dashed reference line.
 
     The column `slot` gives the horizontal offset of a row: "seed" or "mean", preceded by the value of `field`
     in figures that place several groups side by side.
@@ -126,7 +126,8 @@ def curves(
 ) -> Draw:
     """Return a function that draws lines through means, with ribbons for their intervals.
 
-    Points have a shape where the expression `marked` holds. With `level`, a dashed level is drawn as well.
+    Points are visible where the Vega expression `marked` is true. With `level`, a dashed reference line is
+    added.
     """
     color, dash, shape = (
         channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=LINE_LEGEND)
@@ -162,7 +163,7 @@ def _domain(rows: DataFrame, floor: float, top: float | None) -> list[float]:
 
 
 def _records(rows: DataFrame) -> list[dict[str, Any]]:
-    """Return the rows with six digits and without missing values or constants, which halves their size."""
+    """Return the rows in half the size: six digits, no missing values, and no constant columns."""
     columns = rows.drop(columns=["task", "unit", "excluded"], errors="ignore")
     return [
         {

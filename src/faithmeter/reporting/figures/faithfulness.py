@@ -51,7 +51,7 @@ def faithfulness(frames: Frames) -> alt.ConcatChart | None:
 
 
 def roar(frames: Frames) -> alt.ConcatChart | None:
-    """Draw performance by percent erased with Recursive ROAR, which retrains at every step, beside ours."""
+    """Draw performance by percent erased, beside that of Recursive ROAR, which retrains at every step."""
     if frames["roar"].empty:
         return None
     methods = frames["roar"][["task", "model", "method"]].drop_duplicates()

@@ -17,8 +17,8 @@ from .styles import MASKED, PLAIN, STRATEGIES, STRATEGY_STYLES, TRAINING, VALIDA
 def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
     """Draw test performance by fine-tuning strategy.
 
-    The dashed level is plain fine-tuning on whole texts, and the class majority on masked ones. Return None
-    if no panel has more than one run, because a sentence reports a single run.
+    The dashed line shows plain fine-tuning for whole texts, and the class majority for masked ones. Return
+    None if no panel has more than one run; the page then reports the numbers in sentences.
     """
     rows = name_strategies(_best_epochs(frames["train"], masking, "test"))
     if not rows.duplicated(PANEL).any():
@@ -33,8 +33,8 @@ def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
 def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | None:
     """Draw performance by training and validation strategy.
 
-    The dashed level is plain fine-tuning on whole texts, and the class majority on masked ones. Return None
-    if there are only strategies with a name, which `by_strategy` draws.
+    The dashed line shows plain fine-tuning for whole texts, and the class majority for masked ones. Return
+    None if all strategies are among those that `by_strategy` draws.
     """
     rows = _best_epochs(frames["train"], masking, split)
     if set(zip(rows["strategy"], rows["validation"], strict=True)) <= set(STRATEGIES):

@@ -97,7 +97,7 @@ def group(method: str) -> str:
 
 
 def label_with_texts(method: str, texts: int) -> str:
-    """Return the label of a method with its number of texts, for one measured on fewer texts than others."""
+    """Return the label of a method that was measured on fewer texts than others, with their number."""
     return f"{method} ({texts} texts)"
 
 

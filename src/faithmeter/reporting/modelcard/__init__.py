@@ -21,7 +21,7 @@ def write(checkpoint: str | Path, store: RunStore) -> Path:
     Only our section and our results in the metadata are replaced; everything else is kept.
 
     Raises:
-        InputError: the folder or its measurements are missing, or the README.md cannot be parsed.
+        InputError: The folder or its measurements are missing, or the README.md cannot be parsed.
     """
     folder = Path(checkpoint)
     facts, path = gather(folder, store), folder / README

@@ -48,7 +48,7 @@ class Measured:
     task: str
     metric: str
     performance: dict[str, float]
-    methods: list[Row]  # by falling number of texts, then ACU; the baseline last
+    methods: list[Row]  # by decreasing number of texts, then ACU; the baseline last
     steps: list[Row]  # steps of the baseline
     verdict: Verdict
 
@@ -73,7 +73,7 @@ def gather(folder: Path, store: RunStore) -> Facts:
     """Return the facts about a checkpoint, with its measurements found by fingerprint.
 
     Raises:
-        InputError: the folder does not exist, or the store holds no measurement of the checkpoint.
+        InputError: The folder does not exist, or the store holds no measurement of the checkpoint.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; expected that of a checkpoint, with its README.md")
@@ -127,7 +127,7 @@ def _rows(frame: DataFrame) -> list[Row]:
 
 
 def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[str, float]:
-    """Return the test performance of a model trained on the task; for others, that on the measured texts."""
+    """Return the test performance if the model was trained on the task, else that on the measured texts."""
     if train is None or task != train.config.task_or_data:
         return {"unmasked": steps[0]["value"], "fully masked": steps[-1]["value"]}
     values = {str(line.masking): line.score(train.metric) for line in train.test}

@@ -88,7 +88,7 @@ def with_section(card: str, text: str, path: Path) -> str:
     """Return the card with our section replaced, or appended if it has none.
 
     Raises:
-        InputError: one of the two enclosing comments is missing, or they are in the wrong order.
+        InputError: One of the two enclosing comments is missing, or they are in the wrong order.
     """
     start, end = card.find(BEGIN), card.rfind(END)
     if (start < 0) != (end < 0) or end < start:
@@ -104,7 +104,7 @@ def with_results(card: str, name: str, ours: list[EvalResult], path: Path) -> st
     Other metadata is kept, including its comments if the layout of the YAML allows it.
 
     Raises:
-        InputError: the metadata is not valid YAML, or its model-index has an unexpected structure.
+        InputError: The metadata is not valid YAML, or its model-index has an unexpected structure.
     """
     from huggingface_hub.repocard import REGEX_YAML_BLOCK
 

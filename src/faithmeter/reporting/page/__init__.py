@@ -176,7 +176,7 @@ def _facts(records: provenance.Records, methods: list[str]) -> list[str]:
 
 
 def _texts_per_method(records: provenance.Records) -> list[str]:
-    """Return a phrase on the most texts of each method; empty if no method was measured."""
+    """Return a phrase on how many texts the methods were measured on; empty if none was measured."""
     counts: dict[str, int] = {}
     for _, record in records:
         if isinstance(record, MeasureRecord):

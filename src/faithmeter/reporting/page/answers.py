@@ -62,7 +62,7 @@ def compare_on_shared_texts(leader: str, others: SharedAreas) -> tuple[str, bool
 def areas_on_shared_texts(
     learned: DataFrame, ranked: Collection[str], shared: DataFrame
 ) -> dict[str, tuple[int, dict[str, float]]]:
-    """Return the number of shared texts, and the ACU of methods on them, for each method not in `ranked`."""
+    """Return, for each method not in `ranked`, the number of shared texts and the ACU of methods on them."""
     explained = learned[learned["method"] != BASELINE]
     shared = shared.merge(learned[[*PREFERRED, "scope", "seed"]].drop_duplicates())
     usual, others = explained["texts"].mode().max(), {}

@@ -1,5 +1,5 @@
 "use strict";
-/* Browser of example texts: list, heat-map (heat.js) and slider. Its data is gzipped JSON in base 64. */
+/* Browser of example texts: list, heat map (heat.js) and slider. Its data is gzipped JSON in base 64. */
 (async () => {
   const element = (id) => document.getElementById(id);
   const source = element("example-data").textContent;

@@ -86,7 +86,7 @@ def _preference(runs: Sequence[tuple[Path, MeasureRecord]]) -> tuple[Any, ...]:
 
 
 def _group(source: Source, limit: int, max_bytes: int) -> dict[str, Any]:
-    """Return the examples of one checkpoint; methods are sorted by falling ACU with the baseline last."""
+    """Return the examples of one checkpoint; methods are in descending order of ACU, the baseline last."""
     import pandas as pd
 
     runs = sorted(source.runs, key=lambda run: -run[1].texts)
@@ -148,7 +148,7 @@ def _text(text: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _by_method(steps: Sequence[Any], text: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the scores of a method relative to the strongest, and the effect of each step."""
+    """Return the scores of a method relative to its strongest one, and the effect of each step."""
     scores = list(map(float, steps[0].scores))
     largest = max(map(abs, scores), default=0.0)
     values: dict[str, Any] = {
@@ -192,6 +192,6 @@ def _first_masked(masks: Sequence[Sequence[int]], tokens: int) -> list[int]:
 
 
 def _thin(percents: list[set[int]]) -> list[int]:
-    """Return the percents that all methods have in common, thinned out to `MAX_STEPS` and the last one."""
+    """Return at most `MAX_STEPS` of the percentages that all methods have in common, and the last one."""
     common = sorted(map(int, set.intersection(*percents)))
     return sorted({*common[:: -(-len(common) // MAX_STEPS)], common[-1]})

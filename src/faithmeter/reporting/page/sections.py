@@ -21,7 +21,7 @@ class Figure(NamedTuple):
 class Section:
     """Section of the page.
 
-    Its figures and tables are names in `SECTIONS`; `fill_sections` replaces them by values. A section with
+    Its figures and tables are names in `SECTIONS`; `fill_sections` replaces them with values. A section with
     its own template has neither.
     """
 

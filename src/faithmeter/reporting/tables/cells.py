@@ -135,7 +135,7 @@ def format_cell(cell: Cell, column: Column) -> FormattedValue:
 
 
 def _format_offset(sign: str, size: float, decimals: int) -> str:
-    """Format the distance to a bound with its sign, even if it is 0; a negative distance flips the sign."""
+    """Format the distance to a bound with `sign` before it, or the opposite sign if it is negative."""
     text = format_percent(size / 100, decimals)
     return sign + text if not text.startswith("-") else {"-": "+", "+": "-"}[sign] + text[1:]
 
@@ -150,7 +150,7 @@ def format_duration(seconds: float, sign: str = "") -> str:
 
 
 def method_label(name: str, *, latex: bool = False) -> tuple[str, str]:
-    """Return the name of a method in the paper and its options as text; only the name is escaped.
+    """Return a method's name in the paper, escaped for the output format, and its options, not escaped.
 
     The name is empty for a method that is not in the paper, and its own name is then returned as the options.
     """

@@ -61,7 +61,10 @@ def comparison_columns(
 
 
 def reference_model(models: Collection[str]) -> str:
-    """Return the published model to use as a reference, or "" if a model of the paper was run or none was."""
+    """Return the published model whose values are shown for comparison with other models.
+
+    The result is "" if no model was run, or if one of them is a model of the paper.
+    """
     return MODELS[0] if models and not any(map(published_size, models)) else ""
 
 

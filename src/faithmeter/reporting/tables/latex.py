@@ -32,7 +32,10 @@ def escape(text: str) -> str:
 
 
 def render(table: Table, label: str) -> str:
-    """Return a table in LaTeX; the more columns, the smaller the font, and above 12 in landscape format."""
+    """Return a table in LaTeX.
+
+    The font is smaller for more than 7 columns, and the page in landscape format for more than 12.
+    """
     columns = [table.columns[number] for number in table.side_by_side]
     size = r"\small" if len(columns) <= 7 else r"\scriptsize\setlength{\tabcolsep}{3pt}"
     if any(len(column.names) == 3 for column in columns):  # room for stacked bounds

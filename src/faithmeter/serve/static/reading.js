@@ -1,4 +1,4 @@
-// Display of the text as buttons that mask words, its heat-map (heat.js), and the prediction.
+// Display of the text as buttons that mask words, its heat map (heat.js), and the prediction.
 
 /* global heat */
 
