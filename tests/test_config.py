@@ -40,7 +40,11 @@ def test_every_other_field_changes_the_digest() -> None:
         other = choices[0] if choices else {str: "x", int: 7, float: 0.5, bool: True}[type(field.default)]
         digests.add(base.replace(**{name: other}).digest)
     assert len(digests) == 1 + len(TrainConfig.identity())
-    assert set(TrainConfig.model_fields) - set(TrainConfig.identity()) == {"data_dir", "report_to"}
+    assert set(TrainConfig.model_fields) - set(TrainConfig.identity()) == {
+        "data_dir",
+        "report_to",
+        "sweep",
+    }
 
 
 def test_the_digest_of_the_defaults_never_changes() -> None:

@@ -41,6 +41,7 @@ Scope = Literal["explained", "all"]
 Rates = Literal["uniform", "ends"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+SweepTime = Literal["best-epoch", "every-epoch"]
 MetricName = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 
 
@@ -177,6 +178,11 @@ class TrainConfig(Config):
     test: Text = Field(default="", description="file with the test rows; default: split off from --data")
     data_dir: Annotated[Text, NOT_IDENTITY] = Field(
         default="", description="folder with the official files of the task"
+    )
+    sweep: Annotated[SweepTime, NOT_IDENTITY] = Field(
+        default="best-epoch",
+        description="when to validate at all masking rates: once, at the best epoch, or after every epoch; "
+        "neither weights nor test results depend on it",
     )
     report_to: Annotated[Text, NOT_IDENTITY] = Field(
         default="none", description="where to log: tensorboard, wandb, or another integration of transformers"

@@ -30,14 +30,15 @@ def test_the_record_tells_the_story_of_a_run(config: fm.TrainConfig, tmp_path) -
     assert [epoch["epoch"] for epoch in result["epochs"]] == [1, 2, 3]
     assert all(epoch["train_loss"] > 0 for epoch in result["epochs"])
     for epoch in result["epochs"]:
-        assert [row["masking"] for row in epoch["validation"]] == [*range(0, 101, 10), "uniform"]
+        percents = range(0, 101, 10) if epoch["epoch"] == result["best_epoch"] else [0]
+        assert [row["masking"] for row in epoch["validation"]] == [*percents, "uniform"]
         assert set(epoch["validation"][0]) == {"masking", "accuracy", "macro_f1", "loss"}
     best = max(epoch["selection"] for epoch in result["epochs"])
     assert result["epochs"][result["best_epoch"] - 1]["selection"] == best
     assert result["source"]["kind"] == "own"
     assert set(result["splits"]) == {"train", "validation", "test"}
     assert result["rows"] == {"train": 48, "validation": 6, "test": 6}
-    assert set(result["seconds"]) == {"load", "tokenize", "train", "test", "save"}
+    assert set(result["seconds"]) == {"load", "tokenize", "train", "sweep", "test", "save"}
     assert result["columns"] == ["text"]
     assert result["truncated"] == {"train": 0.0, "validation": 0.0, "test": 0.0}
 
@@ -63,6 +64,27 @@ def test_the_same_seed_gives_bit_identical_checkpoints_and_another_seed_others(c
     assert one["test"] == two["test"]
     run(config.replace(seed=1), tmp_path / "c")
     assert not equal(weights(tmp_path / "a"), weights(tmp_path / "c"))
+
+
+@pytest.mark.parametrize("validation", ["both", "masked"])
+def test_a_sweep_after_every_epoch_changes_no_result(config: fm.TrainConfig, tmp_path, validation) -> None:
+    config = config.replace(validation=validation, epochs=2)
+    once = run(config, tmp_path / "once")
+    always = run(config.replace(sweep="every-epoch"), tmp_path / "always")
+    assert equal(weights(tmp_path / "once"), weights(tmp_path / "always"))
+    assert once["best_epoch"] == always["best_epoch"]
+    for epoch, swept in zip(once["epochs"], always["epochs"], strict=True):
+        assert len(swept["validation"]) == 12
+        assert epoch["selection"] == swept["selection"]
+        tables = ({row["masking"]: row for row in each["validation"]} for each in (epoch, swept))
+        evaluated, everything = tables
+        assert len(evaluated) == (12 if epoch["epoch"] == once["best_epoch"] else 1 + (validation == "both"))
+        for masking, row in evaluated.items():
+            assert {k: v for k, v in row.items() if k != "masking"} == pytest.approx(
+                {k: v for k, v in everything[masking].items() if k != "masking"}, abs=1e-6
+            )
+    assert once["test"] == always["test"]
+    assert "sweep" not in always["seconds"]
 
 
 def test_all_nine_strategies_differ_where_they_must(config: fm.TrainConfig, tmp_path) -> None:

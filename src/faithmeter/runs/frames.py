@@ -53,7 +53,7 @@ COLUMNS = {
 }
 """Columns of each frame; `random` is the performance under random erasure of the same texts."""
 OF_ROAR = ("method", "code", "step", "percent")
-NOT_SETTINGS = {"seed", "strategy", "validation", *OF_ROAR, "data_dir", "report_to"}
+NOT_SETTINGS = {"seed", "strategy", "validation", *OF_ROAR, "data_dir", "report_to", "sweep"}
 
 
 def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> DataFrame:

@@ -26,7 +26,7 @@ from . import UNFINISHED
 from .checkpoints import require_best, resume_point
 from .inputs import load_encoder, load_splits, summarize_inputs
 from .masked_eval import CONDITIONS, Sweep
-from .trainer import MaskedTrainer, Sessions, find_precision, make_trainer, read_history
+from .trainer import SELECTION, MaskedTrainer, Sessions, find_precision, make_trainer, read_history
 
 Erased = Mapping[str, Sequence[Sequence[int]]]
 """Positions of the erased tokens in each row of each split."""
@@ -74,8 +74,11 @@ def finetune(
         conditions = CONDITIONS if erased is None else (0,)
         masking = {name: getattr(config, name) for name in ("scope", "rates", "seed")}
         masking |= {"mask_id": tokenizer.mask_token_id, "conditions": conditions}
-        validation = Sweep(rows["validation"].to_list(), stream="validation", **masking)
-        test = Sweep(rows["test"].to_list(), stream="sweep", **masking)
+        # after an epoch only that is evaluated which chooses the epoch, unless every sweep is wanted
+        selecting = conditions if config.sweep == "every-epoch" else SELECTION[config.validation]
+        validation = Sweep(
+            rows["validation"].to_list(), stream="validation", **masking | {"conditions": selecting}
+        )
     trainer = make_trainer(config, task, model, tokenizer, rows["train"], validation, folder / UNFINISHED)
     for callback in (sessions := Sessions(), *callbacks):
         trainer.add_callback(callback)
@@ -84,16 +87,20 @@ def finetune(
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
             require_best(trainer.state)
         seconds["train"] += sessions.earlier
+        trainer.compute_metrics = None  # the current function only fits the validation of an epoch
+        history = read_history(trainer.state.log_history)
+        best = max(history, key=lambda epoch: (epoch["selection"], -epoch["epoch"]))
+        if len(best["validation"]) < len(conditions):
+            with timed(seconds, "sweep"):
+                best["validation"] = _sweep(trainer, task, rows["validation"], "validation", masking)
         with timed(seconds, "test"):
-            trainer.compute_metrics = None  # the current function only fits the validation sweep
-            logits = np.asarray(trainer.predict(test).predictions)
+            test = _sweep(trainer, task, rows["test"], "sweep", masking)
     with timed(seconds, "save"):
         _save(trainer, config, folder)
-    history = read_history(trainer.state.log_history)
     return {
         "epochs": history,
-        "best_epoch": max(history, key=lambda epoch: (epoch["selection"], -epoch["epoch"]))["epoch"],
-        "test": test.table(logits, task.metrics),
+        "best_epoch": best["epoch"],
+        "test": test,
         **_describe(task, rows),
         **inputs,
         "source": asdict(task.source),
@@ -102,6 +109,14 @@ def finetune(
         "precision": precision,
         "seconds": seconds,
     }
+
+
+def _sweep(
+    trainer: MaskedTrainer, task: Task, rows: Dataset, stream: str, masking: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the performance of the trainer's model on tokenized rows under each condition."""
+    sweep = Sweep(rows.to_list(), stream=stream, **masking)
+    return sweep.table(np.asarray(trainer.predict(sweep).predictions), task.metrics)
 
 
 def _tokenized(

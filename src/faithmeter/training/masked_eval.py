@@ -45,9 +45,9 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         for index, row in enumerate(rows):
             ids = torch.tensor([row["input_ids"]])
             maskable = Batch.from_rows([row], pad_id=mask_id).maskable(scope)
-            masks = _masks(maskable, rates, seed, stream, index)
-            for condition in conditions:
-                masked = ids.masked_fill(masks[condition], mask_id)[0].to(torch.int32).numpy()
+            masks = _masks(maskable, conditions, rates, seed, stream, index)
+            for condition, mask in masks.items():
+                masked = ids.masked_fill(mask, mask_id)[0].to(torch.int32).numpy()
                 key = masked.tobytes() + bytes(row.get("token_type_ids", ()))
                 if key not in numbers:
                     numbers[key] = len(inputs)
@@ -85,8 +85,13 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         return [{"masking": c, **self.scores(logits, [c], metrics)} for c in self.place]
 
 
-def _masks(allowed: Tensor, rates: str, seed: int, stream: str, index: int) -> dict[Condition, Tensor]:
+def _masks(
+    allowed: Tensor, conditions: Sequence[Condition], rates: str, seed: int, stream: str, index: int
+) -> dict[Condition, Tensor]:
     order = random_scores(allowed, [generator(seed, stream, 0, index)])
-    masks: dict[Condition, Tensor] = {percent: top_mask(order, allowed, percent) for percent in PERCENTS}
-    masks[UNIFORM] = uniform_mask(allowed, [generator(seed, stream, 1, index)], rates=rates)
-    return masks
+    return {
+        condition: top_mask(order, allowed, condition)
+        if isinstance(condition, int)
+        else uniform_mask(allowed, [generator(seed, stream, 1, index)], rates=rates)
+        for condition in conditions
+    }

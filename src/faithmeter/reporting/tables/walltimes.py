@@ -44,7 +44,7 @@ class Part:
 PARTS = {
     "walltime_fine_tune": Part(
         "Wall-time of fine-tuning",
-        ("load", "tokenize", "train", "test", "save"),
+        ("load", "tokenize", "train", "sweep", "test", "save"),
         "Mean over seeds and strategies.",
         published_note="The sum that the paper prints is its row of bAbI-3.",
         kind="train",
