@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from .config import TrainConfig
+    from .config import AdaptConfig, TrainConfig
     from .errors import InputError
     from .explanations.explanation import Explanation, explain_text
     from .explanations.pipeline import Pipeline, pipeline
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .models.evaluator import Evaluator
     from .models.loading import load
     from .models.tokens import Batch
+    from .runs.adaptation import adapt
     from .runs.run import train
     from .runs.store import RunStore
     from .tasks import Task, own_task, task
@@ -57,6 +58,7 @@ LAYERS = {
 """Descriptions of all modules and packages, in import order: each imports only those above it."""
 
 _HOME = {
+    "AdaptConfig": "config",
     "Batch": "models.tokens",
     "Classifier": "models.classifier",
     "Curve": "faithfulness.curves",
@@ -72,6 +74,7 @@ _HOME = {
     "TextMeasurement": "faithfulness.single_text",
     "TrainConfig": "config",
     "acu": "faithfulness.curves",
+    "adapt": "runs.adaptation",
     "bootstrap_interval": "faithfulness.intervals",
     "erase": "faithfulness.erasure",
     "explain": "methods",
@@ -90,6 +93,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AdaptConfig",
     "Batch",
     "Classifier",
     "Curve",
@@ -105,6 +109,7 @@ __all__ = [
     "TextMeasurement",
     "TrainConfig",
     "acu",
+    "adapt",
     "bootstrap_interval",
     "erase",
     "explain",

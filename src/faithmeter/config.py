@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -219,6 +220,49 @@ class RoarConfig(TrainConfig):
         if percent:
             return self.replace(percent=percent)
         return TrainConfig(**{name: getattr(self, name) for name in TrainConfig.model_fields})
+
+
+class AdaptConfig(TrainConfig):
+    """Config of an adaptation: masked fine-tuning of a classifier towards its own predictions.
+
+    Args:
+        **values: Any of the fields; those of `TrainConfig`, and its own. `model` is the classifier to adapt.
+
+    Raises:
+        InputError: A field is unknown, or its value is of the wrong type or out of range.
+
+    Example:
+        >>> fm.AdaptConfig(model="checkpoint", data="stories.csv", text="story").agreement
+        0.98
+    """
+
+    kind: ClassVar[str] = "adapt"
+
+    task: Text = Field(
+        default="",
+        description="task whose texts are used, without their labels; default: that of the checkpoint",
+    )
+    strategy: Literal["half", "all"] = Field(
+        default="half", description="which rows of a mini-batch are masked: every other one, or all"
+    )
+    label: Text = Field(default="", description="column of --data with true labels, for comparison only")
+    epochs: Count = Field(default=5, description="epochs to train at most")
+    agreement: float = Field(
+        default=0.98,
+        ge=0,
+        le=1,
+        description="share of held-out texts on which both models must agree before training stops early",
+    )
+    compare: Text = Field(default="loo-sign", description="method that compares how the two models explain")
+
+    @property
+    def task_or_data(self) -> str:
+        """Name of the texts, whose labels are the predictions of the original."""
+        return f"{Path(self.data).name or self.task} as labeled by the original"
+
+    @property
+    def title(self) -> str:
+        return f"{Path(self.data).name or self.task}-{self.strategy}-{self.seed}"
 
 
 class MeasureConfig(Config):

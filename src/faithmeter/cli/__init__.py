@@ -17,12 +17,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..errors import DamageWarning, InputError
 from ..files import REMEDIES
-from . import demo, explain, grid, listing, measure, report, serve, train
+from . import adapt, demo, explain, grid, listing, measure, report, serve, train
 from .screen import console, marked, output, prepare_streams
 
 VERBS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "train": train.train,
+    "adapt": adapt.adapt,
     "explain": explain.explain,
     "measure": measure.measure,
     "check": measure.check,

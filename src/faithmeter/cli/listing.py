@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..config import MeasureConfig, RoarConfig, TrainConfig
+from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import InputError, unknown
 from .screen import Json, Store, marked, output, print_json, table
 
@@ -26,7 +26,11 @@ FILTERS = tuple(
     dict.fromkeys(
         [
             "kind",
-            *(name for config in (TrainConfig, RoarConfig, MeasureConfig) for name in config.model_fields),
+            *(
+                name
+                for config in (TrainConfig, RoarConfig, AdaptConfig, MeasureConfig)
+                for name in config.model_fields
+            ),
         ]
     )
 )

@@ -35,8 +35,11 @@ def as_precision(name: str) -> Precision:
     raise unknown("--precision", name, PRECISIONS)
 
 
-def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:
-    """Return a decorator that replaces the first parameter, a config, with one option for each field."""
+def configured(config: type[C], *, argument: str = "") -> Callable[[Callable[..., Any]], Verb]:
+    """Return a decorator that replaces the first parameter, a config, with one option for each field.
+
+    The field `argument` is no option, but the first argument, a checkpoint.
+    """
 
     def decorate(function: Callable[..., Any]) -> Verb:
         def verb(**arguments: Any) -> Any:
@@ -44,7 +47,9 @@ def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:
             return function(config(**values), **arguments)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        parameters = [_parameter(name, field) for name, field in config.model_fields.items()]
+        fields = {name: field for name, field in config.model_fields.items() if name != argument}
+        parameters = [_checkpoint(argument)] if argument else []
+        parameters += [_parameter(name, field) for name, field in fields.items()]
         parameters += [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in own]
         verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         verb.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -52,6 +57,12 @@ def configured(config: type[C]) -> Callable[[Callable[..., Any]], Verb]:
         return verb
 
     return decorate
+
+
+def _checkpoint(name: str) -> inspect.Parameter:
+    text = "a folder with a saved classifier, or a hub name"
+    kind = Annotated[str, typer.Argument(metavar="CHECKPOINT", help=text)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 
 from ..config import TrainedWith
 from ..errors import InputError
-from ..faithfulness.trajectory import Tests, floors_of, states, trained_with_of
+from ..faithfulness.trajectory import Tests, agreement_of, floors_of, states, trained_with_of
 from ..faithfulness.trust import Measured, ProbeEvidence
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
@@ -48,6 +49,7 @@ class Probe(Measured):
     trained_with: TrainedWith = "unknown"
     device: str = "cpu"
     precision: str = "fp32"
+    agreement: float = math.nan  # of an adapted model with the original
 
     @property
     def evidence(self) -> ProbeEvidence:
@@ -57,6 +59,7 @@ class Probe(Measured):
             masked=bool(self.masked),
             floors=self.floors,
             trained_with=self.trained_with,
+            agreement=self.agreement,
             truncated=float(self.truncated),
             precision=self.precision,
         )
@@ -119,6 +122,7 @@ def probe_text(
         trained_with=trained_with_of(tests),
         device=str(evaluator.device),
         precision=evaluator.precision,
+        agreement=agreement_of(evaluator),
     )
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import get_args
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
 
-from ..config import Rates, Scope, TrainedWith
+from ..config import BASELINE, Rates, Scope, TrainedWith
 from ..errors import unknown
+from ..methods.registry import parse
 from ..models.evaluator import Evaluator, Model
-from ..models.masks import row_generators, uniform_mask
+from ..models.masks import PERCENTS, row_generators, uniform_mask
 from ..models.tokens import Batch
 from ..tasks import Task
 from ..training.collator import STRATEGIES, require_masking
 from .chunks import read_chunks
 from .masf import CALIBRATIONS, MaSF
-from .trajectory import states
+from .pvalues import dataset_pvalue
+from .trajectory import Tests, states, trace_erasure
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 
 def fit_tests(
@@ -53,12 +59,26 @@ def fit_tests(
         >>> list(tests)
         ['published', 'crossfit']
     """
+    masking: dict[str, Any] = {"trained_with": trained_with, "scope": scope, "rates": rates, "seed": seed}
+    return fit_tests_on(clf, task.load()["validation"], **masking, progress=progress)
+
+
+def fit_tests_on(
+    clf: Model,
+    split: Dataset,
+    *,
+    trained_with: TrainedWith,
+    scope: Scope,
+    rates: Rates,
+    seed: int,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, MaSF]:
+    """Fit the in-distribution tests of a model on the rows of a split, as `fit_tests` does."""
     if trained_with not in get_args(TrainedWith):
         raise unknown("trained_with", trained_with, get_args(TrainedWith))
     strategy = "none" if trained_with == "unknown" else trained_with
     require_masking(strategy, scope, rates)
     evaluator, features = Evaluator.of(clf), []
-    split = task.load()["validation"]
     for batch, _ in read_chunks(evaluator, split, len(split)):
         where = training_mask(batch, strategy=strategy, scope=scope, rates=rates, seed=seed)
         features.append(states(evaluator, batch.masked(where, evaluator.mask_id))[1])
@@ -66,6 +86,22 @@ def fit_tests(
             progress(len(batch), len(split))
     rows = torch.cat(features).numpy()
     return {name: MaSF(calibration=name, trained_with=trained_with).fit(rows) for name in CALIBRATIONS}
+
+
+def masked_pvalues(
+    clf: Model, split: Dataset, tests: Tests, *, texts: int, percents: Sequence[int] = PERCENTS, seed: int = 0
+) -> dict[str, dict[int, float]]:
+    """Return, by test and percent, the p-value of the first texts of a split masked at random."""
+    import pandas as pd
+
+    evaluator, random = Evaluator.of(clf), replace(parse(BASELINE), options={"seed": seed})
+    chunks = read_chunks(evaluator, split, min(texts, len(split)))
+    frame = pd.concat([trace_erasure(evaluator, *chunk, random, percents, tests) for chunk in chunks])
+    steps = {percent: frame[frame["percent"] == percent] for percent in percents}
+    return {
+        test: {percent: dataset_pvalue(step[f"p_{test}"]).p for percent, step in steps.items()}
+        for test in tests
+    }
 
 
 def training_mask(batch: Batch, *, strategy: str, scope: Scope, rates: Rates, seed: int) -> Tensor:

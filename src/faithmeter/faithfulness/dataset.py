@@ -19,7 +19,7 @@ from .chunks import PHASES, ChunkWork, erase_chunk, locate_tokens, read_chunks
 from .curves import whole_percents
 from .measurement import Measurement
 from .single_text import TextMeasurement, measure_text
-from .trajectory import Tests, floors_of, parse_methods, trained_with_of
+from .trajectory import Tests, agreement_of, floors_of, parse_methods, trained_with_of
 
 Names = str | Method | Sequence[str | Method]
 DEFAULT_METHODS: Names = tuple(default_methods())
@@ -174,6 +174,7 @@ def _measure_task(
         classes_by_number=bool(match.note),
         device=", ".join(dict.fromkeys(part.attrs.get("device", "cpu") for part in parts)),
         precision=work.evaluator.precision,
+        agreement=agreement_of(work.evaluator),
     )
 
 

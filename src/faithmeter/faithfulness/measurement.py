@@ -45,6 +45,7 @@ class Measurement(Measured):
         classes_by_number: Whether the classes of model and task were matched by number, not by name.
         device: Device, or devices, that the model was evaluated on.
         precision: Number type that it was evaluated in.
+        agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
 
     Example:
         >>> result = fm.measure(clf, task, ["loo-sign"], limit=20)
@@ -66,6 +67,7 @@ class Measurement(Measured):
     classes_by_number: bool = False
     device: str = "cpu"
     precision: str = "fp32"
+    agreement: float = math.nan
     _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -226,6 +228,7 @@ class Measurement(Measured):
             p_wholly_masked=steps[100].p if steps else math.nan,
             classes_by_number=self.classes_by_number,
             precision=self.precision,
+            agreement=self.agreement,
         )
 
     def bounds(self, method: str) -> dict[str, Interval]:
@@ -255,6 +258,7 @@ class Measurement(Measured):
             "trained_with": self.trained_with,
             "truncated": self.truncated,
             "classes_by_number": self.classes_by_number,
+            "agreement": self.agreement,
             "methods": {method: self._describe(method) for method in self.methods},
             "leaders": list(self.leaders),
             "texts_needed": self.texts_needed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from .curves import Curve, acu, racu
 from .formats import format_percent
 from .intervals import Interval
 from .pvalues import of_steps
-from .trajectory import Tests, floors_of, parse_methods, trace_erasure, trained_with_of
+from .trajectory import Tests, agreement_of, floors_of, parse_methods, trace_erasure, trained_with_of
 from .trust import MIN_ORDERS, ROUNDING, Measured, TextEvidence, TextMethodEvidence
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class TextMeasurement(Measured):
         truncated: Whether the model could not read the end of the text.
         device: Device that the model was evaluated on.
         precision: Number type that it was evaluated in.
+        agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
 
     Example:
         >>> result = fm.measure_text(clf, "Mary went to the garden.", methods=["loo-sign"], orders=19)
@@ -99,6 +101,7 @@ class TextMeasurement(Measured):
     truncated: bool = False
     device: str = "cpu"
     precision: str = "fp32"
+    agreement: float = math.nan
 
     def __repr__(self) -> str:
         areas = ", ".join(f"{name} {format_percent(acu)}" for name, (acu, _) in self.areas.items())
@@ -167,6 +170,7 @@ class TextMeasurement(Measured):
             trained_with=self.trained_with,
             truncated=float(self.truncated),
             precision=self.precision,
+            agreement=self.agreement,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -275,6 +279,7 @@ def measure_text(
         truncated=batch.layouts[0].truncated if batch.layouts else False,
         device=str(evaluator.device),
         precision=evaluator.precision,
+        agreement=agreement_of(evaluator),
     )
 
 

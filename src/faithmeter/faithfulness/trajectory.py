@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from torch import Tensor
 from ..config import TrainedWith
 from ..files import timed
 from ..methods.registry import Method, explain, parse
-from ..models.evaluator import Evaluator, pick, require_finite
+from ..models.evaluator import Evaluator, Model, pick, require_finite
 from ..models.tokens import Batch
 from .erasure import erase
 from .masf import MaSF
@@ -33,6 +34,11 @@ def floors_of(tests: Tests | None) -> dict[str, float]:
 def trained_with_of(tests: Tests | None) -> TrainedWith:
     """Return the masking strategy that the tests assume for the model's training; unknown without tests."""
     return next((test.trained_with for test in (tests or {}).values()), "unknown")
+
+
+def agreement_of(clf: Model) -> float:
+    """Return the agreement of an adapted model with the original; NaN for any other model."""
+    return float(getattr(clf, "agreement", math.nan))
 
 
 def parse_methods(methods: str | Method | Sequence[str | Method]) -> list[Method]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ class Classifier:
         mask_id: Id of the mask token; required without a tokenizer.
         takes_pair: True if the model was trained on pairs of texts, False if on single texts, None if
             unknown. If it is known, `encode` raises an InputError for texts of the other kind.
+        agreement: For an adapted model, the share of held-out texts on which it predicts what the original
+            does; NaN for any other.
 
     Raises:
         InputError: There is no mask token, or the head is for regression or multi-label classification.
@@ -55,6 +58,7 @@ class Classifier:
         *,
         mask_id: int | None = None,
         takes_pair: bool | None = None,
+        agreement: float = math.nan,
     ) -> None:
         require_classes(model.config)
         self.model = model.eval()
@@ -62,6 +66,7 @@ class Classifier:
         self.mask_id: int = find_mask_id(tokenizer) if mask_id is None else mask_id
         self.max_length = find_max_length(model, tokenizer)
         self.takes_pair = takes_pair
+        self.agreement = agreement
 
     def __repr__(self) -> str:
         size = f"{sum(p.numel() for p in self.model.parameters()) / 1e6:.1f} M parameters"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -73,7 +74,7 @@ def load(
 
     target = find_device(device)
     precision = require_precision(precision, target)
-    takes_pair = read_checkpoint(resolve(path))
+    training = read_checkpoint(resolve(path))
     tokenizer = load_tokenizer(path, revision=revision)
     options = {"dtype": torch.float32, "revision": revision or "main"}
     model, report = load_model(AutoModelForSequenceClassification, path, "model", **options)
@@ -90,7 +91,7 @@ def load(
     require_finite_weights(model, path)
     require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
     with reading("model", path):
-        clf = Classifier(model, tokenizer, takes_pair=takes_pair)
+        clf = Classifier(model, tokenizer, takes_pair=training.takes_pair, agreement=training.agreement)
     clf.place(target, precision)
     return clf
 
@@ -165,17 +166,26 @@ def _require_on_hub(name: str) -> None:
         ) from error
 
 
-def read_checkpoint(path: str | Path) -> bool | None:
-    """Verify the files of a checkpoint, and return whether its model takes pairs of texts.
+class Training(NamedTuple):
+    """Facts of a checkpoint's training that its use depends on."""
 
-    Without a training record, nothing is verified and the result is None, for unknown.
+    takes_pair: bool | None = None
+    """None if it is not known."""
+    agreement: float = math.nan
+    """Agreement with the original, for an adapted model."""
+
+
+def read_checkpoint(path: str | Path) -> Training:
+    """Verify the files of a checkpoint, and return facts of its training.
+
+    Without a training record, nothing is verified and nothing is known.
 
     Raises:
         InputError: A file is missing or has changed since it was written.
     """
     folder = Path(path)
     if not (folder / RECORD).is_file():
-        return None
+        return Training()
     record = read_sealed_json(folder / RECORD)
     for name, checksum in record.get("files", {}).items():
         file = folder / name
@@ -183,7 +193,11 @@ def read_checkpoint(path: str | Path) -> bool | None:
             state = "not as it was written" if file.is_file() else "missing"
             raise InputError(f"{file} is {state}; copy that checkpoint again, or train it again")
     columns = record.get("columns")
-    return None if not columns else "context" in columns
+    agreement = record.get("agreement")
+    return Training(
+        takes_pair="context" in columns if columns else None,
+        agreement=math.nan if agreement is None else agreement,
+    )
 
 
 def require_finite_weights(model: PreTrainedModel, path: str | Path) -> None:

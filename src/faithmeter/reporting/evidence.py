@@ -49,6 +49,7 @@ def gather_evidence(rows: DataFrame, *, cost: float = math.nan, p_plain: float =
         seeds=int(used["seed"].nunique()),
         unlearned_seeds=len(set(rows["seed"]) - set(learned["seed"])) if len(learned) else 0,
         classes_by_number=bool(used["classes_by_number"].any()),
+        agreement=float(used["agreement"].min()),
         cost=cost,
         p_plain=p_plain,
         **_leaders(used),

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..config import Config, TrainConfig
+from ..config import AdaptConfig, Config, TrainConfig
 from ..runs.record import MeasureRecord, Record, RoarRecord, TrainRecord
 from ..runs.store import RunStore
 
@@ -27,7 +27,7 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
     """
     trainings = [one for one in records if isinstance(one, TrainRecord) and not isinstance(one, RoarRecord)]
     configs = {record.fingerprint: record.config for record in trainings}
-    lines = [["train", *_flags(record.config, TrainConfig.model_fields)] for record in trainings]
+    lines = [_train(record.config) for record in trainings]
     for record in records:
         if isinstance(record, MeasureRecord):
             config = configs.get(record.config.checkpoint)
@@ -39,9 +39,19 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
     return commands
 
 
+def _train(config: TrainConfig) -> list[str]:
+    """Return the verb, arguments and options of a training or an adaptation."""
+    if not isinstance(config, AdaptConfig):
+        return ["train", *_flags(config, TrainConfig.model_fields)]
+    options = (name for name in AdaptConfig.model_fields if name != "model")
+    return ["adapt", config.model, *_flags(config, options)]
+
+
 def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[str]:
     """Yield the options of a measurement, except for those known from the training of its checkpoint."""
     config, data_dir = record.config, record.trained.data_dir
+    if training is None and isinstance(record.trained, AdaptConfig):
+        training = record.trained
     if training is None or config.task != training.task_or_data:
         yield from ("--task", config.task)
     if data_dir and (training is None or data_dir != training.data_dir):

@@ -46,7 +46,8 @@ COLUMNS = {
             "p_wholly_masked",
             "outside_share",
         ),
-        *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number", "precision"),
+        *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number"),
+        *("precision", "agreement"),
     ),
     "seconds": (*SEEDED, "kind", "method", "phase", "seconds"),
     "roar": (*SEEDED, "method", "step", "percent", "metric", "value"),
@@ -185,7 +186,7 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
             areas |= _bounds(name, method, name)
         areas |= {"leaders": tuple(record.leaders), "texts_needed": record.texts_needed}
         limits: Row = {"truncated": record.truncated, "classes_by_number": record.classes_by_number}
-        limits["precision"] = record.precision
+        limits |= {"precision": record.precision, "agreement": record.agreement}
         performance = {"whole": method.curve.values[0], "majority": record.majority}
         yield {**common, **areas, **pvalues, **limits, **performance}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import MeasureConfig, TrainConfig
+from ..config import AdaptConfig, MeasureConfig, TrainConfig
 from ..errors import InputError
 from ..tasks import Task, own_task, task
-from .record import RECORD, TrainRecord, read_record
+from ..tasks.labeled import LABELED, read_labeled
+from .record import RECORD, AdaptRecord, TrainRecord, read_record
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -48,7 +49,9 @@ def training_of(
     """Return the training config of a checkpoint, as far as known, with the data to be measured."""
     record = training_record(checkpoint)
     trained = record.trained if record else TrainConfig(task=config.task, model=str(checkpoint))
-    if not (config.task or trained.task):
+    if config.task and isinstance(trained, AdaptConfig):  # measured by the labels of a task
+        trained = TrainConfig(**{name: getattr(trained, name) for name in TrainConfig.model_fields})
+    if not (config.task or trained.task or trained.data):
         raise InputError(f"{checkpoint} does not say what it was trained on; name the task with --task")
     if config.task:
         trained = trained.replace(task=config.task, data="")
@@ -76,7 +79,13 @@ def measured_task(
     if not config.strategy and record is None:
         config = config.replace(strategy="unknown")
     try:
-        measured = task_of(trained)
+        measured: Task
+        if isinstance(record, AdaptRecord) and isinstance(trained, AdaptConfig):
+            measured = read_labeled(
+                Path(checkpoint) / LABELED, name=trained.task_or_data, classes=record.labels
+            )
+        else:
+            measured = task_of(trained)
         digest = measured_data(measured)
     except InputError as error:
         if record is None or config.task:

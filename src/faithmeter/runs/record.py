@@ -21,13 +21,14 @@ from pydantic import (
     ValidationError,
 )
 
-from ..config import MeasureConfig, RoarConfig, TrainConfig
+from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import InputError
 from ..files import plain, read_sealed_json
 from ..tasks.task import Source
 
 if TYPE_CHECKING:
     from ..faithfulness.measurement import Measurement
+    from ..faithfulness.trust import AdaptEvidence, Answer
 
 RECORD = "record.json"
 """File name of the record in the folder of a run."""
@@ -204,12 +205,63 @@ class RoarRecord(TrainRecord):
     plain: Number = Field(description="test performance before anything was erased")
 
 
+class AdaptRecord(TrainRecord):
+    """Record of an adaptation; its labels are predictions of the original, its metric is the agreement."""
+
+    kind: Literal["adapt"] = "adapt"  # type: ignore[assignment]
+    config: AdaptConfig
+    agreement: float = Field(description="share of held-out whole texts with the prediction of the original")
+    p_original: dict[str, dict[int, Number]] = Field(
+        description="by test and percent masked: the original, its check fitted on whole texts"
+    )
+    p_adapted: dict[str, dict[int, Number]] = Field(
+        description="by test and percent masked: the adapted model, its check fitted on masked texts"
+    )
+    checked_texts: int = Field(description="number of texts of both checks")
+    rank_agreement: Number = Field(description="mean rank correlation of both models' scores")
+    same_top: Number = Field(description="share of texts whose highest-scored token is the same")
+    explained_texts: int = Field(description="number of texts that both were compared on")
+    truth: Numbers = Field(
+        default={}, description="performance of original and adapted model by true labels, where given"
+    )
+
+    @property
+    def original(self) -> str:
+        """Fingerprint of the original, its head included."""
+        return self.encoder
+
+    @property
+    def evidence(self) -> AdaptEvidence:
+        """The facts that the verdict is derived from."""
+        from ..faithfulness.trust import AdaptEvidence, choose_test
+
+        test = choose_test(self.p_adapted)
+        return AdaptEvidence(
+            agreement=self.agreement,
+            required=self.config.agreement,
+            texts=self.rows["test"],
+            original=self.p_original[test],
+            adapted=self.p_adapted[test],
+            method=self.config.compare,
+            rank_agreement=self.rank_agreement,
+        )
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The verdict, as answers to three questions."""
+        from ..faithfulness.trust import judge_adaptation
+
+        return judge_adaptation(self.evidence)
+
+
 class MeasureRecord(_Record):
     """Record of a measurement, stored beside the per-text results."""
 
     kind: Literal["measure"] = "measure"
     config: MeasureConfig
-    trained: TrainConfig | RoarConfig = Field(description="how the checkpoint was trained, as far as known")
+    trained: TrainConfig | RoarConfig | AdaptConfig = Field(
+        description="how the checkpoint was trained, as far as known"
+    )
     train_digest: str
     labels: list[str]
     threshold: float = Field(description="performance above which a training counts as converged")
@@ -231,14 +283,18 @@ class MeasureRecord(_Record):
     texts_needed: int | None = Field(
         default=None, description="about how many texts would tell the two best methods apart"
     )
+    agreement: Number = Field(
+        default=math.nan, description="of an adapted model with the original; null for any other"
+    )
     device: str = Field(default="cpu", description="device, or devices, that the model was evaluated on")
     precision: str = Field(default="fp32", description="number type that it was evaluated in")
 
 
-Record = TrainRecord | RoarRecord | MeasureRecord
+Record = TrainRecord | RoarRecord | AdaptRecord | MeasureRecord
 RECORDS: dict[str, type[TrainRecord] | type[MeasureRecord]] = {
     "train": TrainRecord,
     "roar": RoarRecord,
+    "adapt": AdaptRecord,
     "measure": MeasureRecord,
 }
 
@@ -306,4 +362,5 @@ def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
         classes_by_number=record.classes_by_number,
         device=record.device,
         precision=record.precision,
+        agreement=record.agreement,
     )

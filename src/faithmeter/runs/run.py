@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import BASELINE, MeasureConfig, RoarConfig, TrainConfig
+from ..config import BASELINE, AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import InputError
 from ..files import write_parquet
 from ..tasks import Task
@@ -61,25 +61,48 @@ def train(
         >>> record.rows["train"], len(record.epochs)
         (8, 1)
     """
-    folder, task = store.folder(config), task_of(config)
-    if not restart and (finished := store.find(config)):
-        _require_same_inputs(config, finished, store)
-        return finished
-    with store.claim(config):
-        if restart:
-            shutil.rmtree(folder, ignore_errors=True)
-        if record := store.get(config):
-            _require_same_inputs(config, record, store)
-            return record
-        if (folder / UNFINISHED).exists() and not resume:
-            raise InputError(
-                f"{folder} holds an unfinished run; add --resume to continue or --restart to start over"
-            )
+    task = task_of(config)
+
+    def work(folder: Path) -> dict[str, Any]:
         from ..training.finetuning import finetune
 
         result = finetune(config, task, folder, resume=resume, callbacks=callbacks)
         if config.data or config.data_dir or config.task.endswith(".toml"):
             _fit_tests(config, task, folder, result["data"])
+        return result
+
+    return run_once(config, store, work, resume=resume, restart=restart)
+
+
+def run_once(
+    config: TrainConfig,
+    store: RunStore,
+    work: Callable[[Path], dict[str, Any]],
+    *,
+    resume: bool,
+    restart: bool,
+    read: Callable[[TrainConfig], Inputs] | None = None,
+) -> TrainRecord:
+    """Return the record of a training from the store, or do the work and write it.
+
+    `read` returns the digests of the inputs that a config names; by default those of a training.
+    """
+    read = read or current_inputs
+    folder = store.folder(config)
+    if not restart and (finished := store.find(config)):
+        _require_same_inputs(config, finished, store, read)
+        return finished
+    with store.claim(config):
+        if restart:
+            shutil.rmtree(folder, ignore_errors=True)
+        if record := store.get(config):
+            _require_same_inputs(config, record, store, read)
+            return record
+        if (folder / UNFINISHED).exists() and not resume:
+            raise InputError(
+                f"{folder} holds an unfinished run; add --resume to continue or --restart to start over"
+            )
+        result = work(folder)
         _keep_logs(folder)
         record = store.put(config, result)
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
@@ -106,7 +129,7 @@ def roar(
 
     folder, before, task = store.folder(config), store.folder(config.before), task_of(config)
     if finished := store.find(config):
-        _require_same_inputs(config, finished, store)
+        _require_same_inputs(config, finished, store, current_inputs)
         return finished
     with store.claim(config):
         if record := store.get(config):
@@ -173,7 +196,8 @@ def changed_inputs(
 
 def input_config(config: TrainConfig) -> TrainConfig:
     """Return a config with only the fields that determine the inputs of training; others are defaults."""
-    return TrainConfig(**{name: getattr(config, name) for name in INPUT_FIELDS})
+    kind = AdaptConfig if isinstance(config, AdaptConfig) else TrainConfig
+    return kind(**{name: getattr(config, name) for name in INPUT_FIELDS})
 
 
 def current_inputs(config: TrainConfig) -> Inputs:
@@ -190,9 +214,11 @@ def describe_change(folder: Path, changes: str) -> str:
     )
 
 
-def _require_same_inputs(config: TrainConfig, record: TrainRecord, store: RunStore) -> None:
+def _require_same_inputs(
+    config: TrainConfig, record: TrainRecord, store: RunStore, read: Callable[[TrainConfig], Inputs]
+) -> None:
     """Raise an InputError if the inputs of a finished training run have changed since."""
-    if changes := changed_inputs(config, record, store, current_inputs):
+    if changes := changed_inputs(config, record, store, read):
         raise InputError(describe_change(store.folder(config), changes))
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from filelock import FileLock, Timeout
 
-from ..config import Config, MeasureConfig, RoarConfig, TrainConfig
+from ..config import AdaptConfig, Config, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import DamageWarning, InputError
 from ..files import file_checksum, write_sealed_json, writing
 from . import frames
@@ -28,6 +28,7 @@ from .record import (
     RECORD_FORMAT,
     RECORDS,
     TESTS,
+    AdaptRecord,
     ForeignRecord,
     MeasureRecord,
     Record,
@@ -96,6 +97,8 @@ class RunStore:
     @overload
     def get(self, config: RoarConfig) -> RoarRecord | None: ...
     @overload
+    def get(self, config: AdaptConfig) -> AdaptRecord | None: ...
+    @overload
     def get(self, config: TrainConfig) -> TrainRecord | None: ...
     @overload
     def get(self, config: MeasureConfig) -> MeasureRecord | None: ...
@@ -117,6 +120,8 @@ class RunStore:
 
     @overload
     def find(self, config: RoarConfig) -> RoarRecord | None: ...
+    @overload
+    def find(self, config: AdaptConfig) -> AdaptRecord | None: ...
     @overload
     def find(self, config: TrainConfig) -> TrainRecord | None: ...
     @overload
@@ -150,6 +155,8 @@ class RunStore:
 
     @overload
     def put(self, config: RoarConfig, result: Mapping[str, Any]) -> RoarRecord: ...
+    @overload
+    def put(self, config: AdaptConfig, result: Mapping[str, Any]) -> AdaptRecord: ...
     @overload
     def put(self, config: TrainConfig, result: Mapping[str, Any]) -> TrainRecord: ...
     @overload

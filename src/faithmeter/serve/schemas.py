@@ -110,6 +110,9 @@ class ProbeResponse(ApiResponse):
     trained_with: str = Field(description="masking strategy of the training that the tests assume")
     device: str = Field(description="device that the model was evaluated on")
     precision: str = Field(description="number type that it was evaluated in")
+    agreement: float | None = Field(
+        description="of an adapted model with the original; null for any other model"
+    )
     doubts: list[Doubt] = Field(description="reasons not to trust the prediction, as sentences")
     verdict: Sentence = Field(description="is the masked text in distribution?")
 
@@ -162,6 +165,9 @@ class MeasureResponse(ApiResponse):
     floors: dict[str, Fraction] = Field(description="by test: smallest p-value that it can give")
     methods: dict[str, Erasure]
     trained_with: str = Field(description="masking strategy of the training that the tests assume")
+    agreement: float | None = Field(
+        description="of an adapted model with the original; null for any other model"
+    )
     truncated: bool
     device: str = Field(description="device that the model was evaluated on")
     precision: str = Field(description="number type that it was evaluated in")

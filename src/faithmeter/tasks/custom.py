@@ -175,10 +175,9 @@ def _open_saved(path: Path, role: str) -> dict[str, Any]:
 def _read_saved(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
     names = [name for name in columns if name is not None]
     require_columns(path, names, data.column_names)
-    classes = getattr(data.features[columns.label], "names", None)
+    classes = columns.label and getattr(data.features[columns.label], "names", None)
     for number, values in enumerate(data.select_columns(names)):
-        label = values[columns.label]
-        if classes and label is not None:
+        if classes and (label := values[columns.label]) is not None:
             values[columns.label] = classes[label] if label >= 0 else None
         yield Record(number, f"{path}, row {number + 1}", values)
 
@@ -189,7 +188,7 @@ def _read_labels(own: Own, columns: Columns, state: State) -> tuple[str, ...]:
     counts: Counter[str] = Counter()
     for role, _, records in _read_parts(own, columns):
         if role == "train":
-            counts.update(_require_label(record, columns.label) for record in records)
+            counts.update(_require_label(record, str(columns.label)) for record in records)
     if len(counts) < 2:
         raise InputError(
             f"{own.train}: {len(counts)} label in {columns.label!r}; expected at least 2 classes"

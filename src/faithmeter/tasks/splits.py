@@ -44,7 +44,7 @@ def read_rows(
     Args:
         source: Name of the source for error messages.
         records: The records.
-        columns: Names of the text, label and context columns.
+        columns: Names of the text, label and context columns; without a label, rows have the first one.
         codes: Labels as written in the source, in the order of their class numbers.
         key: Column with the keys of the rows; None uses the row numbers.
         unlabeled: Label of rows to skip.
@@ -56,7 +56,7 @@ def read_rows(
     rows: list[Row] = []
     seen: dict[str, str] = {}
     for number, place, values in records:
-        label = label_name(values[columns.label])
+        label = codes[0] if columns.label is None else label_name(values[columns.label])
         if unlabeled is not None and label == unlabeled:
             continue
         if label not in index:

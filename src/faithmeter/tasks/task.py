@@ -16,7 +16,7 @@ class Columns(NamedTuple):
     """Names of the columns in the source of a task."""
 
     text: str
-    label: str = "label"
+    label: str | None = "label"  # None: the rows have no labels
     context: str | None = None
 
 
@@ -84,7 +84,7 @@ class Task:
         metric: Metric of the faithfulness curves, which also selects the best epoch.
         epochs: Default number of training epochs.
         threshold: A run counts as converged if its test metric without masking is above this fraction.
-        label: Column with the labels.
+        label: Column with the labels; None if the rows have none, and all count as the first class.
         official: Names of the official splits. If there are two, validation rows are taken from the first.
         files: Layout of the official files, or None.
         hub: Repository on the hub with the rows, or None.
@@ -105,7 +105,7 @@ class Task:
     metric: str = "accuracy"
     epochs: int = 20
     threshold: float = -1.0
-    label: str = "label"
+    label: str | None = "label"
     official: tuple[str, ...] = ("train", "validation")
     files: Files | None = None
     hub: Hub | None = None

@@ -38,6 +38,9 @@ class MaskingCollator:
     if rows have an `index`, otherwise on the seed and the number of batches so far. A Trainer also uses its
     collator for evaluation: set `strategy="none"` to evaluate unmasked texts.
 
+    Rows with `targets`, the class probabilities of another model, are labeled by these where they are not
+    masked, and by their class where they are; the labels are then a Tensor [B, C].
+
     Args:
         tokenizer: A tokenizer with a mask token.
         strategy: Rows to mask: `half` (every other one), `all` or `none`.
@@ -87,6 +90,11 @@ class MaskingCollator:
         for name in ("labels", "label"):
             if name in features[0]:
                 inputs["labels"] = torch.as_tensor([row[name] for row in features])
+        if "targets" in features[0]:
+            targets = torch.tensor([row["targets"] for row in features])
+            classes = torch.nn.functional.one_hot(inputs["labels"], targets.shape[1]).to(targets)
+            targets[chosen] = classes[chosen]
+            inputs["labels"] = targets
         self._batches += 1
         return inputs
 

@@ -26,7 +26,7 @@ from . import UNFINISHED
 from .checkpoints import require_best, resume_point
 from .inputs import load_encoder, load_splits, summarize_inputs
 from .masked_eval import CONDITIONS, Sweep
-from .trainer import SELECTION, MaskedTrainer, Sessions, find_precision, make_trainer, read_history
+from .trainer import SELECTION, Enough, MaskedTrainer, Sessions, find_precision, make_trainer, read_history
 
 Erased = Mapping[str, Sequence[Sequence[int]]]
 """Positions of the erased tokens in each row of each split."""
@@ -42,6 +42,8 @@ def finetune(
     resume: bool = False,
     erased: Erased | None = None,
     previous: str = "",
+    targets: np.ndarray[Any, Any] | None = None,
+    enough: Enough | None = None,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
     """Fine-tune a model, save its best epoch in `folder`, and return the results for its record.
@@ -54,6 +56,8 @@ def finetune(
             as without the interruption.
         erased: Tokens to mask in all splits, which are then evaluated without further masking.
         previous: Fingerprint of the model that chose the erased tokens.
+        targets: Class probabilities [N, C] that unmasked training rows learn instead of their class.
+        enough: Called after each epoch; it may end the training.
         callbacks: Additional callbacks for the Trainer.
 
     Returns:
@@ -71,15 +75,24 @@ def finetune(
         checkpoint = resume_point(folder / UNFINISHED, inputs, resume=resume)
     with timed(seconds, "tokenize"):
         rows = _tokenized(splits, model, tokenizer, erased)
+        if targets is not None:
+            rows["train"] = rows["train"].add_column("targets", targets.tolist())
         conditions = CONDITIONS if erased is None else (0,)
         masking = {name: getattr(config, name) for name in ("scope", "rates", "seed")}
         masking |= {"mask_id": tokenizer.mask_token_id, "conditions": conditions}
         # after an epoch only that is evaluated which chooses the epoch, unless every sweep is wanted
-        selecting = conditions if config.sweep == "every-epoch" else SELECTION[config.validation]
+        whole = [] if enough is None else [0]
+        selecting = (
+            conditions
+            if config.sweep == "every-epoch"
+            else [*dict.fromkeys([*whole, *SELECTION[config.validation]])]
+        )
         validation = Sweep(
             rows["validation"].to_list(), stream="validation", **masking | {"conditions": selecting}
         )
-    trainer = make_trainer(config, task, model, tokenizer, rows["train"], validation, folder / UNFINISHED)
+    trainer = make_trainer(
+        config, task, model, tokenizer, rows["train"], validation, folder / UNFINISHED, enough
+    )
     for callback in (sessions := Sessions(), *callbacks):
         trainer.add_callback(callback)
     with _fitting_threads(model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import transformers
 from datasets import Dataset
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from transformers import (
@@ -24,6 +25,7 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.modeling_outputs import ModelOutput
 
 from ..config import Precision, TrainConfig
 from ..errors import InputError
@@ -38,6 +40,10 @@ SELECTION: dict[str, list[Condition]] = {"both": [0, UNIFORM], "masked": [UNIFOR
 """Conditions on which the best epoch is selected, by the `validation` option."""
 SPENT = "seconds_spent"
 """Key in the Trainer's log of the seconds spent on training so far."""
+ENOUGH = "enough"
+"""Name in the Trainer's log of whether an epoch ends the training."""
+Enough = Callable[[PreTrainedModel, float], bool]
+"""Model after an epoch, and its performance on whole validation texts → whether to stop."""
 EVALUATION_BATCH = 64
 """Batch size of an evaluation on one device."""
 
@@ -77,6 +83,20 @@ class _EpochClock(TrainerCallback):  # type: ignore[misc]
         self.collator.epoch = round(state.epoch)
 
 
+class _StopWhenEnough(TrainerCallback):  # type: ignore[misc]
+    """Ends the training after an epoch that is enough."""
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: dict[str, float],
+        **_: Any,
+    ) -> None:
+        control.should_training_stop |= bool(metrics.get(f"eval_{ENOUGH}"))
+
+
 class Sessions(TrainerCallback):  # type: ignore[misc]
     """Trainer callback that logs the training time, so that a resumed run can add to it."""
 
@@ -104,13 +124,21 @@ def make_trainer(
     train: Dataset,
     validation: Sweep,
     folder: Path,
+    enough: Enough | None = None,
 ) -> MaskedTrainer:
-    """Return the Trainer for a config; it writes checkpoints to `folder`."""
+    """Return the Trainer for a config; it writes checkpoints to `folder`.
+
+    `enough` is called after each epoch with the performance on whole validation texts. An epoch that is
+    enough ends the training; its `selection` is 1 higher, so that no other epoch is restored.
+    """
 
     def validate(prediction: EvalPrediction) -> dict[str, float]:
         logits = np.asarray(prediction.predictions)
         selection = validation.scores(logits, SELECTION[config.validation], task.metrics)
-        flat = {"selection": selection[task.metric]}
+        is_enough = enough is not None and enough(
+            model, validation.scores(logits, [0], task.metrics)[task.metric]
+        )
+        flat = {"selection": selection[task.metric] + is_enough, ENOUGH: float(is_enough)}
         for row in validation.table(logits, task.metrics):
             flat |= {f"{row['masking']}_{name}": value for name, value in row.items() if name != "masking"}
         return flat
@@ -128,7 +156,8 @@ def make_trainer(
             eval_dataset=validation,
             processing_class=tokenizer,
             compute_metrics=validate,
-            callbacks=[_EpochClock(collator), SealedCheckpoints(), Divergence()],
+            compute_loss_func=_cross_entropy if "targets" in train.column_names else None,
+            callbacks=[_EpochClock(collator), SealedCheckpoints(), Divergence(), _StopWhenEnough()],
         )
     except (ValueError, RuntimeError, ImportError) as error:  # an unknown or missing integration
         if config.report_to == "none":
@@ -137,6 +166,11 @@ def make_trainer(
     trainer.released_schedule = config.released_schedule
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
+
+
+def _cross_entropy(outputs: ModelOutput, labels: Tensor, num_items_in_batch: object = None) -> Tensor:
+    """Return the loss for labels that are classes [B] or their probabilities [B, C]."""
+    return torch.nn.functional.cross_entropy(outputs.logits.float(), labels)
 
 
 def _arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArguments:
@@ -167,6 +201,7 @@ def _arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArgumen
         metric_for_best_model="selection",
         greater_is_better=True,
         remove_unused_columns=False,
+        average_tokens_across_devices=False,  # losses are means over rows
         report_to=config.report_to,
         disable_tqdm=True,
         dataloader_pin_memory=torch.cuda.is_available(),

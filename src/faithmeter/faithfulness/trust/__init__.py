@@ -1,6 +1,8 @@
 """Rules of doubt and the verdict on a measurement, with the wording that all outputs share."""
 
+from .adaptation import AdaptEvidence, is_measurable, judge_adaptation
 from .evidence import (
+    MIN_AGREEMENT,
     MIN_ORDERS,
     MIN_TEXTS,
     ROUNDING,
@@ -32,6 +34,7 @@ __all__ = [
     "CAUTION",
     "GOOD",
     "LIMITS",
+    "MIN_AGREEMENT",
     "MIN_ORDERS",
     "MIN_TEXTS",
     "NOTE",
@@ -39,6 +42,7 @@ __all__ = [
     "ROUNDING",
     "RULES",
     "STEP_WARNING",
+    "AdaptEvidence",
     "Answer",
     "Area",
     "Doubt",
@@ -55,5 +59,7 @@ __all__ = [
     "describe_unmeasured",
     "doubts",
     "format_area",
+    "is_measurable",
+    "judge_adaptation",
     "verdict",
 ]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MIN_TEXTS = 100
 """Number of texts below which small differences between methods mean little."""
+MIN_AGREEMENT = 0.98
+"""Agreement of an adapted model with the original, below which they count as two models."""
 MIN_ORDERS = round(1 / SIGNIFICANCE_LEVEL) - 1
 """Smallest number of random orders at which beating all of them is significant."""
 MAX_OUTSIDE_SHARE = 0.5
@@ -37,12 +39,15 @@ class Evidence:
         trained_with: Masking strategy of the model's training.
         truncated: Share of the texts whose end the model could not read.
         precision: Number type that the model was evaluated in.
+        agreement: Share of held-out texts on which an adapted model predicts the class that the original
+            does; NaN for a model that was not adapted.
     """
 
     floors: Mapping[str, float] = field(default_factory=dict)
     trained_with: TrainedWith = "unknown"
     truncated: float = 0.0
     precision: str = "fp32"
+    agreement: float = math.nan
 
     @property
     def test(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ..formats import format_percent, format_pvalue, join_names
 from .evidence import (
+    MIN_AGREEMENT,
     MIN_TEXTS,
     ROUNDING,
     Evidence,
@@ -184,6 +186,14 @@ def unlearned_seeds(evidence: TaskEvidence) -> Iterator[Doubt]:
         yield Doubt("unlearned-seeds", CAUTION, (), text)
 
 
+def adapted(evidence: Evidence) -> Iterator[Doubt]:
+    if not math.isnan(evidence.agreement):
+        share = f"{format_percent(evidence.agreement)}% of held-out texts"
+        text = f"this holds for the adapted model, which predicts what the original does on {share}"
+        severity = NOTE if evidence.agreement >= MIN_AGREEMENT else CAUTION
+        yield Doubt("adapted", severity, (), f"{text}; for the original itself nothing is shown")
+
+
 def plain_model(evidence: TaskEvidence) -> Iterator[Doubt]:
     if rejects(evidence.p_plain):
         text = "for the plainly fine-tuned model masked texts are out of distribution"
@@ -247,7 +257,7 @@ def probe_outside(evidence: ProbeEvidence) -> Iterator[Doubt]:
 
 
 Rule = Callable[[Any], Iterator[Doubt]]
-COMMON: Sequence[Rule] = (untold_training, powerless_published, truncated, low_precision)
+COMMON: Sequence[Rule] = (untold_training, powerless_published, truncated, low_precision, adapted)
 RULES: dict[type[Evidence], tuple[Rule, ...]] = {
     TaskEvidence: (
         unlearned,

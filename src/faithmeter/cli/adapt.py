@@ -1,0 +1,64 @@
+"""`faithmeter adapt`: a classifier and unlabeled texts → a measurable classifier that predicts the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ..config import AdaptConfig
+from .options import configured
+from .screen import MARKS, Json, Store, bars, console, output, print_json, quiet, table, training_bar
+
+if TYPE_CHECKING:
+    from ..runs.record import AdaptRecord
+
+
+@configured(AdaptConfig, argument="model")
+def adapt(
+    config: AdaptConfig,
+    store: Store = Path("runs"),
+    resume: Annotated[bool, typer.Option("--resume", help="continue an unfinished run")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="delete an unfinished or finished run and start over")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a classifier measurable without labels: it learns masked texts and keeps its own predictions.
+
+    Example: faithmeter adapt my-classifier --data texts.csv --text review
+    """
+    from ..runs.adaptation import adapt as run
+    from ..runs.adaptation import complete_config
+    from ..runs.store import RunStore
+
+    quiet()
+    config, root = complete_config(config), RunStore(store)
+    with bars() as progress:
+        callbacks = [training_bar(progress, Path(config.title).name)]
+        record = run(config, root, resume=resume, restart=restart, callbacks=callbacks)
+    console.print(f"checkpoint: {root.folder(config)}", soft_wrap=True)
+    if as_json:
+        answers = [{"question": a.question, "mood": a.mood, "text": a.text} for a in record.answers]
+        print_json({**record.to_dict(), "verdict": answers})
+        return
+    output.print(summary(record))
+    for answer in record.answers:
+        output.print(Text.assemble(MARKS[answer.mood], f"{answer.question} {answer.text}"), soft_wrap=True)
+
+
+def summary(record: AdaptRecord) -> Table:
+    """Return a table of the p-values of both models by percent masked, and of the agreement."""
+    percents = [*next(iter(record.p_adapted.values()))]
+    title = f"are {record.checked_texts} randomly masked texts in distribution? p by percent masked"
+    rows = table(title, "model, test", *map(str, percents))
+    for name, checks in (("original", record.p_original), ("adapted", record.p_adapted)):
+        for test, steps in checks.items():
+            rows.add_row(f"{name} {test}", *(f"{steps[percent]:.2f}" for percent in percents))
+    shares = {line.masking: line.score(record.metric) for line in record.test}
+    agreement = (f"{100 * shares[percent]:.1f}" for percent in percents)
+    rows.add_row("agreement in %", *agreement, style="dim")
+    return rows

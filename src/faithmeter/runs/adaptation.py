@@ -1,0 +1,289 @@
+"""Adaptation: masked fine-tuning of a classifier towards its own predictions, and a comparison of the two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..config import AdaptConfig, MeasureConfig, TrainConfig, TrainedWith
+from ..errors import InputError
+from ..faithfulness.check import fit_tests_on, masked_pvalues
+from ..faithfulness.chunks import read_chunks
+from ..faithfulness.masf import MIN_ROWS
+from ..faithfulness.trust import choose_test, is_measurable
+from ..files import timed
+from ..methods.registry import explain, parse
+from ..models.classes import match_classes
+from ..models.classifier import Classifier
+from ..models.evaluator import Evaluator
+from ..models.loading import load
+from ..tasks import Task, own_task, task
+from ..tasks.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
+from ..training.inputs import load_splits, summarize_inputs
+from .fitted_tests import fitted_tests
+from .measured import filled_config, training_record
+from .record import AdaptRecord
+from .run import run_once
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import PreTrainedModel, TrainerCallback
+
+    from ..training.inputs import Inputs
+    from ..training.trainer import Enough
+    from .store import RunStore
+
+CHECKED_TEXTS = 200
+"""Held-out texts on which both models are checked."""
+STOP_TEXTS = 100
+"""Validation texts on which the model is checked after each epoch."""
+EXPLAINED_TEXTS, EXPLAINED_TOKENS = 50, 5000
+"""Held-out texts, and the most tokens in them, that both models explain."""
+
+
+def adapt(
+    config: AdaptConfig,
+    store: RunStore,
+    *,
+    resume: bool = False,
+    restart: bool = False,
+    callbacks: Sequence[TrainerCallback] = (),
+) -> AdaptRecord:
+    """Make a classifier measurable by masked fine-tuning towards its own predictions; no labels are needed.
+
+    On whole texts the model learns the class probabilities of the original, on masked texts its class.
+    Training stops early when the model agrees with the original on `config.agreement` of the validation
+    texts and masked texts are in distribution for it.
+
+    Args:
+        config: The classifier (`model`), your texts (`data` and `text`, or `task`) and settings.
+        store: Store that the adapted checkpoint and its record are written to.
+        resume: Continue an unfinished run from its last whole epoch.
+        restart: Delete any existing run and start over.
+        callbacks: Callbacks for the Hugging Face Trainer.
+
+    Returns:
+        The record, with agreement, both checks and how the two models explain; `answers` is the verdict.
+        The checkpoint is in `store.folder(config)`.
+
+    Raises:
+        InputError: The classifier or the texts cannot be used, or the run is unfinished or in use.
+
+    Example:
+        >>> texts = {"data": "stories.csv", "text": "story", "pair": "question"}
+        >>> config = fm.AdaptConfig(model="checkpoint", **texts, epochs=1)
+        >>> record = fm.adapt(config, fm.RunStore("runs"))
+        >>> 0 <= record.agreement <= 1
+        True
+    """
+    complete = complete_config(config)
+
+    def work(folder: Path) -> dict[str, Any]:
+        return adapt_model(complete, folder, resume=resume, callbacks=callbacks)
+
+    record = run_once(complete, store, work, resume=resume, restart=restart, read=read_inputs)
+    return cast(AdaptRecord, record)
+
+
+def complete_config(config: AdaptConfig) -> AdaptConfig:
+    """Return the config with the texts of the checkpoint's own training if it names none."""
+    if config.task or config.data:
+        return config
+    record = training_record(config.model)
+    if record is None:
+        raise InputError(f"{config.model} does not say what it was trained on; give your texts with --data")
+    names = ("task", "data", "text", "pair", "valid", "test", "data_dir")
+    return config.replace(**{name: getattr(record.trained, name) for name in names})
+
+
+def texts_task(config: AdaptConfig, labels: Sequence[str]) -> Task:
+    """Return the task with the texts of a config: own texts, with or without labels, or those of a task."""
+    if not config.data:
+        return task(config.task, config.data_dir or None)
+    if not config.text:
+        raise InputError(f"--data {config.data} requires --text, the name of that column")
+    if config.label:
+        return own_task(
+            config.data,
+            text=config.text,
+            label=config.label,
+            pair=config.pair or None,
+            valid=config.valid or None,
+            test=config.test or None,
+        )
+    return unlabeled_task(
+        Path(config.data),
+        text=config.text,
+        labels=labels,
+        pair=config.pair or None,
+        valid=Path(config.valid) if config.valid else None,
+        test=Path(config.test) if config.test else None,
+    )
+
+
+def read_inputs(config: TrainConfig) -> Inputs:
+    """Return the digests of the inputs that an adaptation of this config would have now."""
+    original, adapting = load(config.model), cast(AdaptConfig, config)
+    texts = texts_task(adapting, original.labels)
+    return summarize_inputs(texts, load_splits(config, texts), original.fingerprint)
+
+
+def adapt_model(
+    config: AdaptConfig, folder: Path, *, resume: bool, callbacks: Sequence[TrainerCallback]
+) -> dict[str, Any]:
+    """Adapt a classifier, save it into `folder`, and return the result of the training and the comparison."""
+    from ..training.finetuning import finetune
+
+    parse(config.compare)  # refused before anything is trained
+    seconds: dict[str, float] = {}
+    with timed(seconds, "predict"):
+        original = load(config.model)
+        texts = texts_task(config, original.labels)
+        splits = load_splits(config, texts)
+        truth = true_labels(config, original, texts, splits["test"])
+        logits = {name: predict(original, rows) for name, rows in splits.items()}
+        labels = {name: values.argmax(dim=1).tolist() for name, values in logits.items()}
+        require_variety(original.labels, labels["train"])
+        task = labeled_task(splits, labels, name=config.task_or_data, classes=original.labels)
+        write_labeled(folder / LABELED, task)
+    result = finetune(
+        config,
+        task,
+        folder,
+        resume=resume,
+        targets=logits["train"].softmax(dim=1).numpy(),
+        enough=stop_rule(config, original, task.splits["validation"]),
+        callbacks=callbacks,
+    )
+    with timed(seconds, "compare"):
+        comparison = compare_models(config, original, folder, task, result["data"], truth)
+    return {
+        **result,
+        **summarize_inputs(texts, splits, original.fingerprint),
+        "source": asdict(texts.source),
+        **comparison,
+        "seconds": {**seconds, **result["seconds"]},
+    }
+
+
+def predict(clf: Classifier, rows: Dataset) -> Tensor:
+    """Return the logits of all rows of a split, float64 Tensor [N, C]."""
+    evaluator = Evaluator(clf)
+    return torch.cat([evaluator.logits(batch) for batch, _ in read_chunks(evaluator, rows, len(rows))])
+
+
+def require_variety(classes: Sequence[str], labels: Sequence[int]) -> None:
+    """Refuse texts that the original puts into one class: any constant model would agree with it."""
+    if len({*labels}) < 2:
+        raise InputError(
+            f"the original predicts {classes[labels[0]]!r} for all {len(labels)} training texts; expected "
+            "texts of at least two of its classes"
+        )
+
+
+def true_labels(config: AdaptConfig, original: Classifier, texts: Task, test: Dataset) -> Tensor | None:
+    """Return the true labels of the held-out texts as classes of the model; None if they are not known.
+
+    Raises:
+        InputError: A label column was given, and its labels are not the classes of the model.
+    """
+    if texts.label is None:
+        return None
+    try:
+        return match_classes(original.labels, texts.labels).to_model(torch.tensor(test["label"][:]))
+    except InputError as error:
+        if not config.label:  # a task that lends only its texts
+            return None
+        raise InputError(f"--label {config.label}: {error}; leave it out to adapt without labels") from None
+
+
+def stop_rule(config: AdaptConfig, original: Classifier, validation: Dataset) -> Enough:
+    """Return the rule that ends the training: the model agrees with the original, and its check passes.
+
+    The check is fitted on one half of the validation texts and made on the other. With too few of them it
+    never passes, and all epochs are trained.
+    """
+    fitted, checked = (validation.select(range(start, len(validation), 2)) for start in (0, 1))
+    classifiers: dict[int, Classifier] = {}  # one for each model, as each adds hooks
+
+    def enough(model: PreTrainedModel, agreement: float) -> bool:
+        if agreement < config.agreement or len(checked) < MIN_ROWS:
+            return False
+        clf = classifiers.setdefault(id(model), Classifier(model, original.tokenizer))
+        tests = fit_tests_on(clf, fitted, trained_with=config.strategy, **masking(config))
+        pvalues = masked_pvalues(clf, checked, tests, texts=STOP_TEXTS, seed=config.seed)
+        return is_measurable(pvalues[choose_test(pvalues)])
+
+    return enough
+
+
+def masking(config: AdaptConfig) -> dict[str, Any]:
+    return {"scope": config.scope, "rates": config.rates, "seed": config.seed}
+
+
+def compare_models(
+    config: AdaptConfig,
+    original: Classifier,
+    folder: Path,
+    task: LabeledTask,
+    data: str,
+    truth: Tensor | None,
+) -> dict[str, Any]:
+    """Return agreement, checks and explanations of both models on the held-out texts."""
+    adapted, test = load(folder), task.splits["test"]
+    record = training_record(config.model)
+    trained_with: TrainedWith = record.trained.strategy if record else "unknown"
+    tests = {
+        original: fit_tests_on(
+            original, task.splits["validation"], trained_with=trained_with, **masking(config)
+        ),
+        adapted: fitted_tests(
+            adapted, folder, task, filled_config(MeasureConfig(), config, adapted.fingerprint, data)
+        ),
+    }
+    p_original, p_adapted = (
+        masked_pvalues(clf, test, own, texts=CHECKED_TEXTS, seed=config.seed) for clf, own in tests.items()
+    )
+    labels, predictions = torch.tensor(test["label"][:]), predict(adapted, test).argmax(dim=1)
+    both = {"original": labels, "adapted": predictions}
+    return {
+        "agreement": float((predictions == labels).double().mean()),
+        "p_original": p_original,
+        "p_adapted": p_adapted,
+        "checked_texts": min(CHECKED_TEXTS, len(test)),
+        "truth": {}
+        if truth is None
+        else {name: float((own == truth).double().mean()) for name, own in both.items()},
+        **compare_explanations(original, adapted, test, config.compare),
+    }
+
+
+def compare_explanations(
+    original: Classifier, adapted: Classifier, rows: Dataset, method: str
+) -> dict[str, Any]:
+    """Return how alike two models rank the tokens of texts, for the label that the original predicts."""
+    from scipy.stats import spearmanr
+
+    batch, labels = next(read_chunks(Evaluator(original), rows, min(EXPLAINED_TEXTS, len(rows))))
+    tokens = batch.explained.sum(dim=1)
+    count = max(1, int((tokens.cumsum(dim=0) <= EXPLAINED_TOKENS).sum()))
+    batch, labels = batch[range(count)], labels[:count]
+    scores = [explain(Evaluator(clf), batch, labels, method) for clf in (original, adapted)]
+    pairs = [
+        tuple(own[row, explained].double().numpy() for own in scores)
+        for row, explained in enumerate(batch.explained)
+    ]
+    ranked = [(one, two) for one, two in pairs if np.ptp(one) and np.ptp(two)]  # the others have no order
+    correlations = [float(spearmanr(one, two).statistic) for one, two in ranked]
+    return {
+        "rank_agreement": float(np.mean(correlations)) if correlations else math.nan,
+        "same_top": float(np.mean([one.argmax() == two.argmax() for one, two in pairs])),
+        "explained_texts": count,
+    }

@@ -1,0 +1,85 @@
+"""Tasks whose texts are labeled by a model: unlabeled texts, and a file of labeled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import InputError
+from ..files import read_parquet, write_parquet
+from .task import ROLES, Own, Source, Task
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+LABELED = "labeled.parquet"
+"""Texts of an adaptation with the predictions of the original, beside the checkpoint."""
+
+
+@dataclass(frozen=True)
+class LabeledTask(Task):
+    """Task whose rows are in memory."""
+
+    splits: Mapping[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
+    place: str = ""
+
+    def load(self) -> dict[str, Dataset]:
+        return dict(self.splits)
+
+    @property
+    def source(self) -> Source:
+        return Source("labeled", self.place, available=True, published=False, note="labeled by a model")
+
+
+def unlabeled_task(
+    data: Path, *, text: str, labels: Sequence[str], pair: str | None, valid: Path | None, test: Path | None
+) -> Task:
+    """Return a task of your own texts without labels; each counts as the first of `labels`."""
+    return Task(
+        data.name.partition(".")[0],
+        text,
+        tuple(labels),
+        pair,
+        label=None,
+        official=ROLES,
+        own=Own(data, valid, test),
+    )
+
+
+def labeled_task(
+    splits: Mapping[str, Dataset], labels: Mapping[str, Sequence[int]], *, name: str, classes: Sequence[str]
+) -> LabeledTask:
+    """Return a task with the texts of `splits` and other labels, measured by accuracy."""
+    rows = {role: _relabeled(split, labels[role], classes) for role, split in splits.items()}
+    context = "context" if "context" in rows["train"].column_names else None
+    return LabeledTask(name, "text", tuple(classes), context, splits=rows)
+
+
+def _relabeled(split: Dataset, labels: Sequence[int], classes: Sequence[str]) -> Dataset:
+    from datasets import ClassLabel, Dataset, Features, Value
+
+    names = [name for name in ("text", "context") if name in split.column_names]
+    features = {name: Value("string") for name in names} | {"label": ClassLabel(names=[*classes])}
+    columns = {name: split[name][:] for name in names} | {"label": [*labels]}
+    return Dataset.from_dict(columns, features=Features(features))
+
+
+def write_labeled(path: Path, task: LabeledTask) -> None:
+    """Write the rows of a task to one file."""
+    import pandas as pd
+
+    write_parquet(path, pd.concat(rows.to_pandas().assign(split=role) for role, rows in task.splits.items()))
+
+
+def read_labeled(path: Path, *, name: str, classes: Sequence[str]) -> LabeledTask:
+    """Return the task whose rows `write_labeled` wrote."""
+    from datasets import Dataset
+
+    frame = read_parquet(path)
+    if frame is None:
+        raise InputError(f"{path} is missing or damaged; adapt the model again, or name a task with --task")
+    parts = {role: Dataset.from_pandas(frame[frame["split"] == role], preserve_index=False) for role in ROLES}
+    labels = {role: rows["label"][:] for role, rows in parts.items()}
+    return labeled_task(parts, labels, name=name, classes=classes)

@@ -1,0 +1,234 @@
+"""Adaptation: the adapted model learns the original's predictions, and everything said of both is true."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+import faithmeter as fm
+from faithmeter.config import MeasureConfig
+from faithmeter.faithfulness.trust import AdaptEvidence, judge_adaptation
+from faithmeter.reporting.reproduce import reproduce
+from faithmeter.runs import adaptation
+from faithmeter.runs.run import measure
+from faithmeter.tasks.labeled import LABELED, read_labeled
+from faithmeter.training.trainer import _cross_entropy
+from toy import WORDS, letter_tokenizer, tiny
+from trainings import Interrupt, equal, weights
+
+TEXTS = 260
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a classifier that nobody can call measurable, and texts without labels."""
+    folder, rng = tmp_path_factory.mktemp("adapt"), random.Random(0)
+    clf = tiny(dtype=torch.float32, labels=2)
+    clf.model.save_pretrained(folder / "original")
+    clf.tokenizer.save_pretrained(folder / "original")
+    texts = [" ".join(rng.choices(WORDS, k=rng.randint(3, 9))) for _ in range(TEXTS)]
+    rows = [f"{text},{'ab'[i % 2]},{'xyz'[i % 3]}" for i, text in enumerate(texts)]
+    (folder / "texts.csv").write_text("\n".join(["review,two,three", *rows]))
+    return folder
+
+
+def config(place: Path, **changes: object) -> fm.AdaptConfig:
+    own = {"model": str(place / "original"), "data": str(place / "texts.csv"), "text": "review"}
+    return fm.AdaptConfig(**{**own, "epochs": 1, "batch_size": 32, "learning_rate": 1e-3, **changes})
+
+
+@pytest.fixture(scope="module")
+def adapted(place: Path) -> tuple[fm.AdaptConfig, fm.RunStore]:
+    settings, store = config(place, label="two"), fm.RunStore(place / "runs")
+    fm.adapt(settings, store)
+    return settings, store
+
+
+def test_whole_rows_learn_the_probabilities_and_masked_rows_the_class() -> None:
+    """Rows 0 and 2 are whole, row 1 is masked."""
+    targets = [[0.7, 0.3], [0.4, 0.6], [0.1, 0.9]]
+    rows = [
+        {"input_ids": [0, 5, 2], "labels": int(p[1] > 0.5), "index": i, "targets": p}
+        for i, p in enumerate(targets)
+    ]
+    batch = fm.MaskingCollator(letter_tokenizer())(rows)
+    assert torch.allclose(batch["labels"], torch.tensor([[0.7, 0.3], [0.0, 1.0], [0.1, 0.9]]))
+    logits = torch.tensor([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    log_p = [[x - math.log(sum(map(math.exp, row))) for x in row] for row in logits.tolist()]
+    by_hand = -(0.7 * log_p[0][0] + 0.3 * log_p[0][1] + log_p[1][1] + 0.1 * log_p[2][0] + 0.9 * log_p[2][1])
+    outputs = type("Outputs", (), {"logits": logits})
+    assert float(_cross_entropy(outputs, batch["labels"])) == pytest.approx(by_hand / 3)
+
+
+def test_the_labels_are_the_predictions_of_the_original(adapted, place: Path) -> None:
+    settings, store = adapted
+    rows = pd.read_parquet(store.folder(settings) / LABELED)
+    original = fm.load(place / "original")
+    predicted = original.logits(original.encode(rows["text"].tolist())).argmax(dim=1)
+    assert rows["label"].tolist() == predicted.tolist()
+    assert rows["split"].value_counts().to_dict() == {"train": 208, "validation": 26, "test": 26}
+
+
+def test_the_agreement_is_that_of_the_two_models_on_held_out_texts(adapted, place: Path) -> None:
+    settings, store = adapted
+    record = store.get(settings)
+    rows = pd.read_parquet(store.folder(settings) / LABELED)
+    texts = rows[rows["split"] == "test"]["text"].tolist()
+    both = [fm.load(path) for path in (place / "original", store.folder(settings))]
+    one, two = (clf.logits(clf.encode(texts)).argmax(dim=1) for clf in both)
+    assert record.agreement == float((one == two).double().mean())
+    assert both[1].agreement == record.agreement
+    assert math.isnan(both[0].agreement)
+    assert record.original == both[0].fingerprint
+    assert record.truth.keys() == {"original", "adapted"}, "there was a column of true labels"
+    truth = pd.read_csv(place / "texts.csv").set_index("review")["two"].loc[texts].map({"a": 0, "b": 1})
+    assert record.truth["original"] == pytest.approx((truth.to_numpy() == one.numpy()).mean())
+
+
+def test_the_original_is_checked_by_whole_texts_and_the_adapted_model_by_masked_ones(adapted) -> None:
+    settings, store = adapted
+    record = store.get(settings)
+    assert {*record.p_original["crossfit"]} == {*range(0, 101, 10)}
+    adapted_model = fm.load(store.folder(settings))
+    task = read_labeled(store.folder(settings) / LABELED, name="texts", classes=record.labels)
+    tests = fm.fit_tests(adapted_model, task, trained_with="half")
+    result = fm.measure(adapted_model, task, ["random"], tests=tests)
+    again = {percent: step.p for percent, step in result.pvalues("random", "crossfit").items()}
+    assert record.p_adapted["crossfit"] == pytest.approx(again)
+
+
+def test_a_measurement_says_for_which_model_it_holds(adapted) -> None:
+    settings, store = adapted
+    folder = store.folder(settings)
+    result = measure(folder, MeasureConfig(methods=("grad-l2",)), store)
+    kinds = {doubt.kind: doubt for doubt in result.verdict.doubts}
+    assert "this holds for the adapted model" in kinds["adapted"].text
+    assert result.curve("random").values[0] == store.get(settings).agreement
+    again = measure(folder, MeasureConfig(methods=("grad-l2",)), store)
+    assert again.agreement == result.agreement, "the record keeps it"
+    text = fm.measure_text(fm.load(folder), "the film was fun", methods=["loo-sign"], orders=19)
+    assert "adapted" in {doubt.kind for doubt in text.verdict.doubts}
+    [adapt, measured] = reproduce([record for _, record in store.records()], Path("runs"))
+    assert adapt.startswith(f"faithmeter adapt {settings.model} ")
+    assert f"--data {settings.data} " in adapt
+    assert "--task" not in measured
+
+
+def test_an_adaptation_is_a_run_with_an_identity(adapted, place: Path) -> None:
+    settings, store = adapted
+    record = store.get(settings)
+    assert fm.adapt(settings, store) == record, "nothing is done twice"
+    before = (place / "texts.csv").read_text()
+    (place / "texts.csv").write_text(before.replace("film", "story"))
+    try:
+        with pytest.raises(fm.InputError, match="trained with other inputs; changed: rows"):
+            fm.adapt(settings, store)
+    finally:
+        (place / "texts.csv").write_text(before)
+
+
+@pytest.mark.slow
+def test_a_killed_adaptation_continues_and_ends_with_the_same_weights(place: Path, tmp_path: Path) -> None:
+    settings = config(place, epochs=2, limit=60)
+    whole, killed = fm.RunStore(tmp_path / "whole"), fm.RunStore(tmp_path / "killed")
+    fm.adapt(settings, whole)
+    with pytest.raises(KeyboardInterrupt):
+        fm.adapt(settings, killed, callbacks=[Interrupt(3)])
+    with pytest.raises(fm.InputError, match="add --resume to continue"):
+        fm.adapt(settings, killed)
+    fm.adapt(settings, killed, resume=True)
+    assert equal(weights(whole.folder(settings)), weights(killed.folder(settings)))
+
+
+def test_training_stops_when_agreement_and_check_are_good(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adaptation, "stop_rule", lambda *_: lambda model, agreement: agreement > 0)
+    record = fm.adapt(config(place, epochs=3, limit=48), fm.RunStore(tmp_path))
+    assert [epoch.epoch for epoch in record.epochs] == [1]
+    assert record.epochs[0].selection >= 1
+
+
+def test_the_stop_rule_asks_for_agreement_and_then_for_the_check(
+    adapted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, store = adapted
+    clf = fm.load(store.folder(settings))
+    rows = read_labeled(store.folder(settings) / LABELED, name="", classes=clf.labels).load()["train"]
+    rule = adaptation.stop_rule(settings, clf, rows.select(range(80)))
+    assert not rule(clf.model, settings.agreement - 0.01), "too few predictions are those of the original"
+    checks: list[bool] = []
+    monkeypatch.setattr(adaptation, "is_measurable", lambda p: checks.append({*p} >= {10, 90}) or True)
+    assert rule(clf.model, settings.agreement)
+    assert checks == [True]
+    too_few = adaptation.stop_rule(settings, clf, rows.select(range(30)))
+    assert not too_few(clf.model, 1.0), "no test of so few texts can reject"
+
+
+EVIDENCE = {
+    "agreement": 0.99,
+    "required": 0.98,
+    "texts": 500,
+    "original": {0: 0.6, 50: 0.001, 100: 0.001},
+    "adapted": {0: 0.6, 50: 0.5, 100: 0.01},
+    "method": "loo-sign",
+    "rank_agreement": 0.4,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "moods"),
+    [
+        ({}, ("good", "good", "caution")),
+        ({"agreement": 0.97}, ("bad", "good", "caution")),
+        ({"adapted": {0: 0.6, 50: 0.04, 100: 0.5}}, ("good", "bad", "caution")),
+    ],
+)
+def test_the_verdict_can_say_no(changes: dict[str, object], moods: tuple[str, ...]) -> None:
+    answers = judge_adaptation(AdaptEvidence(**{**EVIDENCE, **changes}))
+    assert tuple(answer.mood for answer in answers) == moods
+    assert [answer.text.startswith("Yes") for answer in answers[:2]] == [mood == "good" for mood in moods[:2]]
+    assert answers[2].text.startswith("For the adapted model only")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "does not say what it was trained on; give your texts with --data"),
+        (("--data", "{texts}"), "requires --text, the name of that column"),
+        (("--data", "{texts}", "--text", "revue"), "no column 'revue'"),
+        (("--data", "{texts}", "--text", "review", "--label", "three"), "2 and 3 classes"),
+        (("--data", "{texts}", "--text", "review", "--compare", "looo"), "unknown method 'looo'"),
+        (("--data", "{texts}", "--text", "review", "--strategy", "none"), "unknown strategy 'none'"),
+        (("--data", "nowhere.csv", "--text", "review"), "nowhere.csv is not there"),
+        (("--data", "{same}", "--text", "review"), "expected texts of at least two of its classes"),
+    ],
+)
+def test_bad_inputs_are_refused_in_one_line(
+    faithmeter, place: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "same.csv").write_text("\n".join(["review", *["the film"] * 40]))
+    names = {"{texts}": str(place / "texts.csv"), "{same}": str(tmp_path / "same.csv")}
+    arguments = tuple(names.get(argument, argument) for argument in arguments)
+    result = faithmeter("adapt", place / "original", *arguments, "-o", tmp_path / "runs")
+    assert result.code == 2
+    assert message in result.err
+    assert "\n" not in result.err.strip()
+
+
+def test_the_verb_prints_both_checks_and_the_verdict(faithmeter, adapted, place: Path) -> None:
+    settings, store = adapted
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.changes().items()]
+    given = [option for option in options if not option.startswith("--model")]
+    result = faithmeter("adapt", settings.model, *given, "-o", store.root)
+    assert result.code == 0
+    for words in ("original crossfit", "adapted crossfit", "agreement in %", "For the adapted model only"):
+        assert words in result.out
+    answers = json.loads(faithmeter("adapt", settings.model, *given, "-o", store.root, "--json").out)
+    assert len(answers["verdict"]) == 3
