@@ -206,7 +206,7 @@ def test_the_verdict_can_say_no(changes: dict[str, object], moods: tuple[str, ..
         (("--data", "{texts}", "--text", "review", "--label", "three"), "2 and 3 classes"),
         (("--data", "{texts}", "--text", "review", "--compare", "looo"), "unknown method 'looo'"),
         (("--data", "{texts}", "--text", "review", "--strategy", "none"), "unknown strategy 'none'"),
-        (("--data", "nowhere.csv", "--text", "review"), "nowhere.csv is not there"),
+        (("--data", "nowhere.csv", "--text", "review"), "nowhere.csv does not exist"),
         (("--data", "{same}", "--text", "review"), "expected texts of at least two of its classes"),
     ],
 )
