@@ -47,7 +47,7 @@ MetricName = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 
 
 def _resolve_precision(precision: Precision) -> Precision:
-    """Return fp32 for `auto`: evaluations are in low precision only where that is asked for."""
+    """Replace `auto` with `fp32`, because low precision is used only on request."""
     return "fp32" if precision == "auto" else precision
 
 
@@ -295,7 +295,7 @@ class MeasureConfig(Config):
         default=(), strict=False, description="name:digest of each method that is not built in"
     )
     precision: Annotated[Precision, AfterValidator(_resolve_precision)] = Field(
-        default="fp32", description="number type that the model is evaluated in"
+        default="fp32", description="data type that the model is evaluated in"
     )
 
     @property

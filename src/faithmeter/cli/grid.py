@@ -106,7 +106,7 @@ def _show_outcomes(
 
 
 def work(run: Run, store: RunStore, progress: Progress, device: str = "auto") -> None:
-    """Execute one run and show its progress bar, which is removed at the end; measurements use the device."""
+    """Execute one run, with a progress bar that is removed at the end; a measurement runs on `device`."""
     from ..runs import run as runs
 
     def moved(name: str, done: int, total: int) -> None:

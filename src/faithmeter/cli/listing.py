@@ -199,7 +199,7 @@ def runs(root: Path, where: list[str]) -> Listing:
     """Return the finished runs in a folder that meet all conditions.
 
     Raises:
-        InputError: The folder holds no finished run, or no run meets one of the conditions.
+        InputError: The folder holds no finished run, or a condition matches none of the runs.
     """
     from ..runs.store import RunStore
 

@@ -240,8 +240,8 @@ def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, flo
 def summary(*results: Measurement) -> Table:
     """Return a table of the methods, the highest ACU first and the baseline last.
 
-    Each method is compared with random erasure of the same texts. Areas on different texts are
-    not comparable: if the results do not cover the same texts, the caption gives the ACU on those they share.
+    Each method is compared with random erasure of the same texts. Areas on different texts are not
+    comparable: if the results do not cover the same texts, the caption gives the ACU on those they share.
     """
     tests = [f"p {test}" for test in results[0].tests]
     title = f"faithfulness by {results[0].metric}: areas in %, p of the steps below 100 % together"

@@ -21,14 +21,14 @@ Device = Annotated[
 ]
 PrecisionOption = Annotated[
     str,
-    typer.Option("--precision", help="number type to evaluate in: auto (fp32), fp32, bf16, fp16"),
+    typer.Option("--precision", help="data type to evaluate in: auto (fp32), fp32, bf16, fp16"),
 ]
 C = TypeVar("C", bound=Config)
 Verb = Callable[..., Any]
 
 
 def as_precision(name: str) -> Precision:
-    """Return the value of --precision; unknown names are errors."""
+    """Return the value of `--precision`; raise an InputError if it is unknown."""
     for precision in PRECISIONS:
         if name == precision:
             return precision

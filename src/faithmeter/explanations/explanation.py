@@ -67,7 +67,7 @@ class Explanation:
         tokens: The explained tokens, with `text`, `start`, `end` and `scores` by method.
         words: The words, each with the score of its strongest token, including the sign.
         device: Device that the model was evaluated on.
-        precision: Number type that it was evaluated in.
+        precision: Data type that it was evaluated in.
 
     Example:
         >>> explanation = fm.explain_text(clf, text, pair=pair)

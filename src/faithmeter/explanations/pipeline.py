@@ -156,7 +156,7 @@ def pipeline(
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
         device: Device to load the model to, as in `load`; a classifier stays where it is.
-        precision: Number type to evaluate in, as in `load`.
+        precision: Data type to evaluate in, as in `load`.
 
     Returns:
         The pipeline.

@@ -26,8 +26,8 @@ def erase(
     """Mask the most important tokens of texts, step by step.
 
     A recursive method explains the partly masked text again at every step; other methods explain the whole
-    text once. Masked tokens stay masked. Texts that lose no token at a step, and all
-    texts at 100 %, need no explanation.
+    text once. Masked tokens stay masked. Texts that lose no token at a step, and all texts at 100 %, need no
+    explanation.
 
     Args:
         clf: A classifier, or an `Evaluator` that shares its evaluations.

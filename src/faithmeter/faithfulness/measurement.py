@@ -44,7 +44,7 @@ class Measurement(Measured):
         truncated: Share of the texts whose end the model could not read.
         classes_by_number: Whether the classes of model and task were matched by number, not by name.
         device: Device, or devices, that the model was evaluated on.
-        precision: Number type that it was evaluated in.
+        precision: Data type that it was evaluated in.
         agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
 
     Example:

@@ -78,7 +78,7 @@ class TextMeasurement(Measured):
         trained_with: Masking strategy of the training that the tests assume.
         truncated: Whether the model could not read the end of the text.
         device: Device that the model was evaluated on.
-        precision: Number type that it was evaluated in.
+        precision: Data type that it was evaluated in.
         agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
 
     Example:

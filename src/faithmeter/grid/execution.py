@@ -1,6 +1,6 @@
 """Execution of planned runs by any number of processes.
 
-Each run is done once. A run that fails stops only the runs that need it.
+Each run is performed once. If a run fails, only the runs that need it are not performed.
 """
 
 from __future__ import annotations

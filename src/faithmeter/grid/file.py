@@ -96,7 +96,7 @@ class MeasureTable(Validated):
     limit: Count = Field(default=0, description="measure only the first texts; 0 measures all")
     step: Percent = Field(default=10, description="percent of the tokens erased per step")
     precision: Precision = Field(
-        default="auto", description="number type that models are evaluated in; auto is fp32"
+        default="auto", description="data type that models are evaluated in; auto is fp32"
     )
 
 

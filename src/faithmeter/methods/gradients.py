@@ -108,7 +108,7 @@ def _scores(
 
 
 def _full(values: Tensor) -> Tensor:
-    """Return numbers of low precision in float32, so that sums over them do not round again."""
+    """Convert low-precision numbers to float32, so that sums of them are not rounded to low precision."""
     return values.float() if values.element_size() < 4 else values
 
 

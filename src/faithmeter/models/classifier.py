@@ -85,7 +85,7 @@ class Classifier:
 
     @property
     def precision(self) -> str:
-        """Number type that the model computes in, such as `fp32`."""
+        """Data type that the model computes in, such as `fp32`."""
         return name_precision(next(self.model.parameters()).dtype)
 
     def place(self, device: torch.device, precision: Precision) -> None:

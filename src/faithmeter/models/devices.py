@@ -1,4 +1,4 @@
-"""Devices and precisions: which are here, what each supports, and how tensors travel to and from them."""
+"""Devices: those available on this machine, the precisions that they support, and their memory."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ DEVICES = (AUTO, "cpu", "cuda", "mps", "xpu")
 """Names of devices; `cuda:1` is the second GPU."""
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
-"""Features of CPUs that multiply bfloat16; the last is that of ARM."""
+"""Features of CPUs with bfloat16 multiplication; the last one is the name on ARM."""
 PINNING = ("cuda", "xpu")
-"""Devices that copy from pinned memory while the host goes on."""
+"""Types of devices that can copy from pinned memory in the background."""
 CPU_BUDGET = 1024
-"""Tokens in a micro-batch on a CPU. Small ones are as fast on a core, and leave work for every stream."""
+"""Tokens in a micro-batch on a CPU. Small micro-batches are as fast, and keep all streams busy."""
 BUDGETS = 1024, 32768
-"""Fewest and most tokens in a first micro-batch on an accelerator."""
+"""Minimum and maximum number of tokens in the first micro-batch on an accelerator."""
 SAVED_VALUES = 24
-"""Numbers that a layer keeps for the gradient, for each token and hidden unit."""
+"""Estimated number of values that a layer stores for the gradient, per token and hidden unit."""
 
 
 def find_device(device: str | torch.device = AUTO) -> torch.device:
     """Return the device of this name; `auto` is the machine's accelerator, or the CPU if it has none.
 
     Raises:
-        InputError: There is no such device here.
+        InputError: The name is unknown, or the machine has no such device.
     """
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     here = torch.device("cpu") if accelerator is None else accelerator
@@ -59,10 +59,10 @@ def find_device(device: str | torch.device = AUTO) -> torch.device:
 
 
 def require_precision(precision: Precision, device: torch.device) -> Precision:
-    """Return the precision to evaluate in: `auto` is fp32.
+    """Return the precision to evaluate in, with `auto` replaced by `fp32`.
 
     Raises:
-        InputError: The name is not known, or the device does not support it.
+        InputError: The precision is unknown, or the device does not support it.
     """
     if precision not in PRECISIONS:
         raise unknown("precision", str(precision), PRECISIONS)
@@ -78,7 +78,7 @@ def require_precision(precision: Precision, device: torch.device) -> Precision:
 
 
 def supports(precision: str, device: torch.device) -> bool:
-    """Return whether a device computes in a precision, by its features; emulation does not count."""
+    """Return whether the hardware of a device supports a precision; emulation does not count."""
     if precision == "fp32":
         return True
     if device.type == "cpu":
@@ -93,7 +93,7 @@ def supports(precision: str, device: torch.device) -> bool:
 
 
 def cpu_features() -> set[str]:
-    """Return the names of the CPU's features, as torch and the system tell them."""
+    """Return the names of the CPU's features, as reported by torch and the operating system."""
     known = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     features = {name for name, value in known.items() if value is True}
     file = Path("/proc/cpuinfo")
@@ -106,9 +106,9 @@ def cpu_features() -> set[str]:
 
 
 def place(model: PreTrainedModel, device: torch.device, precision: Precision) -> None:
-    """Move a model to a device and its parameters to a precision; buffers keep their number type.
+    """Move a model to a device, and convert its parameters, but not its buffers, to a precision.
 
-    Buffers hold the angles of rotary positions, which low precision would make wrong for long texts.
+    Buffers hold the angles of rotary position embeddings, which low precision would distort in long texts.
     """
     model.to(device)
     for parameter in model.parameters():
@@ -116,25 +116,25 @@ def place(model: PreTrainedModel, device: torch.device, precision: Precision) ->
 
 
 def name_precision(dtype: torch.dtype) -> str:
-    """Return the name of a number type, such as `bf16`."""
+    """Return the name of a data type, such as `bf16`."""
     names = {value: name for name, value in DTYPES.items()}
     return names.get(dtype, str(dtype).removeprefix("torch."))
 
 
 def wide_type(device: torch.device) -> torch.dtype:
-    """Return the number type to sum in: accelerators are slow in float64, or lack it."""
+    """Return the data type for sums: float64 on a CPU, otherwise float32, as float64 is slow or missing."""
     return torch.float64 if device.type == "cpu" else torch.float32
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return the tensor on a device; the host does not wait for the copy where the device allows that."""
+    """Copy a tensor to a device, without waiting for the copy to finish if the device allows it."""
     if tensor.device.type == "cpu" and device.type in PINNING:
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
 def token_budget(model: torch.nn.Module | None, device: torch.device) -> int:
-    """Return how many tokens a first micro-batch may have, by the free memory of the device."""
+    """Return the maximum number of tokens in the first micro-batch, given the device's free memory."""
     if device.type == "cpu":
         return CPU_BUDGET
     smallest, largest = BUDGETS
@@ -149,7 +149,7 @@ def token_budget(model: torch.nn.Module | None, device: torch.device) -> int:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Return the free memory of an accelerator; None if it does not tell."""
+    """Return the free memory of an accelerator in bytes; None if it cannot be queried."""
     module = torch.get_device_module(device)
     if hasattr(module, "mem_get_info"):
         return int(module.mem_get_info(device)[0])
@@ -159,11 +159,11 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Return whether a device had no memory left; some raise a plain RuntimeError."""
+    """Return whether an error means that a device is out of memory; some raise a plain RuntimeError."""
     return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower()
 
 
 def release_memory(device: torch.device) -> None:
-    """Return cached blocks of an accelerator's memory to it."""
+    """Free the blocks of an accelerator's memory that torch has cached."""
     if device.type != "cpu":
         torch.get_device_module(device).empty_cache()

@@ -49,8 +49,8 @@ class Evaluator:
 
     Args:
         clf: The classifier.
-        budget: Maximum number of tokens in a micro-batch; the default depends on the
-            device. It is halved when memory runs out.
+        budget: Maximum number of tokens in a micro-batch; the default depends on the device. It is reduced
+            when memory runs out.
         streams: Number of threads that evaluate micro-batches in parallel, each on one core. It does not
             affect results.
         memory: Limit of the cache, in bytes.
@@ -101,7 +101,7 @@ class Evaluator:
 
     @property
     def precision(self) -> str:
-        """Number type that the model computes in, such as `fp32`."""
+        """Data type that the model computes in, such as `fp32`."""
         return str(getattr(self.clf, "precision", "fp32"))
 
     def logits(self, batch: Batch) -> Tensor:
@@ -192,10 +192,10 @@ class Evaluator:
             pending = torch.cat(left)
 
     def _shrink(self, micro: Batch) -> None:
-        """Halve the budget to less than a micro-batch that did not fit into memory.
+        """Reduce the budget to half the size of a micro-batch that did not fit into memory.
 
         Raises:
-            InputError: It was a single text.
+            InputError: The micro-batch is a single text, which cannot be split.
         """
         texts, tokens = micro.input_ids.shape
         if texts == 1:

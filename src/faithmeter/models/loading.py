@@ -52,8 +52,8 @@ def load(
 
     Args:
         path: A checkpoint folder of `faithmeter train`, a folder of another saved model, or a hub name.
-        device: `cpu`, `cuda`, `cuda:1`, `mps`, `xpu`; `auto` is the machine's accelerator if it has one.
-        precision: Number type to compute in: `fp32`, `bf16`, `fp16`; `auto` is `fp32`.
+        device: `cpu`, `cuda`, `cuda:1`, `mps` or `xpu`; `auto` is the accelerator, or the CPU without one.
+        precision: Data type to compute in: `fp32`, `bf16` or `fp16`; `auto` is `fp32`.
         revision: Branch, tag or commit of a hub model.
 
     Returns:

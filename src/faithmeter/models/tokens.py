@@ -103,7 +103,7 @@ class Batch:
         return {name: tensor for name, tensor in self._tensors() if name in names}
 
     def inputs_on(self, device: torch.device) -> dict[str, Tensor]:
-        """Return the keyword arguments for a model on a device."""
+        """Return the keyword arguments for a Hugging Face model, as tensors on `device`."""
         return {name: send(tensor, device) for name, tensor in self.inputs.items()}
 
     @classmethod

@@ -69,8 +69,8 @@ def over_seeds(
 def interval_of_seeds(rows: DataFrame, value: str) -> Interval:
     """Return the mean of a value with its 95 % interval, from one row for each seed.
 
-    The interval of several seeds is over seeds and texts where they were pooled, and over seeds otherwise;
-    that of a single seed is over texts, where its bounds are known.
+    For several seeds, the interval covers seeds and texts if the seeds were pooled, otherwise seeds only. For
+    a single seed, it covers texts if their bounds are known; otherwise both bounds equal the mean.
     """
     interval = mean_interval(tuple(rows[value]))
     if interval.n == 1:

@@ -287,7 +287,7 @@ class MeasureRecord(_Record):
         default=math.nan, description="of an adapted model with the original; null for any other"
     )
     device: str = Field(default="cpu", description="device, or devices, that the model was evaluated on")
-    precision: str = Field(default="fp32", description="number type that it was evaluated in")
+    precision: str = Field(default="fp32", description="data type that it was evaluated in")
 
 
 Record = TrainRecord | RoarRecord | AdaptRecord | MeasureRecord

@@ -41,7 +41,7 @@ def train(
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> TrainRecord:
-    """Fine-tune a model, or return the record of the same training if it is in the store.
+    """Fine-tune a model, or return the record if the store already has this run.
 
     Args:
         config: Task, model, seed and settings.
@@ -116,7 +116,7 @@ def roar(
     callbacks: Sequence[TrainerCallback] = (),
     progress: Callable[[int, int], object] | None = None,
 ) -> RoarRecord:
-    """Perform one step of Recursive ROAR, or return its record if it is in the store.
+    """Perform one step of Recursive ROAR, or return its record if the store already has it.
 
     Raises:
         Unready: The previous step is not in the store.
@@ -232,7 +232,7 @@ def measure(
     device: str = "auto",
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
-    """Measure a checkpoint, or return the same measurement if it is in the store.
+    """Measure a checkpoint, or return the measurement if the store already has it.
 
     Finished chunks, the results of every text and a record are written to the store.
 

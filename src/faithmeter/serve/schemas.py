@@ -109,7 +109,7 @@ class ProbeResponse(ApiResponse):
     tokens: list[Piece]
     trained_with: str = Field(description="masking strategy of the training that the tests assume")
     device: str = Field(description="device that the model was evaluated on")
-    precision: str = Field(description="number type that it was evaluated in")
+    precision: str = Field(description="data type that it was evaluated in")
     agreement: float | None = Field(
         description="of an adapted model with the original; null for any other model"
     )
@@ -135,7 +135,7 @@ class ExplainResponse(ApiResponse):
     probabilities: dict[str, Fraction]
     methods: list[str]
     device: str = Field(description="device that the model was evaluated on")
-    precision: str = Field(description="number type that it was evaluated in")
+    precision: str = Field(description="data type that it was evaluated in")
     words: list[Unit]
     tokens: list[Unit]
 
@@ -170,7 +170,7 @@ class MeasureResponse(ApiResponse):
     )
     truncated: bool
     device: str = Field(description="device that the model was evaluated on")
-    precision: str = Field(description="number type that it was evaluated in")
+    precision: str = Field(description="data type that it was evaluated in")
     doubts: list[Doubt] = Field(description="reasons not to trust the measurement, as sentences")
     verdicts: dict[str, Sentence] = Field(description="by method: is it faithful for this text?")
     summary: Sentence = Field(description="all doubts in one sentence")

@@ -38,7 +38,7 @@ class Evidence:
         floors: By test, the smallest possible p-value; empty without tests.
         trained_with: Masking strategy of the model's training.
         truncated: Share of the texts whose end the model could not read.
-        precision: Number type that the model was evaluated in.
+        precision: Data type that the model was evaluated in.
         agreement: Share of held-out texts on which an adapted model predicts the class that the original
             does; NaN for a model that was not adapted.
     """
