@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .faithfulness.pvalues import simes
     from .faithfulness.single_text import TextMeasurement, measure_text
     from .methods import explain, method
+    from .methods.own_scores import own_scores
+    from .models.alignment import align
     from .models.classifier import Classifier
     from .models.evaluator import Evaluator
     from .models.loading import load
@@ -75,6 +77,7 @@ _HOME = {
     "TrainConfig": "config",
     "acu": "faithfulness.curves",
     "adapt": "runs.adaptation",
+    "align": "models.alignment",
     "bootstrap_interval": "faithfulness.intervals",
     "erase": "faithfulness.erasure",
     "explain": "methods",
@@ -84,6 +87,7 @@ _HOME = {
     "measure": "faithfulness.dataset",
     "measure_text": "faithfulness.single_text",
     "method": "methods",
+    "own_scores": "methods.own_scores",
     "own_task": "tasks",
     "pipeline": "explanations.pipeline",
     "racu": "faithfulness.curves",
@@ -110,6 +114,7 @@ __all__ = [
     "TrainConfig",
     "acu",
     "adapt",
+    "align",
     "bootstrap_interval",
     "erase",
     "explain",
@@ -119,6 +124,7 @@ __all__ = [
     "measure",
     "measure_text",
     "method",
+    "own_scores",
     "own_task",
     "pipeline",
     "racu",

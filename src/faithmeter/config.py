@@ -43,6 +43,8 @@ Rates = Literal["uniform", "ends"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 SweepTime = Literal["best-epoch", "every-epoch"]
+UnitName = Literal["token", "word", "sentence"]
+"""What is scored and erased as one piece."""
 MetricName = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 
 
@@ -281,6 +283,7 @@ class MeasureConfig(Config):
     seed: Seed = Field(default=0, description="seed of the random orders")
     limit: Count = Field(default=0, description="number of test texts to measure; 0 measures all")
     step: Percent = Field(default=10, description="percentage points erased at each step")
+    unit: UnitName = Field(default="token", description="what is scored and erased as one piece")
     strategy: Literal["", TrainedWith] = Field(
         default="",
         description="masking strategy that the in-distribution check assumes; default: as in training",

@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from ..config import BASELINE, SIGNIFICANCE_LEVEL, MeasureConfig, TrainedWith
+from ..config import BASELINE, SIGNIFICANCE_LEVEL, MeasureConfig, TrainedWith, UnitName
 from ..errors import InputError, unknown
 from ..faithfulness.formats import format_percent
 from .explain import Checkpoint
 from .options import Device, PrecisionOption, as_precision
 from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
 from .screen import MARKS, Json, Store, bars, console, output, print_json, quiet, table
+from .test_texts import (
+    Data,
+    DataDir,
+    LabelColumn,
+    Limit,
+    PairColumn,
+    TaskName,
+    TextColumn,
+    Valid,
+    own_test_texts,
+)
 
 if TYPE_CHECKING:
     from ..faithfulness.measurement import Measurement
     from ..faithfulness.single_text import TextMeasurement
     from ..faithfulness.trust import Verdict
+    from ..tasks import Task
 
 TEXT_METHODS = ("loo-sign", "int-grad-sign", "grad-l2")
 """Default methods for measuring a single text."""
 
-TaskName = Annotated[str, typer.Option("--task", help="default: the task that the checkpoint was trained on")]
-DataDir = Annotated[Path | None, typer.Option(help="folder with the official files of the task")]
-Limit = Annotated[int, typer.Option(min=0, help="only the first texts of the test split; 0 takes all")]
-Data = Annotated[
-    Path | None,
-    typer.Option(help="the data that the checkpoint was trained on with --data, if moved"),
+Unit = Annotated[
+    str, typer.Option(help="what is scored and erased as one piece: token, word or sentence", metavar="UNIT")
 ]
 TrainedWithOption = Annotated[
     str,
@@ -55,6 +63,18 @@ def measure(
     seed: Seed = 0,
     data_dir: DataDir = None,
     data: Data = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    pair_column: PairColumn = None,
+    valid: Valid = None,
+    scores: Annotated[
+        list[str],
+        typer.Option(
+            help="jsonl file with scores of your own, measured like a method; may be repeated, NAME=FILE "
+            "names them; without --method only they are measured"
+        ),
+    ] = [],  # noqa: B006
+    unit: Unit = "token",
     trained_with: TrainedWithOption = "",
     device: Device = "auto",
     precision: PrecisionOption = "auto",
@@ -70,9 +90,10 @@ def measure(
 
     Example: faithmeter measure runs/train-bAbI-1-half-0-… -m loo-sign -m grad-l2 --limit 200
     """
+    from ..methods.own_scores import register_scores
     from ..methods.registry import default_methods, parse
 
-    names = [str(parse(name)) for name in method]
+    names = [*(str(parse(name)) for name in method), *(register_scores(entry).name for entry in scores)]
     config = MeasureConfig(
         task=task,
         methods=tuple(names),
@@ -80,6 +101,7 @@ def measure(
         limit=limit,
         step=step,
         precision=as_precision(precision),
+        unit=cast(UnitName, unit),
         **training_option(trained_with),
     )
     if text is not None:
@@ -95,7 +117,10 @@ def measure(
         if value is not None:
             raise InputError(f"{option} {value!r} goes with --text, the text that it belongs to")
     requirements = parse_requirements(require, [CHECK, BASELINE, *(names or default_methods())])
-    result = run(checkpoint, config, store, data_dir, data, device)
+    own = own_test_texts(task, data, text_column, label_column, pair_column, valid)
+    result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
+    if result.texts < limit:
+        console.print(f"{result.texts} texts were measured: there are no more", soft_wrap=True)
     print_json(result.to_dict()) if as_json else output.print(summary(result))
     print_verdict(result.verdict)
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
@@ -108,6 +133,10 @@ def check(
     seed: Seed = 0,
     data_dir: DataDir = None,
     data: Data = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    pair_column: PairColumn = None,
+    valid: Valid = None,
     trained_with: TrainedWithOption = "",
     device: Device = "auto",
     precision: PrecisionOption = "auto",
@@ -154,7 +183,12 @@ def check(
         precision=as_precision(precision),
         **training_option(trained_with),
     )
-    result = run(checkpoint, config, store, data_dir, data, device)
+    own = own_test_texts(task, data, text_column, label_column, pair_column, valid)
+    result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
+    if not result.tests:
+        raise InputError(
+            f"there are no validation rows to check {checkpoint} with; give a file of them with --valid"
+        )
     print_json(result.to_dict()) if as_json else output.print(pvalue_table(**{"": result}))
     print_verdict(result.verdict)
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
@@ -177,6 +211,7 @@ def run(
     root: Path,
     data_dir: Path | None,
     data: Path | None = None,
+    own: Task | None = None,
     device: str = "auto",
 ) -> Measurement:
     """Measure a checkpoint, show a progress bar for each method, and return the measurement."""
@@ -194,7 +229,14 @@ def run(
             progress.update(lines[name], advance=done, total=total, visible=True)
 
         return runs.measure(
-            checkpoint, config, RunStore(root), data_dir=data_dir, data=data, device=device, progress=advance
+            checkpoint,
+            config,
+            RunStore(root),
+            data_dir=data_dir,
+            data=data,
+            own=own,
+            device=device,
+            progress=advance,
         )
 
 
@@ -224,6 +266,7 @@ def _measure_text(
         seed=config.seed,
         percents=config.percents,
         tests=tests,
+        unit=config.unit,
     )
 
 
@@ -244,7 +287,8 @@ def summary(*results: Measurement) -> Table:
     comparable: if the results do not cover the same texts, the caption gives the ACU on those they share.
     """
     tests = [f"p {test}" for test in results[0].tests]
-    title = f"faithfulness by {results[0].metric}: areas in %, p of the steps below 100 % together"
+    measured = results[0].metric + ("" if results[0].unit == "token" else f", {results[0].unit}s erased")
+    title = f"faithfulness by {measured}: areas in %, p of the steps below 100 % together"
     lines = table(title, "method", "ACU", "[95 %]", "RACU", *tests, "texts", "evals", "seconds")
     lines.collapse_padding = True  # to fit into 80 columns
     for column in lines.columns[:4]:

@@ -25,6 +25,8 @@ PrecisionOption = Annotated[
 ]
 C = TypeVar("C", bound=Config)
 Verb = Callable[..., Any]
+ALIASES = {name: (f"--{name}-column",) for name in ("text", "label", "pair")}
+"""Further names of options: those that `measure` has for the columns, where --text is a text."""
 
 
 def as_precision(name: str) -> Precision:
@@ -69,7 +71,9 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     choices = get_args(field.annotation)
     text = f"{field.description} ({', '.join(choices)})" if choices else field.description
     show_default = field.default != "" and field.default is not False
-    option = typer.Option("--" + name.replace("_", "-"), help=text, show_default=show_default)
+    option = typer.Option(
+        "--" + name.replace("_", "-"), *ALIASES.get(name, ()), help=text, show_default=show_default
+    )
     kind: Any = type(field.default)  # the parser takes a choice as text; the config checks it
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=Annotated[kind, option]

@@ -14,9 +14,10 @@ from ..config import MeasureConfig
 from ..errors import InputError
 from ..serve.limits import Limits
 from .explain import Checkpoint
-from .measure import DataDir, TaskName, TrainedWithOption, training_option
+from .measure import TrainedWithOption, training_option
 from .options import Device, PrecisionOption, as_precision
 from .screen import bars, console, quiet
+from .test_texts import DataDir, TaskName
 
 if TYPE_CHECKING:
     from ..serve.admission import ServedModel

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..config import UnitName
 from ..display import card, palette_style
 from ..errors import InputError
 from ..methods.registry import Method, explain, parse
 from ..models.classes import class_number
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
+from ..models.units import in_units
 from .render import (
     Part,
     Piece,
@@ -177,6 +179,7 @@ def explain_text(
     pair: str | None = None,
     methods: Sequence[str | Method] = ("loo-sign",),
     label: str | int | None = None,
+    unit: UnitName = "token",
 ) -> Explanation:
     """Explain the prediction of one text.
 
@@ -186,6 +189,7 @@ def explain_text(
         pair: The context, for a model that reads two texts.
         methods: Methods, or their names with options in brackets, such as `"beam(width=20)"`.
         label: Name or number of the class to explain; None explains the predicted class.
+        unit: What is scored as one piece: token, word or sentence.
 
     Returns:
         The score of each word and token by each method.
@@ -199,7 +203,7 @@ def explain_text(
         ('loo-sign', 'grad-l2')
     """
     pairs = None if pair is None else [pair]
-    return explain_texts(clf, [text], pairs=pairs, methods=methods, labels=[label])[0]
+    return explain_texts(clf, [text], pairs=pairs, methods=methods, labels=[label], unit=unit)[0]
 
 
 def explain_texts(
@@ -209,6 +213,7 @@ def explain_texts(
     pairs: Sequence[str] | None = None,
     methods: Sequence[str | Method] = ("loo-sign",),
     labels: Sequence[str | int | None] | None = None,
+    unit: UnitName = "token",
 ) -> list[Explanation]:
     """Explain the predictions of several texts in one batch.
 
@@ -229,7 +234,7 @@ def explain_texts(
     labels = [None] * len(texts) if labels is None else labels
     if len(labels) != len(texts):
         raise InputError(f"{len(texts)} texts with {len(labels)} labels; expected one label for each text")
-    batch: Batch = clf.encode(texts, pairs)
+    batch: Batch = in_units(clf.encode(texts, pairs), unit)
     probabilities = clf.logits(batch).softmax(dim=1)  # [B, C]
     predicted = probabilities.argmax(dim=1).tolist()
     classes = [
@@ -239,7 +244,7 @@ def explain_texts(
     parsed = {str(method): method for method in map(parse, methods)}
     scores = {name: explain(clf, batch, classes, method) for name, method in parsed.items()}
     explanations = []
-    for row, layout in enumerate(batch.layouts):
+    for row, layout in enumerate(layout.of_units for layout in batch.layouts):
         positions = batch.explained[row].nonzero()[:, 0].tolist()
         of_row = {method: values[row, positions].tolist() for method, values in scores.items()}
         explanations.append(

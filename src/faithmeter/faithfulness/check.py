@@ -60,7 +60,7 @@ def fit_tests(
         ['published', 'crossfit']
     """
     masking: dict[str, Any] = {"trained_with": trained_with, "scope": scope, "rates": rates, "seed": seed}
-    return fit_tests_on(clf, task.load()["validation"], **masking, progress=progress)
+    return fit_tests_on(clf, task.split("validation"), **masking, progress=progress)
 
 
 def fit_tests_on(

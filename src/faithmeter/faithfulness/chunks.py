@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ..config import UnitName
 from ..errors import InputError
 from ..files import read_parquet, write_parquet
 from ..methods.registry import Method
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
+from ..models.units import in_units
 from .trajectory import Tests, trace_erasure
 
 if TYPE_CHECKING:
@@ -36,27 +38,31 @@ class ChunkWork:
     methods: Mapping[str, Method]
     percents: Sequence[int]
     tests: Tests
+    unit: UnitName = "token"
 
 
-def read_chunks(clf: Evaluator, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor]]:
+def read_chunks(
+    clf: Evaluator, split: Dataset, count: int, unit: UnitName = "token"
+) -> Iterator[tuple[Batch, Tensor]]:
     """Yield the first `count` texts of a split and their labels, one chunk at a time."""
     for start in range(0, count, CHUNK):
         index = range(start, min(start + CHUNK, count))
         part = split.select(index)[:]
-        batch = clf.encode(part["text"], part.get("context"))
+        batch = in_units(clf.encode(part["text"], part.get("context")), unit)
         yield replace(batch, index=torch.tensor(index)), torch.tensor(part["label"])
 
 
 def locate_tokens(batch: Batch, labels: Tensor) -> DataFrame:
-    """Return a frame of the texts of a batch with the positions of their explained tokens.
+    """Return a frame of the texts of a batch with the positions of their explained units.
 
-    Columns: row, text, context, label, and lists with the starts, ends and word numbers (`words`) of tokens.
+    Columns: row, text, context, label, and lists with the starts, ends and word numbers (`words`) of units.
     """
     import pandas as pd
 
+    layouts = [layout.of_units for layout in batch.layouts]
     rows = [
         (row, layout.text, layout.pair, label, *map(list, zip(*layout.spans, strict=True)), [*layout.words])
-        for row, label, layout in zip(batch.index.tolist(), labels.tolist(), batch.layouts, strict=True)
+        for row, label, layout in zip(batch.index.tolist(), labels.tolist(), layouts, strict=True)
     ]
     return pd.DataFrame(rows, columns=["row", "text", "context", "label", "starts", "ends", "words"])
 
@@ -119,6 +125,7 @@ def _stamp(work: ChunkWork, batch: Batch, labels: Tensor) -> str:
     settings = [model, *methods, *map(str, work.percents), *work.tests]
     if work.evaluator.precision != "fp32":
         settings.append(work.evaluator.precision)
+    settings += [] if work.unit == "token" else [work.unit]
     digest = hashlib.sha256(" ".join(settings).encode())
     statistics = (test.statistics_ for test in work.tests.values())
     for values in (batch.input_ids.numpy(), labels.numpy(), *statistics):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-from ..config import BASELINE
+from ..config import BASELINE, UnitName
 from ..errors import InputError
 from ..methods.registry import Method, default_methods, parse
 from ..models.classes import match_classes
@@ -19,9 +19,11 @@ from .chunks import PHASES, ChunkWork, erase_chunk, locate_tokens, read_chunks
 from .curves import whole_percents
 from .measurement import Measurement
 from .single_text import TextMeasurement, measure_text
-from .trajectory import Tests, agreement_of, floors_of, parse_methods, trained_with_of
+from .trajectory import Names, Tests, agreement_of, floors_of, parse_methods, trained_with_of
 
-Names = str | Method | Sequence[str | Method]
+if TYPE_CHECKING:
+    from datasets import Dataset
+
 DEFAULT_METHODS: Names = tuple(default_methods())
 """Methods that are measured by default."""
 Progress = Callable[[str, int, int], object]
@@ -37,6 +39,7 @@ def measure(
     limit: int = ...,
     percents: Sequence[int] = ...,
     tests: Tests | None = ...,
+    unit: UnitName = ...,
     keep: Path | None = ...,
     progress: Progress | None = ...,
 ) -> Measurement: ...
@@ -54,6 +57,7 @@ def measure(
     seed: int = ...,
     percents: Sequence[int] = ...,
     tests: Tests | None = ...,
+    unit: UnitName = ...,
     progress: Progress | None = ...,
 ) -> TextMeasurement: ...
 
@@ -70,6 +74,7 @@ def measure(
     limit: int = 0,
     percents: Sequence[int] = PERCENTS,
     tests: Tests | None = None,
+    unit: UnitName = "token",
     keep: Path | None = None,
     progress: Progress | None = None,
 ) -> Measurement | TextMeasurement:
@@ -78,7 +83,8 @@ def measure(
     Args:
         clf: A classifier, or an `Evaluator` that shares its evaluations.
         task: A task, or one text to measure alone (see `measure_text`).
-        methods: Names of methods, or methods; random erasure, the baseline, is always measured.
+        methods: Names of methods, or methods; or a mapping from names to methods and to scores that were
+            computed elsewhere (see `own_scores`). Random erasure, the baseline, is always measured.
         pair: For one text: its context.
         label: For one text: name or number of the class; by default the predicted one.
         orders: For one text: the number of random orders, by default 100.
@@ -86,6 +92,7 @@ def measure(
         limit: For a task: measure only the first `limit` test texts; 0 measures all.
         percents: Percentages of tokens to erase: increasing whole numbers, the first 0 and the last 100.
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
+        unit: What is scored and erased as one piece: token, word or sentence.
         keep: For a task: folder of finished chunks; a stopped measurement continues from them.
         progress: Called with a method's name and two counts: for a task, the texts just finished and all
             texts; for one text, the methods finished and all methods.
@@ -115,13 +122,14 @@ def measure(
             seed=seed,
             percents=percents,
             tests=tests,
+            unit=unit,
             progress=progress,
         )
     _refuse_options("a task", pair=pair, label=label, orders=orders)
     if limit < 0:
         raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
     named = {str(method): seeded(method, seed) for method in (parse(BASELINE), *parse_methods(methods))}
-    work = ChunkWork(Evaluator(clf), named, whole_percents(percents), tests or {})
+    work = ChunkWork(Evaluator(clf), named, whole_percents(percents), tests or {}, unit)
     return _measure_task(work, task, limit, keep, progress)
 
 
@@ -141,6 +149,7 @@ def _measure_task(
     split = task.load()["test"]
     count = min(limit or len(split), len(split))
     _require_classes(split["label"][:count], task)
+    _require_own_scores(work, split, count)
 
     def advance(texts: int, name: str) -> None:
         if progress is not None:
@@ -148,7 +157,7 @@ def _measure_task(
 
     parts, inputs, truncated = [], [], 0
     match = match_classes(getattr(work.evaluator, "labels", task.labels), task.labels)
-    for batch, task_labels in read_chunks(work.evaluator, split, count):
+    for batch, task_labels in read_chunks(work.evaluator, split, count, work.unit):
         labels = match.to_model(task_labels)
         parts.append(erase_chunk(work, batch, labels, folder=keep, done=partial(advance, len(batch))))
         inputs.append(locate_tokens(batch, labels))
@@ -175,6 +184,8 @@ def _measure_task(
         device=", ".join(dict.fromkeys(part.attrs.get("device", "cpu") for part in parts)),
         precision=work.evaluator.precision,
         agreement=agreement_of(work.evaluator),
+        scores={name: method.scores for name, method in named.items() if method.scores},
+        unit=work.unit,
     )
 
 
@@ -183,6 +194,14 @@ def seeded(method: Method, seed: int) -> Method:
     if method.name != BASELINE or "seed" in method.options:
         return method
     return replace(method, options={"seed": seed})
+
+
+def _require_own_scores(work: ChunkWork, split: Dataset, count: int) -> None:
+    """Raise an InputError if scores that were computed elsewhere do not fit the texts, before any work."""
+    given = [method for method in work.methods.values() if method.scores]
+    for batch, labels in read_chunks(work.evaluator, split, count, work.unit) if given else ():
+        for method in given:
+            method.function(work.evaluator, batch, labels)
 
 
 def _require_classes(labels: Sequence[int], task: Task) -> None:

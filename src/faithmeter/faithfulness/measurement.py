@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
+from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith, UnitName
 from ..display import card, grid
 from ..errors import unknown
 from ..files import write_csv
@@ -46,6 +46,8 @@ class Measurement(Measured):
         device: Device, or devices, that the model was evaluated on.
         precision: Data type that it was evaluated in.
         agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
+        scores: By method, the origin of scores that were computed elsewhere.
+        unit: What was scored and erased as one piece: token, word or sentence.
 
     Example:
         >>> result = fm.measure(clf, task, ["loo-sign"], limit=20)
@@ -68,6 +70,8 @@ class Measurement(Measured):
     device: str = "cpu"
     precision: str = "fp32"
     agreement: float = math.nan
+    scores: Mapping[str, str] = field(default_factory=dict)
+    unit: UnitName = "token"
     _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -75,7 +79,7 @@ class Measurement(Measured):
         return f"<Measurement of {self.texts} texts by {self.metric}, ACU in %: {areas}>"
 
     def _repr_html_(self) -> str:
-        title = f"{self.texts} texts measured by {self.metric}: areas in %"
+        title = f"{self.texts} texts measured by {self.metric}, erased by {self.unit}: areas in %"
         headings = ("method", "ACU", "RACU", *(f"p {test}" for test in self.tests), "evaluations")
         rows = [
             (
@@ -229,6 +233,7 @@ class Measurement(Measured):
             classes_by_number=self.classes_by_number,
             precision=self.precision,
             agreement=self.agreement,
+            explained_once=tuple(name for name in self.methods if name in self.scores),
         )
 
     def bounds(self, method: str) -> dict[str, Interval]:
@@ -269,7 +274,7 @@ class Measurement(Measured):
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values, including doubts and verdict; writing turns NaN into null."""
         verdict = self.verdict.to_dict()
-        return {**self.to_record(), "doubts": verdict.pop("doubts"), "verdict": verdict}
+        return {**self.to_record(), "unit": self.unit, "doubts": verdict.pop("doubts"), "verdict": verdict}
 
     def _describe(self, method: str) -> dict[str, Any]:
         """Return the results of one method as plain values."""
@@ -286,6 +291,7 @@ class Measurement(Measured):
             },
             "evaluations": self.evaluations[method],
             "seconds": dict(self.seconds[method]),
+            "scores": self.scores.get(method, ""),
         }
 
     def _describe_intervals(self, method: str) -> dict[str, dict[str, float]]:

@@ -12,20 +12,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..config import BASELINE, TrainedWith
+from ..config import BASELINE, TrainedWith, UnitName
 from ..display import card, grid
 from ..errors import InputError
 from ..files import write_csv
-from ..methods.registry import Method, parse
+from ..methods.registry import parse
 from ..models.classes import class_number
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..models.tokens import Batch
+from ..models.units import in_units
 from .curves import Curve, acu, racu
 from .formats import format_percent
 from .intervals import Interval
 from .pvalues import of_steps
-from .trajectory import Tests, agreement_of, floors_of, parse_methods, trace_erasure, trained_with_of
+from .trajectory import Names, Tests, agreement_of, floors_of, parse_methods, trace_erasure, trained_with_of
 from .trust import MIN_ORDERS, ROUNDING, Measured, TextEvidence, TextMethodEvidence
 
 if TYPE_CHECKING:
@@ -209,11 +210,12 @@ def measure_text(
     *,
     pair: str | None = None,
     label: str | int | None = None,
-    methods: str | Method | Sequence[str | Method] = ("loo-sign",),
+    methods: Names = ("loo-sign",),
     orders: int = 100,
     seed: int = 0,
     percents: Sequence[int] = PERCENTS,
     tests: Tests | None = None,
+    unit: UnitName = "token",
     progress: Callable[[str, int, int], object] | None = None,
 ) -> TextMeasurement:
     """Measure the faithfulness of explanations of one text.
@@ -223,11 +225,12 @@ def measure_text(
         text: The text to explain and erase.
         pair: The context, for a model that reads two texts.
         label: Name or number of the class; by default the predicted one.
-        methods: Names of methods, or methods.
+        methods: Names of methods, or methods; or a mapping, see `measure`.
         orders: Random orders to compare with, at least 19.
         seed: Seed of the random orders.
         percents: Percentages of tokens to erase: increasing whole numbers, the first 0 and the last 100.
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
+        unit: What is scored and erased as one piece: token, word or sentence.
         progress: Called after each method with its name, the number of methods finished, and the total.
 
     Returns:
@@ -248,7 +251,7 @@ def measure_text(
     if not text.strip():
         raise InputError("the text is empty; expected at least one word to erase")
     evaluator, parsed = Evaluator.of(clf), parse_methods(methods)
-    batch: Batch = evaluator.encode([text], None if pair is None else [pair])
+    batch: Batch = in_units(evaluator.encode([text], None if pair is None else [pair]), unit)
     predicted = int(evaluator.logits(batch).argmax())
     number = predicted if label is None else class_number(evaluator.labels, label)
     copies = replace(batch[torch.zeros(orders, dtype=torch.long)], index=torch.arange(orders))

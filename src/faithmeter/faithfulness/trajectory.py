@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..config import TrainedWith
+from ..config import BASELINE, TrainedWith
+from ..errors import InputError
 from ..files import timed
-from ..methods.registry import Method, explain, parse
+from ..methods.own_scores import OwnScores, own_scores
+from ..methods.registry import Method, explain, parse, require_name
 from ..models.evaluator import Evaluator, Model, pick, require_finite
 from ..models.tokens import Batch
 from .erasure import erase
@@ -41,9 +43,24 @@ def agreement_of(clf: Model) -> float:
     return float(getattr(clf, "agreement", math.nan))
 
 
-def parse_methods(methods: str | Method | Sequence[str | Method]) -> list[Method]:
+Names = str | Method | Sequence[str | Method] | Mapping[str, str | Method | OwnScores]
+"""Methods by name or as values; in a mapping also scores that were computed elsewhere, by name."""
+
+
+def parse_methods(methods: Names) -> list[Method]:
     """Return the methods of these names; a single name gives a list of one."""
-    return [parse(name) for name in ([methods] if isinstance(methods, str | Method) else methods)]
+    if isinstance(methods, str | Method):
+        return [parse(methods)]
+    if not isinstance(methods, Mapping):
+        return [parse(name) for name in methods]
+    for name in methods:
+        require_name(name)
+        if name == BASELINE:
+            raise InputError(f"a method named {BASELINE!r}, which is the baseline; give yours another name")
+    return [
+        replace(parse(value), name=name) if isinstance(value, str | Method) else own_scores(name, value)
+        for name, value in methods.items()
+    ]
 
 
 def trace_erasure(
@@ -57,8 +74,8 @@ def trace_erasure(
 ) -> DataFrame:
     """Return a frame with a row for each text and step.
 
-    Columns: row, label, percent, masked (numbers of the masked explained tokens), scores (of the explained
-    tokens of the whole text, at the first step only), prediction, probability (of the label), and p_… of each
+    Columns: row, label, percent, masked (numbers of the masked explained units), scores (of the explained
+    units of the whole text, at the first step only), prediction, probability (of the label), and p_… of each
     test. A step that masks nothing new in a text is not evaluated again. `seconds` is increased by the time
     of each phase: explain, evaluate, check.
     """

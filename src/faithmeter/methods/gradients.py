@@ -92,16 +92,16 @@ def _scores(
 ) -> Tensor:
     """Return the scores [B, T] that `reduce` computes from gradients and embeddings, both [N, E].
 
-    N is the number of explained tokens; other tokens score 0.
+    N is the number of tokens of explained units; other tokens score 0.
     """
 
     def work(micro: Batch, items: Tensor) -> Tensor:
         embeddings = clf.embed(micro.input_ids).detach()  # [B, T, E]
         gradient = target_gradient(clf, embeddings, micro, labels[items], of)  # [B, T, E]
         # places are computed on the host, as a mask on the device would make the host wait for its count
-        places = tuple(send(index, gradient.device) for index in micro.explained.nonzero(as_tuple=True))
+        places = tuple(send(index, gradient.device) for index in micro.covered.nonzero(as_tuple=True))
         values = reduce(_full(gradient[places]), _full(embeddings[places])).to(wide_type(gradient.device))
-        scores = values.new_zeros(micro.explained.shape)
+        scores = values.new_zeros(micro.covered.shape)
         return scores.index_put(places, values)
 
     return collect(clf, work, batch, torch.arange(len(batch)))

@@ -60,11 +60,11 @@ def masking_effects(clf: Evaluator, batch: Batch, labels: Tensor, *, steps: int)
 
     def work(micro: Batch, items: Tensor) -> Tensor:
         words: Tensor = clf.embed(micro.input_ids).detach()  # [B, T, E]
-        line = (words - mask) * send(micro.explained, words.device)[:, :, None]
+        line = (words - mask) * send(micro.covered, words.device)[:, :, None]
         point = words - send((1 - parts[items]).to(words.dtype), words.device)[:, None, None] * line
         return (target_gradient(clf, point, micro, labels[rows[items]], "margin") * line).sum(dim=-1)
 
-    return collect(clf, work, batch, rows).reshape(len(batch), steps, -1).mean(dim=1)
+    return batch.unit_sums(collect(clf, work, batch, rows).reshape(len(batch), steps, -1).mean(dim=1))
 
 
 def _baseline(clf: Evaluator, name: str) -> Tensor:

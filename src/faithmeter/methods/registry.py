@@ -55,6 +55,8 @@ class Method:
     """Function that returns an upper bound on the evaluations for a text of `tokens` tokens; None means 1."""
     by_default: bool = True
     """True if the method is measured when no methods are named."""
+    scores: str = ""
+    """Origin of scores that were computed elsewhere: a file, or Python; empty if the function computes."""
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -126,8 +128,7 @@ def method(
         >>> fm.explain(clf, batch, labels, "first-words").argmax().item()
         0
     """
-    if not re.fullmatch(r"[\w.+-]+", name):
-        raise InputError(f"a method named {name!r}; expected letters, digits, '-', '.', '+' or '_'")
+    require_name(name)
 
     def register(function: Function) -> Function:
         if name in METHODS and find_place(METHODS[name].function) != find_place(function):
@@ -149,12 +150,18 @@ def method(
     return register
 
 
+def require_name(name: str) -> None:
+    """Raise an InputError for a name that `parse` could not read."""
+    if not re.fullmatch(r"[\w.+-]+", name):
+        raise InputError(f"a method named {name!r}; expected letters, digits, '-', '.', '+' or '_'")
+
+
 def absolute(function: Function) -> Function:
     """Return a method function whose scores are the absolute values of those of `function`."""
 
     @wraps(function)
     def scores(clf: Evaluator, batch: Batch, labels: Tensor, **options: Any) -> Tensor:
-        return function(clf, batch, labels, **options).abs()
+        return batch.unit_sums(function(clf, batch, labels, **options)).abs()
 
     vars(scores)["signed"] = False  # `method` reads it when the function is registered
     return scores
@@ -276,7 +283,7 @@ def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: st
             f"method {parsed} gave {result}; expected a tensor of {tuple(batch.input_ids.shape)}: a score "
             "for each token"
         )
-    scores = scores.detach().cpu().double().masked_fill(~batch.explained, 0)
+    scores = batch.unit_sums(scores.detach().cpu().double())
     if not scores.isfinite().all():
         broken = int(batch.index[~scores.isfinite().all(dim=1)][0])
         raise InputError(

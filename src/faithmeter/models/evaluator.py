@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from .devices import is_out_of_memory, release_memory, send, token_budget, wide_type
-from .tokens import Batch
+from .tokens import Batch, whole_units
 
 KEYS_AT_ONCE = 8192
 """Number of variants whose keys are computed together, which limits the memory needed."""
@@ -114,7 +114,7 @@ class Evaluator:
         Args:
             batch: The texts.
             rows: Row of each variant's text in the batch, Tensor [K].
-            where: Tokens to mask in each variant, bool Tensor [K, T].
+            where: Tokens to mask in each variant, bool Tensor [K, T]; units are masked as a whole.
 
         Returns:
             Logits, float64 Tensor [K, C].
@@ -123,6 +123,7 @@ class Evaluator:
             InputError: A logit is not finite.
         """
         batch, rows, where = batch.to(torch.device("cpu")), rows.cpu(), where.cpu()
+        where = where if batch.units is None else whole_units(where, batch.units[rows])
         keys = _keys(batch, rows, where, self.mask_id)
         known = [self.memory.get(key) for key in keys]
         new: dict[bytes, int] = {}  # key → the first of all variants with this input

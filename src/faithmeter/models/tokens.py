@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -37,6 +38,19 @@ class Layout:
     """Number of the word that each explained token belongs to."""
     truncated: bool
     """True if the input was truncated because it is too long for the model."""
+    units: tuple[int, ...] = ()
+    """Number of the unit that each explained token belongs to; empty if every token is a unit."""
+
+    @property
+    def of_units(self) -> Layout:
+        """Layout in which each unit is one token and one word."""
+        if not self.units:
+            return self
+        groups = [[*group] for _, group in groupby(zip(self.spans, self.units, strict=True), lambda x: x[1])]
+        spans = tuple(
+            (min(start for (start, _), _ in group), max(end for (_, end), _ in group)) for group in groups
+        )
+        return Layout(self.text, self.pair, spans, tuple(range(len(spans))), self.truncated)
 
 
 @dataclass(frozen=True)
@@ -47,10 +61,12 @@ class Batch:
         input_ids: Token ids, Tensor [B, T].
         attention_mask: 1 for tokens, 0 for padding, Tensor [B, T].
         content: Tokens that are explained or context, bool Tensor [B, T].
-        explained: Tokens that are scored and erased, bool Tensor [B, T].
+        explained: Tokens that are scored and erased, bool Tensor [B, T]; the first token of each unit.
         index: Row numbers in the split, which seed random orders, Tensor [B].
         token_type_ids: Segment of each token, Tensor [B, T]; None if the model does not use it.
         layouts: Positions of the tokens in each text; empty if the texts were tokenized elsewhere.
+        units: Position of the first token of each token's unit, -1 outside of units, Tensor [B, T]; None if
+            every token is a unit. See `faithmeter.models.units.in_units`.
 
     Example:
         >>> batch = clf.encode([text], [pair])
@@ -65,13 +81,36 @@ class Batch:
     index: Tensor
     token_type_ids: Tensor | None = None
     layouts: tuple[Layout, ...] = ()
+    units: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.input_ids)
 
     def masked(self, where: Tensor, mask_id: int) -> Batch:
-        """Return a copy with the mask token wherever `where`, bool Tensor [B, T], is True."""
-        return replace(self, input_ids=self.input_ids.masked_fill(where, mask_id))
+        """Return a copy with the mask token wherever `where`, bool Tensor [B, T], is True.
+
+        A unit is masked as a whole, if its first token is.
+        """
+        return replace(self, input_ids=self.input_ids.masked_fill(whole_units(where, self.units), mask_id))
+
+    @property
+    def texts(self) -> list[str]:
+        """The explained texts, as they were before any masking."""
+        if not self.layouts:
+            raise InputError("these rows were tokenized elsewhere, so their texts are not known; use encode")
+        return [layout.text for layout in self.layouts]
+
+    @property
+    def covered(self) -> Tensor:
+        """Explained tokens with all further tokens of their units, bool Tensor [B, T]."""
+        return self.explained if self.units is None else self.units >= 0
+
+    def unit_sums(self, scores: Tensor) -> Tensor:
+        """Return each unit's sum of scores [B, T] at its first token, and 0 at all other tokens."""
+        if self.units is None:
+            return scores.masked_fill(~self.explained, 0)
+        parts = scores.masked_fill(~self.covered, 0)
+        return torch.zeros_like(parts).scatter_add_(1, self.units.clamp(min=0), parts)
 
     def maskable(self, scope: Scope) -> Tensor:
         """Return which tokens fine-tuning with this scope may mask, bool Tensor [B, T]."""
@@ -191,6 +230,13 @@ def pad(rows: Iterable[Sequence[int]], value: int) -> Tensor:
     """Return rows of different lengths as one Tensor [B, T], padded with `value` on the right."""
     tensors = [torch.as_tensor(row, dtype=torch.long) for row in rows]
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
+
+
+def whole_units(where: Tensor, units: Tensor | None) -> Tensor:
+    """Return `where`, bool Tensor [B, T], with the value of its first token at every token of a unit."""
+    if units is None:
+        return where
+    return torch.where(units >= 0, where.gather(1, units.clamp(min=0)), where)
 
 
 def _without_padding(row: Sequence[int], pad_id: int) -> list[int]:

@@ -10,7 +10,7 @@ from ..config import AdaptConfig, Config, TrainConfig
 from ..runs.record import MeasureRecord, Record, RoarRecord, TrainRecord
 from ..runs.store import RunStore
 
-MEASURE_OPTIONS = ("seed", "limit", "step")
+MEASURE_OPTIONS = ("seed", "limit", "step", "unit")
 """Options of a measurement besides task, data and methods; other settings come from the checkpoint."""
 
 
@@ -52,12 +52,19 @@ def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[st
     config, data_dir = record.config, record.trained.data_dir
     if training is None and isinstance(record.trained, AdaptConfig):
         training = record.trained
-    if training is None or config.task != training.task_or_data:
+    trained = record.trained
+    if trained.data and trained.data == trained.test:  # all rows of a file
+        columns = (trained.text, trained.label, trained.pair)
+        names = ("--data", "--text-column", "--label-column", "--pair-column", "--valid")
+        for option, value in zip(names, (trained.data, *columns, trained.valid), strict=True):
+            yield from (option, value) if value else ()
+    elif training is None or config.task != training.task_or_data:
         yield from ("--task", config.task)
     if data_dir and (training is None or data_dir != training.data_dir):
         yield from ("--data-dir", data_dir)
     for name in config.methods:
-        yield from ("-m", name)
+        origin = record.methods[name].scores if name in record.methods else ""
+        yield from ("--scores", f"{name}={origin}") if origin else ("-m", name)
     yield from _flags(config, MEASURE_OPTIONS)
 
 

@@ -116,7 +116,7 @@ def _identity(folder: Path, record: Record) -> Row:
     settings = hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:8]
     named = {name: values[name] for name in TRAINING}
     if isinstance(record, MeasureRecord):
-        named["strategy"] = record.trained_with
+        named |= {"task": record.task_title, "strategy": record.trained_with}
     return {"digest": record.digest, "folder": str(folder), **named, SETTINGS: settings}
 
 

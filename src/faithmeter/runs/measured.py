@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,22 @@ def task_of(config: TrainConfig) -> Task:
         label=config.label,
         pair=config.pair or None,
         valid=config.valid or None,
-        test=config.test or None,
+        test=None if config.test == config.data else config.test or None,
+        all_test=config.test == config.data,
     )
+
+
+def own_texts(
+    data: Path, text: str | None, label: str | None, pair: str | None, valid: Path | None
+) -> Task | None:
+    """Return the task of which all rows of a file are test texts; None if no column is named."""
+    columns = {"--text-column": text, "--label-column": label}
+    if not any([*columns.values(), pair, valid]):
+        return None
+    for option, column in columns.items():
+        if not column:
+            raise InputError(f"--data {data} requires {option}, the name of that column")
+    return own_task(data, text=str(text), label=str(label), pair=pair, valid=valid, all_test=True)
 
 
 def training_record(checkpoint: str | Path) -> TrainRecord | None:
@@ -70,14 +85,25 @@ def measured_task(
     config: MeasureConfig,
     data_dir: Path | None,
     data: Path | None = None,
+    own: Task | None = None,
 ) -> tuple[Task, MeasureConfig, TrainConfig]:
-    """Return the task to measure, the measurement's complete config, and the checkpoint's training config."""
+    """Return the task to measure, the measurement's complete config, and the checkpoint's training config.
+
+    `own` are test texts of the user (`own_texts`), which are measured instead of a task.
+    """
     from ..models.classes import match_classes
     from ..training.finetuning import measured_data
 
-    record, trained = training_record(checkpoint), training_of(checkpoint, config, data_dir, data)
+    record = training_record(checkpoint)
     if not config.strategy and record is None:
         config = config.replace(strategy="unknown")
+    if own is not None:
+        if {*own.labels} <= {*clf.labels}:  # a file may lack a class of the model
+            own = replace(own, labels=clf.labels)
+        match_classes(clf.labels, own.labels)
+        trained = _on_own_texts(own, record.trained if record else TrainConfig(model=str(checkpoint)))
+        return own, filled_config(config, trained, clf.fingerprint, measured_data(own)), trained
+    trained = training_of(checkpoint, config, data_dir, data)
     try:
         measured: Task
         if isinstance(record, AdaptRecord) and isinstance(trained, AdaptConfig):
@@ -96,6 +122,14 @@ def measured_task(
     if record is not None and data is not None and digest == record.data:
         trained = record.trained  # the rows are the same, so the measurement keeps its name
     return measured, filled_config(config, trained, clf.fingerprint, digest), trained
+
+
+def _on_own_texts(own: Task, trained: TrainConfig) -> TrainConfig:
+    """Return a training with the user's own test texts as its data; `task_of` gives them back."""
+    paths = own.own.paths if own.own else {}
+    test, valid = str(paths["test"]), str(paths.get("validation", ""))
+    columns = {"text": own.explained, "label": own.label, "pair": own.context or ""}
+    return trained.replace(task="", data=test, test=test, valid=valid, data_dir="", **columns)
 
 
 def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:

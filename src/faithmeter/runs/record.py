@@ -144,7 +144,9 @@ class MethodResult(Areas):
     evaluations: int = Field(description="model evaluations, in texts")
     seconds: dict[str, float] = Field(description="by phase: explain, evaluate, check")
     intervals: dict[str, Bounds] = Field(default={}, description="by quantity, over texts")
-    scores: str = Field(default="", description="file that the scores were read from; empty if computed")
+    scores: str = Field(
+        default="", description="origin of scores that were computed elsewhere: a file, or Python"
+    )
 
 
 class _Record(Part):
@@ -289,6 +291,12 @@ class MeasureRecord(_Record):
     device: str = Field(default="cpu", description="device, or devices, that the model was evaluated on")
     precision: str = Field(default="fp32", description="data type that it was evaluated in")
 
+    @property
+    def task_title(self) -> str:
+        """Task or data that was measured, with the unit unless it is the token: only equal ones compare."""
+        unit = self.config.unit
+        return self.trained.task_or_data + ("" if unit == "token" else f" ({unit}s)")
+
 
 Record = TrainRecord | RoarRecord | AdaptRecord | MeasureRecord
 RECORDS: dict[str, type[TrainRecord] | type[MeasureRecord]] = {
@@ -363,4 +371,6 @@ def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
         device=record.device,
         precision=record.precision,
         agreement=record.agreement,
+        scores={name: method.scores for name, method in methods.items() if method.scores},
+        unit=record.config.unit,
     )

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..files import write_parquet
 from ..tasks import Task
 from ..training import UNFINISHED
-from .fitted_tests import fitted_tests
+from .fitted_tests import fitted_tests, load_tests
 from .measured import filled_config, measured_task, task_of
 from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
 from .store import RunStore, Unready, require_files
@@ -229,6 +229,7 @@ def measure(
     *,
     data_dir: Path | None = None,
     data: Path | None = None,
+    own: Task | None = None,
     device: str = "auto",
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Measurement:
@@ -243,6 +244,7 @@ def measure(
         data_dir: Folder of the datasets; None for the one used in training.
         data: New path of the user's own data, if they were moved after training; None otherwise.
         device: Device to evaluate on; a stored measurement is used whatever its device was.
+        own: Test texts of the user (`own_texts`), measured instead of a task.
         progress: Called with a method (or `check`), the number of texts just finished, and the total.
 
     Returns:
@@ -260,7 +262,8 @@ def measure(
             f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
             f"{fingerprint}: train it again"
         )
-    measured, config, trained = measured_task(clf, checkpoint, config, data_dir, data)
+    as_given = config
+    measured, config, trained = measured_task(clf, checkpoint, config, data_dir, data, own)
     if (finished := find_measurement(config, store)) is not None:
         return finished
     folder = store.folder(config)
@@ -270,7 +273,10 @@ def measure(
             return read_measurement(folder, record)
         with timed(seconds, "fit"):
             fitting = None if progress is None else partial(progress, "check")
-            tests = fitted_tests(clf, checkpoint, measured, config, progress=fitting)
+            if "validation" in measured.load():
+                tests = fitted_tests(clf, checkpoint, measured, config, progress=fitting)
+            else:
+                tests = load_tests(clf, checkpoint, as_given, data_dir=data_dir, progress=fitting) or {}
         result = dataset.measure(
             clf,
             measured,
@@ -279,6 +285,7 @@ def measure(
             limit=config.limit,
             percents=config.percents,
             tests=tests,
+            unit=config.unit,
             keep=store.root / "chunks" / config.chunks,
             progress=progress,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,6 +43,10 @@ class TaskFile(Validated):
         default="accuracy", description="metric of the curves, which also selects the best epoch"
     )
     epochs: int = Field(default=20, ge=1, lt=2**31, description="default number of training epochs")
+    all_test: bool = Field(default=False, description="all rows of data are test texts, in their order")
+    labels: tuple[Text, ...] | None = Field(
+        default=None, strict=False, description="names of the classes in index order; default: as in the rows"
+    )
     name: Text | None = Field(
         default=None, description="name of the task; default: the file name without its extension"
     )
@@ -58,6 +62,8 @@ def own_task(
     test: str | Path | None = None,
     metric: str = "accuracy",
     epochs: int = 20,
+    all_test: bool = False,
+    labels: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Task:
     """Return a task for your own data; its classes are the labels of the training rows.
@@ -77,6 +83,8 @@ def own_task(
         metric: Metric of the faithfulness curves, which also selects the best epoch: `accuracy`, `macro_f1`,
             `micro_f1` or `matthews`.
         epochs: Default number of training epochs.
+        all_test: All rows of `data` are test texts, in the order of the file; there are no training rows.
+        labels: Names of the classes in index order, such as `clf.labels`; default: those of the rows.
         name: Name of the task; by default the file name without its extension.
 
     Returns:
@@ -92,6 +100,7 @@ def own_task(
     paths = {"data": data, "valid": valid, "test": test}
     values: dict[str, Any] = {key: str(path) for key, path in paths.items() if path is not None}
     values |= {"text": text, "label": label, "pair": pair, "metric": metric, "epochs": epochs, "name": name}
+    values |= {"all_test": all_test, "labels": None if labels is None else tuple(labels)}
     return _describe(TaskFile(**values))
 
 
@@ -112,11 +121,15 @@ def task_file(path: str | Path) -> Task:
 def _describe(entries: TaskFile) -> Task:
     valid, test = (Path(path) if path else None for path in (entries.valid, entries.test))
     own = Own(Path(entries.data), valid, test)
+    if entries.all_test:
+        if test is not None:
+            raise InputError(f"all rows of {entries.data} are test texts; leave out test = {entries.test}")
+        own = Own(None, valid, own.train)
     columns = Columns(entries.text, entries.label, entries.pair)
     return Task(
-        entries.name or own.train.name.partition(".")[0],
+        entries.name or own.main.name.partition(".")[0],
         entries.text,
-        _read_labels(own, columns, file_state([own.train])),
+        entries.labels or _read_labels(own, columns, file_state([own.main])),
         entries.pair,
         tuple(dict.fromkeys(("accuracy", "macro_f1", entries.metric))),
         entries.metric,
@@ -184,18 +197,16 @@ def _read_saved(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
 
 @lru_cache(maxsize=16)
 def _read_labels(own: Own, columns: Columns, state: State) -> tuple[str, ...]:
-    """Return the sorted labels of the training rows, cached for each `state` of the file."""
+    """Return the sorted labels of the main file, cached for each `state` of the file."""
     counts: Counter[str] = Counter()
     for role, _, records in _read_parts(own, columns):
-        if role == "train":
+        if role == ("train" if own.train else "test"):
             counts.update(_require_label(record, str(columns.label)) for record in records)
     if len(counts) < 2:
-        raise InputError(
-            f"{own.train}: {len(counts)} label in {columns.label!r}; expected at least 2 classes"
-        )
+        raise InputError(f"{own.main}: {len(counts)} label in {columns.label!r}; expected at least 2 classes")
     if len(counts) > 20 and 2 * len(counts) > counts.total():
         what = f"{counts.total()} rows have {len(counts)} labels in {columns.label!r}"
-        raise InputError(f"{own.train}: {what}; expected classes")
+        raise InputError(f"{own.main}: {what}; expected classes")
     numbers = all(name.removeprefix("-").isdecimal() for name in counts)
     return tuple(sorted(counts, key=int)) if numbers else tuple(sorted(counts))
 

@@ -55,7 +55,8 @@ def detail(task: Task) -> Detail:
     """Load a task and return its statistics."""
     splits = task.load()
     rows = {name: split[:] for name, split in splits.items()}
-    train, test = rows["train"], rows["test"]
+    test = rows["test"]
+    train = rows.get("train", test)
     texts = [name for name in ("text", "context") if name in train]
     counts = {name: _counts(split["label"], len(task.labels)) for name, split in rows.items()}
     numbers = read_counts().get(task.name.partition("(")[0])

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import InputError
+
 if TYPE_CHECKING:
     from datasets import Dataset
 
@@ -47,11 +49,16 @@ class Hub:
 
 @dataclass(frozen=True)
 class Own:
-    """Data files of the user; a split without a file is taken from `train`."""
+    """Data files of the user; a split without a file is taken from `train`, or left out without it."""
 
-    train: Path
+    train: Path | None
     validation: Path | None = None
     test: Path | None = None
+
+    @property
+    def main(self) -> Path:
+        """File that the labels are read from."""
+        return next(iter(self.paths[role] for role in ("train", "test") if role in self.paths))
 
     @property
     def paths(self) -> dict[str, Path]:
@@ -114,7 +121,7 @@ class Task:
     data_dir: Path | None = None
 
     def load(self) -> dict[str, Dataset]:
-        """Return the splits `train`, `validation` and `test`.
+        """Return the splits `train`, `validation` and `test`; without training rows only those there are.
 
         Their columns are `text`, `label` and, for pairs, `context`. bAbI also has `supporting`: the start and
         end of each supporting fact in `text`. Files are read again only after they have changed.
@@ -122,6 +129,15 @@ class Task:
         from .sources import load
 
         return load(self)
+
+    def split(self, role: str) -> Dataset:
+        """Return one split; raise an InputError if the task has none."""
+        splits = self.load()
+        if role not in splits:
+            raise InputError(
+                f"{self.name} has no {role} rows: all its rows are test texts; give a file with {role} rows"
+            )
+        return splits[role]
 
     @property
     def source(self) -> Source:

@@ -174,7 +174,7 @@ def _describe(task: Task, rows: Mapping[str, Dataset]) -> dict[str, Any]:
 def measured_data(task: Task) -> str:
     """Return a digest of the complete validation and test splits, which a measurement reads."""
     splits = task.load()
-    return f"{digest(splits['validation'])[:16]}-{digest(splits['test'])[:16]}"
+    return "-".join(digest(splits[role])[:16] for role in ("validation", "test") if role in splits)
 
 
 def _erased(rows: Dataset, positions: Sequence[Sequence[int]], mask_id: int) -> Dataset:

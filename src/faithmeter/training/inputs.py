@@ -36,6 +36,7 @@ def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
     `config.validation_limit`, if not 0, is the limit of the validation split.
     """
     limits = {"validation": config.validation_limit or config.limit}
+    task.split("train")
     return {
         name: rows.select(range(min(limits.get(name, config.limit) or len(rows), len(rows))))
         for name, rows in task.load().items()

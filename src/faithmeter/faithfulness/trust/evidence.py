@@ -108,6 +108,7 @@ class TaskEvidence(Evidence):
         p_plain: P-value of the check of that model.
         group: Methods that cannot be told apart from the best, best first; empty if not computed.
         texts_needed: About how many texts would tell the group's first two apart.
+        explained_once: Methods whose scores were computed elsewhere, for whole texts only.
     """
 
     methods: Mapping[str, MethodEvidence]
@@ -124,6 +125,7 @@ class TaskEvidence(Evidence):
     p_plain: float = math.nan
     group: tuple[str, ...] = ()
     texts_needed: int | None = None
+    explained_once: tuple[str, ...] = ()
 
     @property
     def learned(self) -> bool:

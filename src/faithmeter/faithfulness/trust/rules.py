@@ -201,6 +201,13 @@ def plain_model(evidence: TaskEvidence) -> Iterator[Doubt]:
         yield Doubt("plain-model", NOTE, (), text)
 
 
+def explained_once(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if names := evidence.explained_once:
+        text = f"{join_names(list(names))}: scores that were computed elsewhere, for whole texts"
+        reason = "each text was explained once, not again at every step as by recursive methods"
+        yield Doubt("explained-once", NOTE, names, f"{text}; {reason}")
+
+
 def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
     """Yield a doubt for each method whose erased text is out of distribution.
 
@@ -270,6 +277,7 @@ RULES: dict[type[Evidence], tuple[Rule, ...]] = {
         matched_by_number,
         disagreement,
         plain_model,
+        explained_once,
         *COMMON,
     ),
     TextEvidence: (unchecked, text_outside, text_unfaithful, disagreement, *COMMON),

@@ -48,8 +48,7 @@ def choose_sources(records: Iterable[tuple[Path, Record]]) -> list[Source]:
     checkpoints: dict[tuple[str, str, str], list[tuple[Path, MeasureRecord]]] = {}
     for folder, record in records:
         if isinstance(record, MeasureRecord) and INPUTS in record.files:
-            trained = record.trained
-            key = (trained.task_or_data, trained.model, record.config.checkpoint)
+            key = (record.task_title, record.trained.model, record.config.checkpoint)
             checkpoints.setdefault(key, []).append((folder, record))
     best: dict[tuple[str, str], list[tuple[Path, MeasureRecord]]] = {}
     for (task, model, _), runs in checkpoints.items():

@@ -29,7 +29,7 @@ def shared(records: Sequence[tuple[Path, Record]]) -> DataFrame:
     for folder, record in records:
         if isinstance(record, MeasureRecord):
             config = record.config
-            checkpoints[config.checkpoint, config.data, config.step].append((folder, record))
+            checkpoints[config.checkpoint, config.data, config.step, config.unit].append((folder, record))
     rows = [row for runs in checkpoints.values() for row in _rows(runs)]
     return pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates()
 
@@ -47,5 +47,5 @@ def _rows(runs: Sequence[tuple[Path, MeasureRecord]]) -> Iterator[dict[str, Any]
                 continue
             trained, part = record.trained, whole.among(texts)
             for method in (name for name in part.methods if name != BASELINE):
-                named = {**{name: getattr(trained, name) for name in TRAINING}, "task": trained.task_or_data}
+                named = {**{name: getattr(trained, name) for name in TRAINING}, "task": record.task_title}
                 yield {**named, "method": method, "texts": size, "acu": part.acu(method)}

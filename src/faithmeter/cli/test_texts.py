@@ -1,0 +1,46 @@
+"""Options of `measure` and `check` that name the test texts: a task, or all rows of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..tasks import Task
+
+TaskName = Annotated[str, typer.Option("--task", help="default: the task that the checkpoint was trained on")]
+DataDir = Annotated[Path | None, typer.Option(help="folder with the official files of the task")]
+Limit = Annotated[int, typer.Option(min=0, help="only the first texts of the test split; 0 takes all")]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="with columns: a file whose rows are all test texts; without: the data that the checkpoint was "
+        "trained on with --data, if moved"
+    ),
+]
+TextColumn = Annotated[str | None, typer.Option(help="column of --data with the text to explain")]
+LabelColumn = Annotated[str | None, typer.Option(help="column of --data with the label")]
+PairColumn = Annotated[str | None, typer.Option(help="column of --data with a second text, the context")]
+Valid = Annotated[
+    Path | None,
+    typer.Option(help="file with validation rows for the check of --data; default: those of the training"),
+]
+
+
+def own_test_texts(
+    task: str, data: Path | None, text: str | None, label: str | None, pair: str | None, valid: Path | None
+) -> Task | None:
+    """Return the task of --data with columns, all rows of which are test texts; None without columns."""
+    from ..runs.measured import own_texts
+
+    options = {"--text-column": text, "--label-column": label, "--pair-column": pair, "--valid": valid}
+    option, value = next(((name, value) for name, value in options.items() if value), ("", None))
+    if data is None and option:
+        raise InputError(f"{option} {value} goes with --data, the file that it belongs to")
+    if task and option:
+        raise InputError(f"--task {task} and --data with columns exclude each other; leave one of them out")
+    return None if data is None else own_texts(data, text, label, pair, valid)

@@ -1,0 +1,71 @@
+"""Units: tokens, words or sentences that are scored and erased as one piece."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import get_args
+
+import torch
+
+from ..config import UnitName
+from ..errors import InputError, unknown
+from .tokens import Batch, Layout
+
+SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+[”’」』）]*|\n\s*")
+"""End of a sentence with the blanks behind it; abbreviations are not recognized."""
+
+
+def in_units(batch: Batch, unit: UnitName) -> Batch:
+    """Return the batch with its tokens joined into words or sentences.
+
+    `explained` marks the first token of each unit: it stands for the unit wherever tokens are counted, scored
+    or masked. A unit's score is the sum of its tokens' scores, and all its tokens are masked together.
+
+    Args:
+        batch: Texts from `Classifier.encode`.
+        unit: `token`, `word` (as the tokenizer splits the text into words) or `sentence`.
+
+    Raises:
+        InputError: The unit is unknown, or the places of the tokens are not.
+    """
+    if unit not in get_args(UnitName):
+        raise unknown("unit", unit, get_args(UnitName))
+    if unit == "token":
+        return batch
+    if not batch.layouts:
+        raise InputError(f"unit={unit}, but these rows were tokenized elsewhere; use encode, or unit=token")
+    numbers = [number_units(NUMBERS[unit](layout)) for layout in batch.layouts]
+    units = torch.full(batch.input_ids.shape, -1)
+    for row, of_row in enumerate(numbers):
+        positions = batch.explained[row].nonzero()[:, 0]  # [n]
+        firsts: dict[int, int] = {}
+        places = [firsts.setdefault(number, place) for place, number in enumerate(of_row)]
+        units[row, positions] = positions[places]
+    explained = units == torch.arange(units.shape[1])
+    layouts = tuple(
+        replace(layout, units=of_row) for layout, of_row in zip(batch.layouts, numbers, strict=True)
+    )
+    return replace(batch, explained=explained, layouts=layouts, units=units)
+
+
+def number_units(keys: Sequence[int | None]) -> tuple[int, ...]:
+    """Return 0, 1, … for runs of equal keys, as `(0, 0, 1)` for `(4, 4, None)`."""
+    runs = enumerate(groupby(keys))
+    return tuple(number for number, (_, run) in runs for _ in run)
+
+
+def _sentences(layout: Layout) -> list[int]:
+    """Return the number of the sentence that each token begins in."""
+    ends = [match.end() for match in SENTENCE_END.finditer(layout.text)]
+    return [bisect_right(ends, start) for start, _ in layout.spans]
+
+
+NUMBERS: dict[str, Callable[[Layout], Sequence[int | None]]] = {
+    "word": lambda layout: layout.words,
+    "sentence": _sentences,
+}
+"""Functions that return a number for each explained token; neighbors with equal numbers are one unit."""

@@ -1,0 +1,109 @@
+"""`measure` and `check` on a file of test texts, with scores from a file, by words."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+import faithmeter as fm
+from faithmeter.methods import METHODS
+from faithmeter.reporting.reproduce import reproduce
+from toy import WORDS, tiny
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A checkpoint, 220 reviews to train on, 32 others, and scores of those."""
+    folder, rng = tmp_path_factory.mktemp("own"), random.Random(0)
+    clf = tiny(dtype=torch.float32, labels=2)
+    clf.model.save_pretrained(folder / "encoder")
+    clf.tokenizer.save_pretrained(folder / "encoder")
+    rows = [(" ".join(rng.choices(WORDS, k=rng.randint(2, 8))), "ab"[i % 2]) for i in range(252)]
+    for name, part, header in (
+        ("reviews", rows[:220], "review,stars"),
+        ("held-out", rows[220:], "text,label"),
+    ):
+        (folder / f"{name}.csv").write_text("\n".join([header, *map(",".join, part)]))
+    scores = [[len(word) for word in text.split()] for text, _ in rows[220:]]
+    lines = [json.dumps({"row": row, "scores": values}) for row, values in enumerate(scores)]
+    (folder / "mine.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.fixture
+def checkpoint(faithmeter, folder: Path) -> Path:
+    own = ("--data", folder / "reviews.csv", "--text-column", "review", "--label-column", "stars")
+    small = ("--model", folder / "encoder", "--epochs", 1, "-o", folder / "runs")
+    assert faithmeter("train", *own, *small).code == 0
+    return next((folder / "runs").glob("train-*"))
+
+
+@pytest.fixture
+def held_out(folder: Path) -> tuple[object, ...]:
+    return ("--data", folder / "held-out.csv", "--text-column", "text", "--label-column", "label")
+
+
+def test_all_rows_are_measured_with_the_check_of_the_training(
+    faithmeter, checkpoint, held_out, folder
+) -> None:
+    runs = ("-o", folder / "runs")
+    mine = ("--scores", folder / "mine.jsonl", "-m", "loo-sign", "--unit", "word")
+    outcome = faithmeter("measure", checkpoint, *held_out, *mine, "--limit", 50, *runs)
+    assert outcome.code == 0, outcome.err
+    assert "32 texts were measured: there are no more" in outcome.err
+    assert "mine: scores that were computed elsewhere" in outcome.err
+    for words in ("words erased", "mine", "loo-sign", "p crossfit"):
+        assert words in outcome.out
+    again = json.loads(
+        faithmeter("measure", checkpoint, *held_out, *mine, "--limit", 50, *runs, "--json").out
+    )
+    assert (again["texts"], again["unit"]) == (32, "word")
+    assert again["methods"]["mine"]["scores"] == str(folder / "mine.jsonl")
+    store = fm.RunStore(folder / "runs")
+    assert set(store.frame("areas")["task"]) == {f"{folder / 'held-out.csv'} (words)"}
+    [line] = [
+        line
+        for line in reproduce([record for _, record in store.records()], store.root)
+        if " measure " in line
+    ]
+    for part in (f"--data {folder / 'held-out.csv'}", "--text-column text", "--unit word", "--scores mine="):
+        assert part in line
+    del METHODS["mine"]
+
+
+def test_a_model_of_elsewhere_needs_validation_rows_for_its_check(faithmeter, held_out, folder) -> None:
+    runs = ("-o", folder / "elsewhere")
+    outcome = faithmeter("measure", folder / "encoder", *held_out, "-m", "grad-l2", *runs)
+    assert outcome.code == 0
+    assert "no check was made" in outcome.err
+    outcome = faithmeter("check", folder / "encoder", *held_out, *runs)
+    assert outcome.code == 2
+    assert "give a file of them with --valid" in outcome.err
+    outcome = faithmeter("check", folder / "encoder", *held_out, "--valid", folder / "held-out.csv", *runs)
+    assert outcome.code == 0, outcome.err
+    assert "crossfit" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--text-column", "text"), "--text-column text goes with --data, the file that it belongs to"),
+        (("--data", "x.csv", "--text-column", "text"), "--data x.csv requires --label-column"),
+        (
+            ("--data", "x.csv", "--text-column", "t", "--label-column", "l", "--task", "RTE"),
+            "--task RTE and --data with columns exclude each other",
+        ),
+        (("--data", "x.csv", "--text-column", "t", "--label-column", "l"), "x.csv does not exist"),
+        (("--unit", "letter"), "unknown unit 'letter'; expected one of sentence, token, word"),
+        (("--scores", "nothing.jsonl"), "cannot read nothing.jsonl"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(faithmeter, folder, options, message: str) -> None:
+    outcome = faithmeter("measure", folder / "encoder", *options)
+    assert outcome.code == 2
+    [line] = outcome.err.splitlines()
+    assert message in line
