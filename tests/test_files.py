@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import io
 import os
 import random
@@ -122,6 +123,29 @@ def test_sealed_json_notices_a_changed_value(tmp_path: Path) -> None:
         read_sealed_json(path)
     path.write_text("[" * 100_000)
     with pytest.raises(InputError, match="is not readable"):
+        read_sealed_json(path)
+
+
+def test_every_flipped_bit_of_sealed_json_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    value = {"z": {"b": 0.1, "a": "é"}, "n": None}
+    write_sealed_json(path, {**value, "checksum": "of an earlier version of the file"})
+    first = path.read_bytes()
+    assert list(read_sealed_json(path)) == ["z", "n", "checksum"], "names keep their order"
+    for position in range(8 * len(first)):
+        flip_bit(path, position)
+        with pytest.raises(InputError, match=r"is not readable|its checksum is wrong"):
+            read_sealed_json(path)
+        path.write_bytes(first)
+
+
+def test_json_of_earlier_versions_is_verified_by_its_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    checksum = hashlib.sha256(b'{"a": 1, "b": 2}').hexdigest()
+    write_json(path, {"b": 2, "a": 1, "checksum": checksum})
+    assert read_sealed_json(path)["a"] == 1
+    write_json(path, {"b": 2, "a": 3, "checksum": checksum})
+    with pytest.raises(InputError, match="its checksum is wrong"):
         read_sealed_json(path)
 
 
