@@ -39,19 +39,20 @@ strategies = ["half/both"]
 [train]
 epochs = 2
 learning_rate = 1e-3
-limit = 160
+limit = 40
 [measure]
 methods = ["grad-l2"]
-limit = 130
+limit = 70
+step = 50
 [roar]
 seeds = [0]
 methods = ["grad-l2"]
 step = 100
 """
 DATA: dict[str, Any] = {"data": "stories.csv", "text": "story", "pair": "question", "label": "place"}
-TRAINING = TrainConfig(**DATA, seed=5, epochs=3, learning_rate=1e-3, limit=320)
-QUESTIONS = 1300
-"""Rows of the data; a tenth of them, more than two chunks, are measured."""
+TRAINING = TrainConfig(**DATA, seed=5, epochs=3, learning_rate=1e-3, limit=40)
+QUESTIONS = 700
+"""Rows of the data; a tenth of them, more than one chunk, are measured."""
 TIMES = ("seconds", "finished", "environment", "checksum", "files")
 """Fields of a record that tell when, where and in what time; files are compared by their content."""
 
@@ -66,22 +67,12 @@ def write_data(folder: Path) -> None:
 def commands(store: Path, grid: Path) -> dict[str, list[str]]:
     """Return the arguments of the three commands that fill a store."""
     checkpoint = str(RunStore(store).folder(TRAINING))
-    options = ["--seed", "5", "--epochs", "3", "--learning-rate", "1e-3", "--limit", "320"]
+    options = ["--seed", "5", "--epochs", "3", "--learning-rate", "1e-3", "--limit", "40"]
+    methods = ["-m", "grad-l2", "-m", "loo-sign"]
     data = [part for name, value in DATA.items() for part in (f"--{name}", value)]
     return {
         "train": ["train", *data, *options, "--resume", "-o", str(store)],
-        "measure": [
-            "measure",
-            checkpoint,
-            "-m",
-            "grad-l2",
-            "-m",
-            "loo-sign",
-            "--limit",
-            "130",
-            "-o",
-            str(store),
-        ],
+        "measure": ["measure", checkpoint, *methods, "--limit", "70", "--step", "50", "-o", str(store)],
         "grid": ["grid", str(grid), "-o", str(store)],
     }
 
@@ -177,7 +168,10 @@ def main() -> None:
         store.mkdir()
         for name in seconds:
             while True:
-                process, moment = start(commands(store, grid)[name]), chance.uniform(0.2, 1.0) * seconds[name]
+                process, moment = (
+                    start(commands(store, grid)[name]),
+                    chance.uniform(0.05, 0.6) * seconds[name],
+                )
                 if sum(kills.values()) >= options.kills:
                     moment = float("inf")
                 if (code := wait(process, moment)) is not None:

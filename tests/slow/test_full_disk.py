@@ -1,7 +1,9 @@
-"""A disk that fills up at fifty moments: one clear line each time, the same results once there is room."""
+"""A disk that is full at fifty random moments: one clear line each time, and the same results in the end."""
 
 from __future__ import annotations
 
+import random
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +16,10 @@ from faithmeter.config import MeasureConfig
 
 pytestmark = pytest.mark.slow
 MOMENTS = 50
-SMALLEST, LARGEST = 60, 6000
-"""Kilobytes: less than a record, and more than all files of both runs together."""
+MAX_ROOM = 3000
+"""Kilobytes that are free at most when a command begins: more than one checkpoint, less than a training."""
+MAX_ATTEMPTS = 60
+"""Attempts after which a command should have ended, however little each of them could keep."""
 TRAIN = ("train", "--limit", "32", "--epochs", "2", "--resume")
 CONFIG = fm.TrainConfig(limit=32, epochs=2)
 TIMES = ("seconds", "finished", "environment", "checksum")
@@ -23,18 +27,19 @@ TIMES = ("seconds", "finished", "environment", "checksum")
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """An empty folder in memory, which `resize` gives room."""
+    """An empty folder in memory, to which `leave_room` gives room."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SMALLEST}k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs an administrator, who may mount a file system")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def resize(disk: Path, kilobytes: int) -> None:
-    subprocess.run(["mount", "-o", f"remount,size={kilobytes}k", str(disk)], check=True)
+def leave_room(disk: Path, kilobytes: int) -> None:
+    size = shutil.disk_usage(disk).used // 1024 + kilobytes
+    subprocess.run(["mount", "-o", f"remount,size={size}k", str(disk)], check=True)
 
 
 def timeless(value: Any) -> Any:
@@ -52,25 +57,28 @@ def test_a_full_disk_costs_nothing_but_time(faithmeter, disk: Path, tmp_path: Pa
         measure = ("measure", fm.RunStore(store).folder(CONFIG), "-m", "grad-l2", "--limit", "70")
         return [(*TRAIN, "-o", store), (*measure, "-o", store)]
 
-    for command in commands(tmp_path / "whole"):
-        assert faithmeter(*command).code == 0
-    pending, full = commands(disk / "runs"), 0
-    for moment in range(MOMENTS):
-        resize(disk, SMALLEST + (LARGEST - SMALLEST) * moment // (MOMENTS - 1))
-        while pending:
-            outcome = faithmeter(*pending[0])
+    def count_full(command: tuple[object, ...]) -> int:
+        """Give a command random room until it ends; return how often the disk was full."""
+        for number in range(MAX_ATTEMPTS):
+            leave_room(disk, chance.randrange(4, MAX_ROOM))
+            outcome = faithmeter(*command)
             if outcome.code == 0:
-                del pending[0]
-                continue
-            full += 1
+                return number
             assert outcome.code == 2, outcome.err
             assert "Traceback" not in outcome.err
             assert "free some space" in outcome.err
-            break
-    assert not pending
-    assert full > 5
-    whole, killed = results(fm.RunStore(tmp_path / "whole")), results(fm.RunStore(disk / "runs"))
-    assert killed.keys() == whole.keys()
-    for name, record in whole.items():
-        assert {**killed[name], "files": {}} == {**record, "files": {}}, name
-    assert MeasureConfig.kind in "".join(killed), "both runs are there"
+        raise AssertionError(f"no end after {MAX_ATTEMPTS} attempts: {command}")
+
+    for command in commands(tmp_path / "whole"):
+        assert faithmeter(*command).code == 0
+    whole = results(fm.RunStore(tmp_path / "whole"))
+    assert MeasureConfig.kind in "".join(whole), "both runs are there"
+    chance, full = random.Random(0), 0
+    while full < MOMENTS:
+        full += sum(map(count_full, commands(disk / "runs")))
+        after = results(fm.RunStore(disk / "runs"))
+        assert after.keys() == whole.keys()
+        for name, record in whole.items():
+            assert {**after[name], "files": {}} == {**record, "files": {}}, name
+        print(f"{full} moments at which the disk was full")
+        shutil.rmtree(disk / "runs")
