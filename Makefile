@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fast coverage slow study wheel clean
+.PHONY: help setup demo bench test check fast coverage slow study wheel clean
 
 help: ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -17,6 +17,10 @@ setup: .venv/ready ## make .venv and install the package with the tested version
 
 demo: setup ## fine-tune the embedded model on generated stories, masked and plain, and compare
 	@$(BIN)/faithmeter demo
+
+bench: setup ## time faithmeter beside plain loops and other libraries: 20 minutes on two idle cores
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	@$(BIN)/faithmeter bench --output docs/bench
 
 test: check fast ## ruff, mypy and the fast tests: what CI runs
 

@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..errors import DamageWarning, InputError
 from ..files import REMEDIES
-from . import adapt, demo, explain, grid, listing, measure, report, serve, train
+from . import adapt, bench, demo, explain, grid, listing, measure, report, serve, train
 from .screen import console, marked, output, prepare_streams
 
 VERBS: dict[str, Callable[..., None]] = {
@@ -31,6 +31,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "report": report.report,
     "serve": serve.serve,
     "list": listing.listing,
+    "bench": bench.bench,
 }
 
 

@@ -146,7 +146,7 @@ def make_trainer(
     collator = MaskingCollator(
         tokenizer, strategy=config.strategy, scope=config.scope, rates=config.rates, seed=config.seed
     )
-    arguments = _arguments(config, task, folder)
+    arguments = training_arguments(config, task, folder)
     try:
         trainer = MaskedTrainer(
             model,
@@ -173,7 +173,7 @@ def _cross_entropy(outputs: ModelOutput, labels: Tensor, num_items_in_batch: obj
     return torch.nn.functional.cross_entropy(outputs.logits.float(), labels)
 
 
-def _arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArguments:
+def training_arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArguments:
     """Return the arguments of the Trainer: options of the config and fixed settings of the paper."""
     devices = int(os.environ.get("WORLD_SIZE", 1))
     if config.batch_size % devices:

@@ -47,15 +47,16 @@ def save(chart: alt.ConcatChart, folder: str | Path, name: str) -> list[Path]:
     Path(folder).mkdir(parents=True, exist_ok=True)
     panels = chart.concat
     pages = range(0, len(panels), MAX_PANELS_PER_PAGE) if len(panels) > MAX_PANELS_PER_PAGE else ()
-    paths = _save(chart, Path(folder) / name)
+    paths = save_formats(chart, Path(folder) / name)
     for number, start in enumerate(pages, start=1):
         page = chart.copy(deep=False)
         page.concat = panels[start : start + MAX_PANELS_PER_PAGE]
-        paths += _save(page, Path(folder) / f"{name}-{number}")
+        paths += save_formats(page, Path(folder) / f"{name}-{number}")
     return paths
 
 
-def _save(chart: alt.ConcatChart, path: Path) -> list[Path]:
+def save_formats(chart: alt.ConcatChart, path: Path) -> list[Path]:
+    """Write path.pdf, path.svg and path.png, and return their paths."""
     pdf, svg, png = (path.with_name(f"{path.name}.{ending}") for ending in ("pdf", "svg", "png"))
     chart.save(svg)
     image = svg.read_text(encoding="utf-8")  # the layout is computed once for all three formats

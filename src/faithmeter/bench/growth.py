@@ -1,0 +1,69 @@
+"""Growth of cost: seconds by the length of a text, the number of texts and the width of a beam."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..methods import explain
+from ..models.evaluator import Evaluator
+from .setting import Setting
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Seconds by size, with the fitted exponent: seconds ∝ size^exponent.
+
+    Attributes:
+        work: What grows.
+        sizes: Sizes, rising.
+        seconds: Median seconds at each size.
+        exponent: Slope of a straight line through the logarithms.
+    """
+
+    work: str
+    sizes: list[int]
+    seconds: list[float]
+    exponent: float
+
+
+def measure_growth(setting: Setting, rounds: int) -> list[Growth]:
+    """Return how leave-one-out grows with length, input × gradient with texts, and beam with its width."""
+    sizes = setting.sizes
+    tasks: list[tuple[str, Sequence[int], Callable[[int], Callable[[], object]]]] = [
+        ("leave-one-out, by tokens of a text", sizes.lengths, lambda n: _explain(setting, 1, n, "loo-sign")),
+        ("inp-grad-sign, by texts", sizes.counts, lambda n: _explain(setting, n, 8, "inp-grad-sign")),
+        ("beam, by width", sizes.widths, lambda n: _explain(setting, 1, 10, f"beam(width={n})")),
+    ]
+    return [_growth(name, values, make, rounds) for name, values, make in tasks]
+
+
+def _explain(setting: Setting, count: int, tokens: int, method: str) -> Callable[[], object]:
+    # special tokens count as part of the length, which the model limits
+    texts = setting.texts(count, min(tokens, setting.clf.max_length - 2))
+    batch, labels = setting.batch(texts)
+    return lambda: explain(Evaluator(setting.clf), batch, labels, method)
+
+
+def _growth(
+    name: str, sizes: Sequence[int], make: Callable[[int], Callable[[], object]], rounds: int
+) -> Growth:
+    runs = {size: make(size) for size in sizes}
+    runs[sizes[0]]()  # warm-up
+    seconds: dict[int, list[float]] = {size: [] for size in sizes}
+    for _ in range(rounds):
+        for size, run in runs.items():
+            start = time.perf_counter()
+            run()
+            seconds[size].append(time.perf_counter() - start)
+    medians = [statistics.median(times) for times in seconds.values()]
+    return Growth(name, list(sizes), medians, fit_exponent(sizes, medians))
+
+
+def fit_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """Return the slope of the least-squares line through the logarithms of sizes and seconds."""
+    x, y = ([math.log(value) for value in values] for values in (sizes, seconds))
+    return statistics.linear_regression(x, y).slope
