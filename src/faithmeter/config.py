@@ -228,7 +228,8 @@ class AdaptConfig(TrainConfig):
     """Config of an adaptation: masked fine-tuning of a classifier towards its own predictions.
 
     Args:
-        **values: Any of the fields; those of `TrainConfig`, and its own. `model` is the classifier to adapt.
+        **values: Values of fields, which `faithmeter adapt --help` describes; `model` is the classifier to
+            adapt.
 
     Raises:
         InputError: A field is unknown, or its value is of the wrong type or out of range.
@@ -259,7 +260,7 @@ class AdaptConfig(TrainConfig):
 
     @property
     def task_or_data(self) -> str:
-        """Name of the texts, whose labels are the predictions of the original."""
+        """Name of the adaptation's texts, which are labeled with the original model's predictions."""
         return f"{Path(self.data).name or self.task} as labeled by the original"
 
     @property

@@ -1,4 +1,4 @@
-"""`faithmeter adapt`: a classifier and unlabeled texts → a measurable classifier that predicts the same."""
+"""`faithmeter adapt`: conversion of a classifier to a measurable one, using unlabeled texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def adapt(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a classifier measurable without labels: it learns masked texts and keeps its own predictions.
+    """Fine-tune a classifier on masked texts with its own predictions as labels, to make it measurable.
 
     Example: faithmeter adapt my-classifier --data texts.csv --text review
     """
@@ -51,7 +51,7 @@ def adapt(
 
 
 def summary(record: AdaptRecord) -> Table:
-    """Return a table of the p-values of both models by percent masked, and of the agreement."""
+    """Return a table of both models' p-values and their agreement, by percent masked."""
     percents = [*next(iter(record.p_adapted.values()))]
     title = f"are {record.checked_texts} randomly masked texts in distribution? p by percent masked"
     rows = table(title, "model, test", *map(str, percents))

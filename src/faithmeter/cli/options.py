@@ -40,7 +40,7 @@ def as_precision(name: str) -> Precision:
 def configured(config: type[C], *, argument: str = "") -> Callable[[Callable[..., Any]], Verb]:
     """Return a decorator that replaces the first parameter, a config, with one option for each field.
 
-    The field `argument` is no option, but the first argument, a checkpoint.
+    The field named by `argument` becomes the command's first argument, a checkpoint, instead of an option.
     """
 
     def decorate(function: Callable[..., Any]) -> Verb:

@@ -91,7 +91,7 @@ def fit_tests_on(
 def masked_pvalues(
     clf: Model, split: Dataset, tests: Tests, *, texts: int, percents: Sequence[int] = PERCENTS, seed: int = 0
 ) -> dict[str, dict[int, float]]:
-    """Return, by test and percent, the p-value of the first texts of a split masked at random."""
+    """Return, by test and percentage masked, the p-value of the first texts of a split, masked at random."""
     import pandas as pd
 
     evaluator, random = Evaluator.of(clf), replace(parse(BASELINE), options={"seed": seed})

@@ -39,8 +39,8 @@ class Classifier:
         mask_id: Id of the mask token; required without a tokenizer.
         takes_pair: True if the model was trained on pairs of texts, False if on single texts, None if
             unknown. If it is known, `encode` raises an InputError for texts of the other kind.
-        agreement: For an adapted model, the share of held-out texts on which it predicts what the original
-            does; NaN for any other.
+        agreement: For an adapted model, the share of held-out texts on which it predicts the same class as
+            the original; NaN for any other model.
 
     Raises:
         InputError: There is no mask token, or the head is for regression or multi-label classification.

@@ -167,18 +167,18 @@ def _require_on_hub(name: str) -> None:
 
 
 class Training(NamedTuple):
-    """Facts of a checkpoint's training that its use depends on."""
+    """Facts about a checkpoint's training that affect how the model is used."""
 
     takes_pair: bool | None = None
-    """None if it is not known."""
+    """Whether the model takes pairs of texts; None if unknown."""
     agreement: float = math.nan
-    """Agreement with the original, for an adapted model."""
+    """Agreement of an adapted model with the original; NaN for any other model."""
 
 
 def read_checkpoint(path: str | Path) -> Training:
-    """Verify the files of a checkpoint, and return facts of its training.
+    """Verify the files of a checkpoint, and return facts about its training.
 
-    Without a training record, nothing is verified and nothing is known.
+    Without a training record, nothing is verified, and the result says that the facts are unknown.
 
     Raises:
         InputError: A file is missing or has changed since it was written.

@@ -40,7 +40,7 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
 
 
 def _train(config: TrainConfig) -> list[str]:
-    """Return the verb, arguments and options of a training or an adaptation."""
+    """Return the command, arguments and options of a training run or an adaptation."""
     if not isinstance(config, AdaptConfig):
         return ["train", *_flags(config, TrainConfig.model_fields)]
     options = (name for name in AdaptConfig.model_fields if name != "model")

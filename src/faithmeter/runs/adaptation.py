@@ -1,4 +1,4 @@
-"""Adaptation: masked fine-tuning of a classifier towards its own predictions, and a comparison of the two."""
+"""Adaptation: masked fine-tuning of a classifier on its own predictions, and comparison with the original."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def adapt(
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> AdaptRecord:
-    """Make a classifier measurable by masked fine-tuning towards its own predictions; no labels are needed.
+    """Make a classifier measurable by masked fine-tuning on its own predictions; no labels are needed.
 
-    On whole texts the model learns the class probabilities of the original, on masked texts its class.
+    The targets are the original's class probabilities for whole texts, and its class for masked texts.
     Training stops early when the model agrees with the original on `config.agreement` of the validation
     texts and masked texts are in distribution for it.
 
@@ -70,11 +70,12 @@ def adapt(
         callbacks: Callbacks for the Hugging Face Trainer.
 
     Returns:
-        The record, with agreement, both checks and how the two models explain; `answers` is the verdict.
+        The record, with the agreement, checks and explanations of both models; `answers` is the verdict.
         The checkpoint is in `store.folder(config)`.
 
     Raises:
-        InputError: The classifier or the texts cannot be used, or the run is unfinished or in use.
+        InputError: The classifier or the texts cannot be used, the run is unfinished, or another
+            process is working on it.
 
     Example:
         >>> texts = {"data": "stories.csv", "text": "story", "pair": "question"}
@@ -93,7 +94,7 @@ def adapt(
 
 
 def complete_config(config: AdaptConfig) -> AdaptConfig:
-    """Return the config with the texts of the checkpoint's own training if it names none."""
+    """Return the config; if it names no texts, with those that the checkpoint was trained on."""
     if config.task or config.data:
         return config
     record = training_record(config.model)
@@ -104,7 +105,7 @@ def complete_config(config: AdaptConfig) -> AdaptConfig:
 
 
 def texts_task(config: AdaptConfig, labels: Sequence[str]) -> Task:
-    """Return the task with the texts of a config: own texts, with or without labels, or those of a task."""
+    """Return the task that a config names, or a task for the user's own texts, with or without labels."""
     if not config.data:
         return task(config.task, config.data_dir or None)
     if not config.text:
@@ -129,7 +130,7 @@ def texts_task(config: AdaptConfig, labels: Sequence[str]) -> Task:
 
 
 def read_inputs(config: TrainConfig) -> Inputs:
-    """Return the digests of the inputs that an adaptation of this config would have now."""
+    """Load the inputs that adaptation with this config would use now, and return their digests."""
     original, adapting = load(config.model), cast(AdaptConfig, config)
     texts = texts_task(adapting, original.labels)
     return summarize_inputs(texts, load_splits(config, texts), original.fingerprint)
@@ -138,7 +139,7 @@ def read_inputs(config: TrainConfig) -> Inputs:
 def adapt_model(
     config: AdaptConfig, folder: Path, *, resume: bool, callbacks: Sequence[TrainerCallback]
 ) -> dict[str, Any]:
-    """Adapt a classifier, save it into `folder`, and return the result of the training and the comparison."""
+    """Adapt a classifier, save it in `folder`, and return the results of training and comparison."""
     from ..training.finetuning import finetune
 
     parse(config.compare)  # refused before anything is trained
@@ -180,7 +181,7 @@ def predict(clf: Classifier, rows: Dataset) -> Tensor:
 
 
 def require_variety(classes: Sequence[str], labels: Sequence[int]) -> None:
-    """Refuse texts that the original puts into one class: any constant model would agree with it."""
+    """Raise an InputError if all predictions are the same class, with which any constant model agrees."""
     if len({*labels}) < 2:
         raise InputError(
             f"the original predicts {classes[labels[0]]!r} for all {len(labels)} training texts; expected "
@@ -205,10 +206,10 @@ def true_labels(config: AdaptConfig, original: Classifier, texts: Task, test: Da
 
 
 def stop_rule(config: AdaptConfig, original: Classifier, validation: Dataset) -> Enough:
-    """Return the rule that ends the training: the model agrees with the original, and its check passes.
+    """Return a function that stops training when the model agrees with the original and passes its check.
 
-    The check is fitted on one half of the validation texts and made on the other. With too few of them it
-    never passes, and all epochs are trained.
+    The check is fitted on one half of the validation texts and performed on the other. If these are too few,
+    it never passes, and training runs for all epochs.
     """
     fitted, checked = (validation.select(range(start, len(validation), 2)) for start in (0, 1))
     classifiers: dict[int, Classifier] = {}  # one for each model, as each adds hooks
@@ -236,7 +237,7 @@ def compare_models(
     data: str,
     truth: Tensor | None,
 ) -> dict[str, Any]:
-    """Return agreement, checks and explanations of both models on the held-out texts."""
+    """Return the agreement of both models on the held-out texts, their checks, and how alike they explain."""
     adapted, test = load(folder), task.splits["test"]
     record = training_record(config.model)
     trained_with: TrainedWith = record.trained.strategy if record else "unknown"
@@ -268,7 +269,7 @@ def compare_models(
 def compare_explanations(
     original: Classifier, adapted: Classifier, rows: Dataset, method: str
 ) -> dict[str, Any]:
-    """Return how alike two models rank the tokens of texts, for the label that the original predicts."""
+    """Return how similarly two models rank the tokens of texts, explaining the original's prediction."""
     from scipy.stats import spearmanr
 
     batch, labels = next(read_chunks(Evaluator(original), rows, min(EXPLAINED_TEXTS, len(rows))))

@@ -229,12 +229,12 @@ class AdaptRecord(TrainRecord):
 
     @property
     def original(self) -> str:
-        """Fingerprint of the original, its head included."""
+        """Fingerprint of the original model, including its head."""
         return self.encoder
 
     @property
     def evidence(self) -> AdaptEvidence:
-        """The facts that the verdict is derived from."""
+        """Facts from which the verdict is derived."""
         from ..faithfulness.trust import AdaptEvidence, choose_test
 
         test = choose_test(self.p_adapted)
@@ -250,7 +250,7 @@ class AdaptRecord(TrainRecord):
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """The verdict, as answers to three questions."""
+        """Verdict, as answers to three questions."""
         from ..faithfulness.trust import judge_adaptation
 
         return judge_adaptation(self.evidence)

@@ -83,9 +83,9 @@ def run_once(
     restart: bool,
     read: Callable[[TrainConfig], Inputs] | None = None,
 ) -> TrainRecord:
-    """Return the record of a training from the store, or do the work and write it.
+    """Return the record of a run from the store or, if there is none, call `work` and write the record.
 
-    `read` returns the digests of the inputs that a config names; by default those of a training.
+    `read` returns the current digests of a config's inputs; the default is `current_inputs`.
     """
     read = read or current_inputs
     folder = store.folder(config)

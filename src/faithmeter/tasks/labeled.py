@@ -1,4 +1,4 @@
-"""Tasks whose texts are labeled by a model: unlabeled texts, and a file of labeled ones."""
+"""Tasks for unlabeled texts, and tasks whose labels are the predictions of a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABELED = "labeled.parquet"
 
 @dataclass(frozen=True)
 class LabeledTask(Task):
-    """Task whose rows are in memory."""
+    """Task whose rows are in memory, labeled by a model."""
 
     splits: Mapping[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
     place: str = ""
@@ -36,7 +36,7 @@ class LabeledTask(Task):
 def unlabeled_task(
     data: Path, *, text: str, labels: Sequence[str], pair: str | None, valid: Path | None, test: Path | None
 ) -> Task:
-    """Return a task of your own texts without labels; each counts as the first of `labels`."""
+    """Return a task for your own unlabeled texts; every row gets the first of `labels` as a placeholder."""
     return Task(
         data.name.partition(".")[0],
         text,
@@ -51,7 +51,7 @@ def unlabeled_task(
 def labeled_task(
     splits: Mapping[str, Dataset], labels: Mapping[str, Sequence[int]], *, name: str, classes: Sequence[str]
 ) -> LabeledTask:
-    """Return a task with the texts of `splits` and other labels, measured by accuracy."""
+    """Return a task with the texts of `splits` and new labels; its metric is accuracy."""
     rows = {role: _relabeled(split, labels[role], classes) for role, split in splits.items()}
     context = "context" if "context" in rows["train"].column_names else None
     return LabeledTask(name, "text", tuple(classes), context, splits=rows)

@@ -44,7 +44,8 @@ def read_rows(
     Args:
         source: Name of the source for error messages.
         records: The records.
-        columns: Names of the text, label and context columns; without a label, rows have the first one.
+        columns: Names of the text, label and context columns. Without a label column, all rows get the first
+            label.
         codes: Labels as written in the source, in the order of their class numbers.
         key: Column with the keys of the rows; None uses the row numbers.
         unlabeled: Label of rows to skip.

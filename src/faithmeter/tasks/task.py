@@ -91,7 +91,7 @@ class Task:
         metric: Metric of the faithfulness curves, which also selects the best epoch.
         epochs: Default number of training epochs.
         threshold: A run counts as converged if its test metric without masking is above this fraction.
-        label: Column with the labels; None if the rows have none, and all count as the first class.
+        label: Column with the labels; None for unlabeled rows, which all get the first class.
         official: Names of the official splits. If there are two, validation rows are taken from the first.
         files: Layout of the official files, or None.
         hub: Repository on the hub with the rows, or None.

@@ -38,8 +38,8 @@ class MaskingCollator:
     if rows have an `index`, otherwise on the seed and the number of batches so far. A Trainer also uses its
     collator for evaluation: set `strategy="none"` to evaluate unmasked texts.
 
-    Rows with `targets`, the class probabilities of another model, are labeled by these where they are not
-    masked, and by their class where they are; the labels are then a Tensor [B, C].
+    If rows have `targets`, the class probabilities of another model, labels are a Tensor [B, C]: the targets
+    for unmasked rows, and the one-hot encoded class for masked rows.
 
     Args:
         tokenizer: A tokenizer with a mask token.

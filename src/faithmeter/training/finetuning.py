@@ -57,7 +57,7 @@ def finetune(
         erased: Tokens to mask in all splits, which are then evaluated without further masking.
         previous: Fingerprint of the model that chose the erased tokens.
         targets: Class probabilities [N, C] that unmasked training rows learn instead of their class.
-        enough: Called after each epoch; it may end the training.
+        enough: Called after each epoch; training stops if it returns True. None trains all epochs.
         callbacks: Additional callbacks for the Trainer.
 
     Returns:

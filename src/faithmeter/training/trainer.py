@@ -41,9 +41,9 @@ SELECTION: dict[str, list[Condition]] = {"both": [0, UNIFORM], "masked": [UNIFOR
 SPENT = "seconds_spent"
 """Key in the Trainer's log of the seconds spent on training so far."""
 ENOUGH = "enough"
-"""Name in the Trainer's log of whether an epoch ends the training."""
+"""Key in the Trainer's log that tells whether training stops after an epoch."""
 Enough = Callable[[PreTrainedModel, float], bool]
-"""Model after an epoch, and its performance on whole validation texts → whether to stop."""
+"""Function of a model after an epoch and its performance on whole validation texts: whether to stop."""
 EVALUATION_BATCH = 64
 """Batch size of an evaluation on one device."""
 
@@ -84,7 +84,7 @@ class _EpochClock(TrainerCallback):  # type: ignore[misc]
 
 
 class _StopWhenEnough(TrainerCallback):  # type: ignore[misc]
-    """Ends the training after an epoch that is enough."""
+    """Trainer callback that stops training after an epoch for which `enough` returned True."""
 
     def on_evaluate(
         self,
@@ -128,8 +128,8 @@ def make_trainer(
 ) -> MaskedTrainer:
     """Return the Trainer for a config; it writes checkpoints to `folder`.
 
-    `enough` is called after each epoch with the performance on whole validation texts. An epoch that is
-    enough ends the training; its `selection` is 1 higher, so that no other epoch is restored.
+    `enough` is called after each epoch with the model and its performance on whole validation texts. If it
+    returns True, training stops, and 1 is added to the epoch's `selection`, so that this epoch is restored.
     """
 
     def validate(prediction: EvalPrediction) -> dict[str, float]:
@@ -169,7 +169,7 @@ def make_trainer(
 
 
 def _cross_entropy(outputs: ModelOutput, labels: Tensor, num_items_in_batch: object = None) -> Tensor:
-    """Return the loss for labels that are classes [B] or their probabilities [B, C]."""
+    """Return the cross-entropy for labels given as classes [B] or as class probabilities [B, C]."""
     return torch.nn.functional.cross_entropy(outputs.logits.float(), labels)
 
 

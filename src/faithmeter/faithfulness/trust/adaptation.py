@@ -1,4 +1,4 @@
-"""Verdict on an adaptation: is it still the same classifier, is it measurable, what do explanations mean?"""
+"""Verdict on an adapted model: its agreement with the original, its check, and its explanations."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class AdaptEvidence:
 
     Attributes:
         agreement: Share of held-out whole texts on which both models predict the same class.
-        required: Agreement that was asked for.
+        required: Required agreement, as a fraction.
         texts: Number of these texts.
-        original: P-values of the original by percent masked, its check fitted on whole texts.
-        adapted: P-values of the adapted model, its check fitted on masked texts.
+        original: P-values of the original by percent masked; its tests are fitted on whole texts.
+        adapted: P-values of the adapted model; its tests are fitted on masked texts.
         method: Method that explained both models.
         rank_agreement: Mean rank correlation of its scores for the two models.
     """
@@ -37,22 +37,22 @@ class AdaptEvidence:
 
     @property
     def stays(self) -> bool:
-        """Whether the adapted model predicts what the original does, as often as required."""
+        """Whether the adapted model agrees with the original as often as required."""
         return self.agreement >= self.required
 
     @property
     def measurable(self) -> bool:
-        """Whether no step between 10 and 90 % masked is out of distribution for the adapted model."""
+        """Whether texts masked by 10 to 90 % are in distribution for the adapted model."""
         return is_measurable(self.adapted)
 
 
 def masked_steps(p: Mapping[int, float]) -> dict[int, float]:
-    """Return the p-values of partly masked texts: whole and wholly masked ones are left out."""
+    """Return the p-values of partly masked texts, without those at 0 and 100 %."""
     return {percent: value for percent, value in p.items() if 0 < percent < 100}
 
 
 def is_measurable(p: Mapping[int, float]) -> bool:
-    """Whether partly masked texts are in distribution at every percent."""
+    """Return whether partly masked texts are in distribution at every percentage."""
     return not any(map(rejects, masked_steps(p).values()))
 
 

@@ -39,8 +39,8 @@ class Evidence:
         trained_with: Masking strategy of the model's training.
         truncated: Share of the texts whose end the model could not read.
         precision: Data type that the model was evaluated in.
-        agreement: Share of held-out texts on which an adapted model predicts the class that the original
-            does; NaN for a model that was not adapted.
+        agreement: Share of held-out texts on which an adapted model predicts the same class as the
+            original; NaN for a model that was not adapted.
     """
 
     floors: Mapping[str, float] = field(default_factory=dict)
