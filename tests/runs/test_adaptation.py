@@ -177,6 +177,8 @@ EVIDENCE = {
     "texts": 500,
     "original": {0: 0.6, 50: 0.001, 100: 0.001},
     "adapted": {0: 0.6, 50: 0.5, 100: 0.01},
+    "floors": {"published": 0.0, "crossfit": 0.004},
+    "outside_share": 0.06,
     "method": "loo-sign",
     "rank_agreement": 0.4,
 }
@@ -188,6 +190,9 @@ EVIDENCE = {
         ({}, ("good", "good", "caution")),
         ({"agreement": 0.97}, ("bad", "good", "caution")),
         ({"adapted": {0: 0.6, 50: 0.04, 100: 0.5}}, ("good", "bad", "caution")),
+        ({"outside_share": 0.6}, ("good", "bad", "caution")),
+        ({"floors": {"crossfit": 0.06}}, ("good", "caution", "caution")),
+        ({"floors": {}}, ("good", "caution", "caution")),
     ],
 )
 def test_the_verdict_can_say_no(changes: dict[str, object], moods: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ from ..tasks import Task
 from ..training.collator import STRATEGIES, require_masking
 from .chunks import read_chunks
 from .masf import CALIBRATIONS, MaSF
-from .pvalues import dataset_pvalue
+from .pvalues import DatasetPValue, dataset_pvalue
 from .trajectory import Tests, states, trace_erasure
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def fit_tests_on(
 
 def masked_pvalues(
     clf: Model, split: Dataset, tests: Tests, *, texts: int, percents: Sequence[int] = PERCENTS, seed: int = 0
-) -> dict[str, dict[int, float]]:
+) -> dict[str, dict[int, DatasetPValue]]:
     """Return, by test and percentage masked, the p-value of the first texts of a split, masked at random."""
     import pandas as pd
 
@@ -99,7 +99,7 @@ def masked_pvalues(
     frame = pd.concat([trace_erasure(evaluator, *chunk, random, percents, tests) for chunk in chunks])
     steps = {percent: frame[frame["percent"] == percent] for percent in percents}
     return {
-        test: {percent: dataset_pvalue(step[f"p_{test}"]).p for percent, step in steps.items()}
+        test: {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in steps.items()}
         for test in tests
     }
 

@@ -17,7 +17,8 @@ from ..errors import InputError
 from ..faithfulness.check import fit_tests_on, masked_pvalues
 from ..faithfulness.chunks import read_chunks
 from ..faithfulness.masf import MIN_ROWS
-from ..faithfulness.trust import choose_test, is_measurable
+from ..faithfulness.trajectory import floors_of
+from ..faithfulness.trust import choose_test, is_measurable, largest_outside_share
 from ..files import timed
 from ..methods.registry import explain, parse
 from ..models.classes import match_classes
@@ -249,8 +250,13 @@ def compare_models(
             adapted, folder, task, filled_config(MeasureConfig(), config, adapted.fingerprint, data)
         ),
     }
+    steps = {
+        clf: masked_pvalues(clf, test, own, texts=CHECKED_TEXTS, seed=config.seed)
+        for clf, own in tests.items()
+    }
     p_original, p_adapted = (
-        masked_pvalues(clf, test, own, texts=CHECKED_TEXTS, seed=config.seed) for clf, own in tests.items()
+        {name: {percent: step.p for percent, step in own.items()} for name, own in checks.items()}
+        for checks in steps.values()
     )
     labels, predictions = torch.tensor(test["label"][:]), predict(adapted, test).argmax(dim=1)
     both = {"original": labels, "adapted": predictions}
@@ -258,6 +264,8 @@ def compare_models(
         "agreement": float((predictions == labels).double().mean()),
         "p_original": p_original,
         "p_adapted": p_adapted,
+        "floors": floors_of(tests[adapted]),
+        "outside_share": largest_outside_share(steps[adapted][choose_test(p_adapted)]),
         "checked_texts": min(CHECKED_TEXTS, len(test)),
         "truth": {}
         if truth is None

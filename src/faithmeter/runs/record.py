@@ -219,6 +219,12 @@ class AdaptRecord(TrainRecord):
     p_adapted: dict[str, dict[int, Number]] = Field(
         description="by test and percent masked: the adapted model, its check fitted on masked texts"
     )
+    floors: Numbers = Field(
+        default={}, description="by test: the smallest p-value that the adapted model's check can give"
+    )
+    outside_share: Number = Field(
+        default=0.0, description="largest share of partly masked texts out of distribution one by one"
+    )
     checked_texts: int = Field(description="number of texts of both checks")
     rank_agreement: Number = Field(description="mean rank correlation of both models' scores")
     same_top: Number = Field(description="share of texts whose highest-scored token is the same")
@@ -244,6 +250,8 @@ class AdaptRecord(TrainRecord):
             texts=self.rows["test"],
             original=self.p_original[test],
             adapted=self.p_adapted[test],
+            floors=self.floors,
+            outside_share=self.outside_share,
             method=self.config.compare,
             rank_agreement=self.rank_agreement,
         )

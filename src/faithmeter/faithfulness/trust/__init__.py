@@ -1,6 +1,6 @@
 """Rules of doubt and the verdict on a measurement, with the wording that all outputs share."""
 
-from .adaptation import AdaptEvidence, is_measurable, judge_adaptation
+from .adaptation import AdaptEvidence, is_measurable, judge_adaptation, largest_outside_share
 from .evidence import (
     MIN_AGREEMENT,
     MIN_ORDERS,
@@ -61,5 +61,6 @@ __all__ = [
     "format_area",
     "is_measurable",
     "judge_adaptation",
+    "largest_outside_share",
     "verdict",
 ]

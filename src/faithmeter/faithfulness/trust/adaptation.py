@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...config import SIGNIFICANCE_LEVEL
 from ..formats import format_number, format_percent, format_pvalue
-from .evidence import rejects
-from .rules import BAD, CAUTION
+from ..pvalues import DatasetPValue
+from .evidence import MAX_OUTSIDE_SHARE, Evidence, rejects
+from .rules import BAD, CAUTION, explain_unchecked
 from .verdict import GOOD, Answer
 
 QUESTIONS = ("Is it still the same classifier?", "Is it measurable?", "For which model do explanations hold?")
 
 
-@dataclass(frozen=True)
-class AdaptEvidence:
+@dataclass(frozen=True, kw_only=True)
+class AdaptEvidence(Evidence):
     """Facts of an adaptation.
 
     Attributes:
@@ -22,7 +24,9 @@ class AdaptEvidence:
         required: Required agreement, as a fraction.
         texts: Number of these texts.
         original: P-values of the original by percent masked; its tests are fitted on whole texts.
-        adapted: P-values of the adapted model; its tests are fitted on masked texts.
+        adapted: P-values of the adapted model; its tests, and `floors`, are fitted on masked texts.
+        outside_share: Largest share of partly masked texts that are individually out of distribution for
+            the adapted model.
         method: Method that explained both models.
         rank_agreement: Mean rank correlation of its scores for the two models.
     """
@@ -32,6 +36,7 @@ class AdaptEvidence:
     texts: int
     original: Mapping[int, float]
     adapted: Mapping[int, float]
+    outside_share: float
     method: str
     rank_agreement: float
 
@@ -42,8 +47,9 @@ class AdaptEvidence:
 
     @property
     def measurable(self) -> bool:
-        """Whether texts masked by 10 to 90 % are in distribution for the adapted model."""
-        return is_measurable(self.adapted)
+        """Whether there is no sign that partly masked texts are out of distribution for the adapted model."""
+        smallest = min(masked_steps(self.adapted).values())
+        return not rejects(smallest) and self.outside_share <= MAX_OUTSIDE_SHARE
 
 
 def masked_steps(p: Mapping[int, float]) -> dict[int, float]:
@@ -51,9 +57,15 @@ def masked_steps(p: Mapping[int, float]) -> dict[int, float]:
     return {percent: value for percent, value in p.items() if 0 < percent < 100}
 
 
-def is_measurable(p: Mapping[int, float]) -> bool:
+def largest_outside_share(steps: Mapping[int, DatasetPValue]) -> float:
+    """Return the largest share of partly masked texts that are individually out of distribution."""
+    return max(step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if 0 < percent < 100)
+
+
+def is_measurable(steps: Mapping[int, DatasetPValue]) -> bool:
     """Return whether partly masked texts are in distribution at every percentage."""
-    return not any(map(rejects, masked_steps(p).values()))
+    smallest = min(step.p for percent, step in steps.items() if 0 < percent < 100)
+    return not rejects(smallest) and largest_outside_share(steps) <= MAX_OUTSIDE_SHARE
 
 
 def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
@@ -64,12 +76,18 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     before = format_pvalue(min(masked_steps(evidence.original).values()))
     after = format_pvalue(min(masked_steps(evidence.adapted).values()))
     pvalues = f"at 10 to 90 % masked the smallest p-value is {after}; for the original it was {before}"
-    measurable = f"Yes: {pvalues}." if evidence.measurable else f"No: {pvalues}; train longer."
+    if not evidence.checked:
+        measurable = CAUTION, f"Not known: {explain_unchecked(evidence)}."
+    elif evidence.measurable:
+        measurable = GOOD, f"Yes: {pvalues}."
+    else:
+        outside = f"up to {format_percent(evidence.outside_share, 0)}% of the texts are out of distribution"
+        measurable = BAD, f"No: {outside}; {pvalues}; train longer."
     correlation = f"a mean correlation of {format_number(evidence.rank_agreement, 2)}"
     rank = f"{evidence.method} ranks the words of both with {correlation}"
     model = f"For the adapted model only; {rank}, which is how near they come to the original."
     return (
         Answer(QUESTIONS[0], GOOD if evidence.stays else BAD, same),
-        Answer(QUESTIONS[1], GOOD if evidence.measurable else BAD, measurable),
+        Answer(QUESTIONS[1], *measurable),
         Answer(QUESTIONS[2], CAUTION, model),
     )
