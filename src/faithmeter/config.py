@@ -159,6 +159,10 @@ class TrainConfig(Config):
         lt=1,
         description="fraction of the optimizer steps in which the learning rate rises; then it falls to 0",
     )
+    add_mask_token: bool = Field(
+        default=False,
+        description="add a mask token to a model that has none, such as GPT-2 or Llama, and train it",
+    )
     released_schedule: bool = Field(
         default=False,
         description="count schedule steps in examples, as in the authors' code, so that the rate only rises",

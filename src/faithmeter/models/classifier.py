@@ -19,6 +19,7 @@ from .classes import list_classes, require_classes
 from .devices import name_precision, place, send
 from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, NormalizationHooks
+from .mask_token import set_padding
 from .tokens import Batch
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Classifier:
         agreement: float = math.nan,
     ) -> None:
         require_classes(model.config)
+        if tokenizer is not None:
+            set_padding(model, tokenizer)
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.mask_id: int = find_mask_id(tokenizer) if mask_id is None else mask_id
@@ -223,7 +226,7 @@ def find_mask_id(tokenizer: PreTrainedTokenizerBase | None) -> int:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
         raise InputError(
             f"the tokenizer of {name!r} has no mask token; expected a masked language model such as "
-            "roberta-base, or mask_id=… of a token that stands for 'nothing'"
+            "roberta-base, a training with --add-mask-token, or mask_id=… of a token that means nothing"
         )
     return int(mask_id)
 

@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..files import file_checksum, read_sealed_json
 from .classifier import Classifier, find_mask_id
 from .devices import find_device, require_precision
+from .mask_token import add_embeddings, add_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -47,6 +48,7 @@ def load(
     device: str | torch.device = "auto",
     precision: Precision = "auto",
     revision: str | None = None,
+    add_mask_token: bool = False,
 ) -> Classifier:
     """Load a classifier and verify its files.
 
@@ -55,6 +57,7 @@ def load(
         device: `cpu`, `cuda`, `cuda:1`, `mps` or `xpu`; `auto` is the accelerator, or the CPU without one.
         precision: Data type to compute in: `fp32`, `bf16` or `fp16`; `auto` is `fp32`.
         revision: Branch, tag or commit of a hub model.
+        add_mask_token: Add a mask token to a model that has none; it means nothing before a training.
 
     Returns:
         The classifier, in evaluation mode on the device.
@@ -75,7 +78,7 @@ def load(
     target = find_device(device)
     precision = require_precision(precision, target)
     training = read_checkpoint(resolve(path))
-    tokenizer = load_tokenizer(path, revision=revision)
+    tokenizer = load_tokenizer(path, revision=revision, add_mask_token=add_mask_token)
     options = {"dtype": torch.float32, "revision": revision or "main"}
     model, report = load_model(AutoModelForSequenceClassification, path, "model", **options)
     if keys := report["mismatched_keys"]:
@@ -88,6 +91,8 @@ def load(
             f"{str(path)!r} has no trained classifier head (missing {list_keys(keys)}); fine-tune it first: "
             f"faithmeter train --model {path} …"
         )
+    if add_mask_token:
+        add_embeddings(model, tokenizer)
     require_finite_weights(model, path)
     require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
     with reading("model", path):
@@ -115,13 +120,17 @@ def load_model(
     return model, report
 
 
-def load_tokenizer(path: str | Path, *, revision: str | None = None) -> PreTrainedTokenizerBase:
-    """Return the tokenizer of a model; raise an InputError if it has no mask token."""
+def load_tokenizer(
+    path: str | Path, *, revision: str | None = None, add_mask_token: bool = False
+) -> PreTrainedTokenizerBase:
+    """Return the tokenizer of a model; raise an InputError if it has no mask token and none is added."""
     from transformers import AutoTokenizer
 
     options = {"trust_remote_code": False, "revision": revision or "main"}
     with reading("tokenizer", path):
         tokenizer = AutoTokenizer.from_pretrained(resolve(path), **options)
+    if add_mask_token:
+        add_tokens(tokenizer, path)
     find_mask_id(tokenizer)
     return tokenizer
 

@@ -132,7 +132,7 @@ def texts_task(config: AdaptConfig, labels: Sequence[str]) -> Task:
 
 def read_inputs(config: TrainConfig) -> Inputs:
     """Load the inputs that adaptation with this config would use now, and return their digests."""
-    original, adapting = load(config.model), cast(AdaptConfig, config)
+    original, adapting = load_original(config), cast(AdaptConfig, config)
     texts = texts_task(adapting, original.labels)
     return summarize_inputs(texts, load_splits(config, texts), original.fingerprint)
 
@@ -146,7 +146,7 @@ def adapt_model(
     parse(config.compare)  # refused before anything is trained
     seconds: dict[str, float] = {}
     with timed(seconds, "predict"):
-        original = load(config.model)
+        original = load_original(config)
         texts = texts_task(config, original.labels)
         splits = load_splits(config, texts)
         truth = true_labels(config, original, texts, splits["test"])
@@ -173,6 +173,11 @@ def adapt_model(
         **comparison,
         "seconds": {**seconds, **result["seconds"]},
     }
+
+
+def load_original(config: TrainConfig) -> Classifier:
+    """Load the classifier to adapt, with a mask token."""
+    return load(config.model, add_mask_token=config.add_mask_token)
 
 
 def predict(clf: Classifier, rows: Dataset) -> Tensor:

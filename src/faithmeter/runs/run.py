@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 INPUT_FIELDS = (
-    *("task", "model", "limit", "validation_limit"),
+    *("task", "model", "add_mask_token", "limit", "validation_limit"),
     *("data", "text", "label", "pair", "valid", "test", "data_dir"),
 )
 """Config fields that determine the rows and the encoder of a training run."""

@@ -152,7 +152,7 @@ def _save(trainer: MaskedTrainer, config: TrainConfig, folder: Path) -> None:
     with writing(folder):
         trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
         # load it again, because the trainer's tokenizer keeps the settings of its last call
-        load_tokenizer(config.model).save_pretrained(folder)
+        load_tokenizer(config.model, add_mask_token=config.add_mask_token).save_pretrained(folder)
 
 
 def _describe(task: Task, rows: Mapping[str, Dataset]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ..models.loading import (
     require_vocabulary,
     resolve,
 )
+from ..models.mask_token import add_embeddings, set_padding
 from ..tasks import Task
 from ..tasks.splits import digest
 
@@ -66,7 +67,7 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
         InputError: Files are damaged, weights of the encoder are missing, or the tokenizer knows no words.
     """
     read_checkpoint(resolve(config.model))
-    tokenizer = load_tokenizer(config.model)
+    tokenizer = load_tokenizer(config.model, add_mask_token=config.add_mask_token)
     names = dict(enumerate(task.labels))
     model, report = load_model(
         AutoModelForSequenceClassification,
@@ -85,6 +86,9 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
             f"weights of the encoder in {config.model!r} {state} ({list_keys(absent)}), and training would "
             "begin with random ones; save the model again, with its config"
         )
+    if config.add_mask_token:
+        add_embeddings(model, tokenizer)
+    set_padding(model, tokenizer)
     require_finite_weights(model, config.model)
     require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), config.model)
     return Encoder(model, tokenizer, new)
