@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo bench test check fast coverage slow study wheel clean
+.PHONY: help setup demo bench test check fast coverage slow study results wheel clean
 
 help: ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -46,6 +46,9 @@ study: setup ## train and measure what docs/results.md reports; needs data/ and 
 	@code=0; for grid in grids/study/*.toml; do \
 	  nice -n 19 $(BIN)/faithmeter --import grids/study/once.py grid $$grid --data-dir $(DATA) -o $(STUDY) --workers 2 || code=1; \
 	done; exit $$code
+
+results: setup ## rebuild docs/results.md and its figures from the files in results/
+	@$(BIN)/python scripts/results/page.py
 
 wheel: setup ## build the wheel into dist/
 	@$(BIN)/python -m build --wheel

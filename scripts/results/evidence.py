@@ -1,0 +1,222 @@
+"""Tidy files of the study → the differences and intervals that the claims rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame
+from scipy import stats
+
+from faithmeter import published
+from faithmeter.config import BASELINE
+from faithmeter.faithfulness.curves import absolute_area
+from faithmeter.faithfulness.intervals import RESAMPLES, TextIntervals, resample_texts
+from faithmeter.faithfulness.predictions import Predictions, resampling_weights
+from faithmeter.faithfulness.pvalues import simes
+from faithmeter.runs.frames import COLUMNS
+
+CONFIDENCE = 0.95
+METHODS = (
+    *("loo-sign", "loo-abs", "int-grad-sign", "int-grad-abs", "inp-grad-sign", "inp-grad-abs"),
+    *("grad-l1", "grad-l2"),
+)
+"""Methods of the paper that were measured; beam search was too slow."""
+MASKED, PLAIN = "half", "none"
+TUNINGS = ((MASKED, "both"), (PLAIN, "unmasked"))
+"""Fine-tunings that the claims compare: strategy, and what chooses the best epoch."""
+CONTINUED = {"4-sentences-plain": "2-sentences"}
+"""Grids whose runs belong to another grid."""
+
+
+class Effect(NamedTuple):
+    """A value with its 95 % interval and what the interval is over; bounds are nan without an interval."""
+
+    value: float
+    lower: float = math.nan
+    upper: float = math.nan
+    over: str = ""
+
+
+class Place(NamedTuple):
+    """Task and model of the runs of a grid."""
+
+    grid: str
+    task: str
+    model: str
+
+    @property
+    def name(self) -> str:
+        smoke = ", smoke grid" if self.grid == "smoke" else ""
+        return f"{self.task}, {MODELS.get(Path(self.model).name, self.model)}{smoke}"
+
+
+MODELS = {
+    "paraphrase-MiniLM-L3-v2": "MiniLM-L3",
+    "granite-embedding-30m-english-roberta": "granite-30m",
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    """Tidy files of the study, read once."""
+
+    folder: Path
+
+    @cached_property
+    def runs(self) -> DataFrame:
+        """Runs with configs, digests and environments; a grid that continues another has its name."""
+        runs = pd.read_csv(self.folder / "runs.csv").replace({"grid": CONTINUED})
+        pairs = pd.Series(list(zip(runs["strategy"], runs["validation"], strict=True)), index=runs.index)
+        return runs[pairs.isin(TUNINGS)]
+
+    @cached_property
+    def frames(self) -> dict[str, DataFrame]:
+        """Frames of the store by kind, with the column `grid`; method names have no number of steps."""
+        grids = self.runs[["digest", "grid", "rates"]]
+        frames = {kind: pd.read_csv(self.folder / f"{kind}.csv").merge(grids) for kind in COLUMNS}
+        for frame in frames.values():
+            if "method" in frame:
+                frame["method"] = frame["method"].map(without_steps, na_action="ignore")
+        return frames
+
+    @cached_property
+    def lengths(self) -> DataFrame:
+        """Performance of a classifier that only knows the numbers of tokens, by task."""
+        return pd.read_csv(self.folder / "lengths.csv")
+
+    @cached_property
+    def places(self) -> dict[str, Place]:
+        """Task and model of each grid that has runs."""
+        rows = self.runs.drop_duplicates("grid")
+        places = zip(*(rows[name].astype(str) for name in Place._fields), strict=True)
+        return {place.grid: place for place in map(Place._make, places)}
+
+    def measured(self, grid: str, strategy: str) -> bool:
+        """Return whether some seed of a fine-tuning was measured."""
+        return bool(self.areas(grid, strategy, BASELINE))
+
+    @property
+    def measured_grids(self) -> list[str]:
+        """Grids of which a masked model was measured by all methods."""
+        return [grid for grid in self.places if self.areas(grid, MASKED, METHODS[-2])]
+
+    @property
+    def has_measurements(self) -> bool:
+        return bool(self.measured_grids)
+
+    def test_scores(self, grid: str, strategy: str, masking: str) -> dict[int, float]:
+        """Return the test performance of each seed at one masking, in percent."""
+        rows = self.frames["train"]
+        rows = rows[(rows["grid"] == grid) & (rows["strategy"] == strategy) & (rows["split"] == "test")]
+        rows = rows[rows["masking"].astype(str) == masking]
+        return dict(zip(rows["seed"], 100 * rows["value"], strict=True))
+
+    def majority(self, grid: str) -> float:
+        """Return the test performance of the class majority, in percent."""
+        rows = self.frames["train"]
+        return float(100 * rows[(rows["grid"] == grid) & (rows["split"] == "test")]["majority"].iloc[0])
+
+    def areas(self, grid: str, strategy: str, method: str, column: str = "acu") -> dict[int, float]:
+        """Return an area of each seed, in percent."""
+        rows = self.frames["areas"]
+        rows = rows[(rows["grid"] == grid) & (rows["strategy"] == strategy) & (rows["method"] == method)]
+        return dict(zip(rows["seed"], 100 * rows[column], strict=True))
+
+    def pvalue(self, grid: str, strategy: str, test: str, percent: int, method: str = BASELINE) -> float:
+        """Return the p-value of one step, of all seeds by Simes' method."""
+        rows = self.frames["measure"]
+        rows = rows[(rows["grid"] == grid) & (rows["strategy"] == strategy) & (rows["method"] == method)]
+        return float(simes(rows[rows["percent"] == percent][f"p_{test}"]))
+
+    def predictions(self, grid: str, strategy: str) -> Predictions:
+        """Return the predictions of all seeds of a grid on the same texts."""
+        runs = self.runs[(self.runs["grid"] == grid) & (self.runs["strategy"] == strategy)]
+        digests = runs[runs["kind"] == "measure"].sort_values("seed")["digest"]
+        rows = pd.read_parquet(self.folder / "predictions.parquet")
+        frames = [rows[rows["digest"] == digest].astype({"method": str}) for digest in digests]
+        frames = [frame.assign(method=frame["method"].map(without_steps)) for frame in frames]
+        areas = self.frames["areas"]
+        metric = str(areas[areas["digest"].isin(digests)]["metric"].iloc[0])
+        return Predictions.from_frames(frames, classes=int(rows_classes(frames)), metric=metric)
+
+    def intervals(self, grid: str, strategy: str) -> TextIntervals:
+        """Return the intervals over seeds and texts of a grid's measurements."""
+        key = grid, strategy
+        if key not in self._intervals:
+            self._intervals[key] = resample_texts(self.predictions(grid, strategy))
+        return self._intervals[key]
+
+    @cached_property
+    def _intervals(self) -> dict[tuple[str, str], TextIntervals]:
+        return {}
+
+
+def rows_classes(frames: Iterable[DataFrame]) -> int:
+    """Return the number of classes that occur."""
+    return 1 + max(int(frame[["label", "prediction"]].max().max()) for frame in frames)
+
+
+def without_steps(method: str) -> str:
+    """Return the name of a method without its number of steps."""
+    return method.replace("(steps=10)", "").replace(",steps=10", "")
+
+
+def over_seeds(values: Iterable[float]) -> Effect:
+    """Return the mean over seeds with Student's t interval; a single seed has no bounds."""
+    numbers = np.array(list(values), np.float64)
+    seeds = f"{len(numbers)} seed{'s' if len(numbers) > 1 else ''}"
+    if len(numbers) < 2:
+        return Effect(float(numbers.mean()), over=seeds)
+    if np.ptp(numbers) == 0:  # no variation to estimate from
+        return Effect(float(numbers[0]), float(numbers[0]), float(numbers[0]), seeds)
+    bounds = stats.ttest_1samp(numbers, 0).confidence_interval(CONFIDENCE)
+    return Effect(float(numbers.mean()), float(bounds.low), float(bounds.high), seeds)
+
+
+def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Effect:
+    """Return the mean difference over the seeds that both have."""
+    return over_seeds(first[seed] - second[seed] for seed in sorted(first.keys() & second.keys()))
+
+
+def difference(intervals: TextIntervals, first: str, second: str) -> Effect:
+    """Return the difference of two methods' ACU on the same texts, in percent."""
+    mean, lower, upper, texts = intervals.difference(first, second)
+    seeds = intervals.predictions.seeds
+    over = f"{seeds} seed{'s' if seeds > 1 else ''}, {texts} texts"
+    return Effect(100 * mean, 100 * lower, 100 * upper, over)
+
+
+def published_areas(task: str) -> dict[str, float]:
+    """Return the published ACU of RoBERTa-base by method, in percent."""
+    rows = published.table("faithfulness")
+    rows = rows[(rows["model"] == "roberta-base") & (rows["dataset"] == task)]
+    return dict(zip(rows["importance_measure"], rows["acu"], strict=True))
+
+
+def spearman(predictions: Predictions, reference: Mapping[str, float]) -> Effect:
+    """Return the rank correlation of ACU with a reference, over resampled texts (percentiles)."""
+    rng = np.random.default_rng(0)
+    ranks = [reference[name] for name in METHODS]
+    once = predictions.weighted_curves([np.ones((1, predictions.texts), np.int64)])
+    many = predictions.weighted_curves(resampling_weights(predictions.texts, RESAMPLES // 9, rng))
+    [value], resampled = (_correlations(curves, predictions, ranks) for curves in (once, many))
+    lower, upper = np.nanquantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Effect(float(value), float(lower), float(upper), f"{predictions.texts} texts")
+
+
+def _correlations(
+    curves: Mapping[str, np.ndarray], predictions: Predictions, reference: list[float]
+) -> np.ndarray:
+    """Return Spearman's correlation of each resample's areas with the reference; nan if all are equal."""
+    ratios = predictions.ratios
+    areas = [absolute_area(curves[name], curves[BASELINE], ratios).mean(axis=-1) for name in METHODS]
+    ranks = stats.zscore(stats.rankdata(np.stack(areas, axis=-1), axis=-1), axis=-1)
+    correlations: np.ndarray = ranks @ stats.zscore(stats.rankdata(reference)) / len(METHODS)
+    return correlations

@@ -1,0 +1,93 @@
+"""Stores of a study → tidy files: `python scripts/results/export.py results runs-study runs`.
+
+Each frame of the store becomes a CSV file, `runs.csv` lists configs, digests and environments, and
+`predictions.parquet` has the predicted class of every measured text at every step.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pandas as pd
+from pandas import DataFrame
+
+from faithmeter.config import TrainConfig
+from faithmeter.files import write_csv
+from faithmeter.grid.file import read as read_grid
+from faithmeter.runs.frames import COLUMNS, frame
+from faithmeter.runs.record import TEXTS, MeasureRecord, Record
+from faithmeter.runs.store import RunStore
+
+GRIDS = Path("grids")
+SETTINGS = (
+    *("task", "model", "seed", "strategy", "validation", "scope", "rates", "epochs", "learning_rate"),
+    *("batch_size", "limit", "validation_limit"),
+)
+VERSIONS = ("faithmeter", "torch", "transformers", "datasets", "numpy")
+PREDICTIONS = ("digest", "method", "row", "percent", "label", "prediction")
+UNUSED = ["folder", "leaders", "texts_needed", "classes_by_number"]
+"""Columns that name this machine's folders, or that several seeds do not have."""
+
+
+def grid_names(store: RunStore) -> dict[str, str]:
+    """Return the grid file of each run's digest, the first that asks for it."""
+    names: dict[str, str] = {}
+    for path in [*sorted((GRIDS / "study").glob("*.toml")), GRIDS / "smoke.toml"]:
+        for run in read_grid(path).runs:
+            if (config := run.located(store)) is not None:
+                names.setdefault(config.digest, path.stem)
+    return names
+
+
+def describe_run(record: Record, grid: str) -> dict[str, object]:
+    """Return the row of a run in `runs.csv`."""
+    trained: TrainConfig = record.trained
+    environment = record.environment
+    return {
+        "grid": grid,
+        "kind": record.kind,
+        "digest": record.digest,
+        "trained": record.train_digest if isinstance(record, MeasureRecord) else record.digest,
+        **{name: getattr(trained, name) for name in SETTINGS},
+        "texts": record.texts if isinstance(record, MeasureRecord) else record.rows["test"],
+        "finished": record.finished,
+        "checksum": record.checksum[:16],
+        "commit": environment.commit,
+        "python": environment.python,
+        "machine": environment.machine,
+        "cores": environment.cores,
+        **{name: environment.versions[name] for name in VERSIONS},
+    }
+
+
+def read_predictions(folder: Path, record: MeasureRecord) -> DataFrame:
+    """Return the predictions of a measurement, one row for each method, text and step."""
+    rows = pd.read_parquet(folder / TEXTS).assign(digest=record.digest)[list(PREDICTIONS)]
+    small = dict.fromkeys(("row", "percent", "label", "prediction"), "int16")
+    return rows.astype({**small, "digest": "category", "method": "category"})
+
+
+def export(folder: Path, stores: list[RunStore]) -> None:
+    """Write the tidy files of all runs that the grids of the study ask for."""
+    runpy.run_path(str(GRIDS / "study" / "once.py"))  # registers methods that the grids name
+    records, grids = [], dict[str, str]()
+    for store in stores:
+        grids |= (names := grid_names(store))
+        records += [(path, record) for path, record in store.records() if record.digest in names]
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in COLUMNS:
+        rows = frame(kind, records)
+        write_csv(rows.drop(columns=UNUSED, errors="ignore"), folder / f"{kind}.csv")
+    runs = DataFrame([describe_run(record, grids[record.digest]) for _, record in records])
+    write_csv(runs.sort_values(["grid", "seed", "strategy", "kind"]), folder / "runs.csv")
+    parts = [read_predictions(path, record) for path, record in records if isinstance(record, MeasureRecord)]
+    empty = DataFrame(columns=list(PREDICTIONS))
+    predictions = pd.concat(parts, ignore_index=True) if parts else empty
+    predictions.to_parquet(folder / "predictions.parquet", index=False, compression="zstd")
+    print(f"{len(records)} runs → {folder}")
+
+
+if __name__ == "__main__":
+    export(Path(sys.argv[1]), [RunStore(path) for path in sys.argv[2:]])

@@ -1,0 +1,68 @@
+"""Tidy files of the study → `docs/results.md` and its figures: `python scripts/results/page.py`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import tables
+from claims import MARGIN, QUESTIONS, Claim, gather_claims
+from evidence import METHODS, Study
+from jinja2 import Environment, StrictUndefined
+from pandas import DataFrame
+from trials import gather_trials
+
+from faithmeter.config import BASELINE
+from faithmeter.faithfulness.formats import format_number
+from faithmeter.reporting.figures import FIGURES
+
+ROOT = Path(__file__).parents[2]
+TEMPLATE = Path(__file__).with_name("page.md.jinja")
+DRAWN = {
+    "faithfulness": "study-faithfulness",
+    "pvalues-crossfit": "study-pvalues",
+    "roar": "study-roar",
+}
+"""Figures of the report that the page shows, and the names of their files."""
+
+
+def write_page(study: Study) -> str:
+    """Return the page as Markdown."""
+    questions = {letter: statement for letter, (_, statement) in QUESTIONS.items()}
+    claims = gather_claims(study) + gather_trials(study.folder)
+    letters = {claim.letter for claim in claims}
+    claims += [Claim(letter, statement) for letter, statement in questions.items() if letter not in letters]
+    claims.sort(key=lambda claim: (claim.letter, claim.statement))
+    values = {
+        "study": study,
+        "margin": format_number(MARGIN, 0),
+        "claims": partial(tables.claims_table, claims),
+        "summary": partial(tables.summary_table, claims, questions),
+        **{name: partial(getattr(tables, f"{name}_table"), study) for name in STUDY_TABLES},
+    }
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values) + "\n"
+
+
+STUDY_TABLES = ("performance", "pvalues", "areas", "decisions", "options", "costs", "runs")
+
+
+def write_figures(study: Study, folder: Path) -> None:
+    """Draw the figures of the report from the tidy files, as SVG."""
+    frames = {kind: _select(frame, study) for kind, frame in study.frames.items()}
+    for name, file in DRAWN.items():
+        if (chart := FIGURES[name](frames)) is not None:
+            chart.save(folder / f"{file}.svg")
+
+
+def _select(frame: DataFrame, study: Study) -> DataFrame:
+    """Return the rows of one grid for each task and model, as others differ in settings, without variants."""
+    grids = {study.places[grid][1:]: grid for grid in reversed(study.measured_grids)}
+    rows = frame[frame["grid"].isin([*grids.values(), "8-stories-roar"])]
+    return rows[rows["method"].isin([BASELINE, *METHODS, "beam", "search"])] if "method" in rows else rows
+
+
+if __name__ == "__main__":
+    results = Study(ROOT / "results")
+    (ROOT / "docs" / "results.md").write_text(write_page(results), encoding="utf-8")
+    write_figures(results, ROOT / "docs" / "figures")

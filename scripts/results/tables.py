@@ -1,0 +1,181 @@
+"""Evidence and claims → Markdown tables of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from claims import Claim
+from evidence import MASKED, METHODS, PLAIN, Effect, Study, difference, over_seeds, published_areas
+
+from faithmeter.faithfulness.formats import UNDEFINED, format_number
+
+NAMES = {MASKED: "masked", PLAIN: "plain"}
+EXTRA_METHODS = ("beam", "search", "int-grad-sign(baseline=mask)", "loo-sign-once", "grad-l2-once")
+
+
+def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a pipe table."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def format_effect(effect: Effect, decimals: int = 1) -> str:
+    """Format a value with its bounds in brackets, if it has some."""
+    if effect.over == "p":
+        return "p < 0.001" if effect.value < 0.001 else f"p = {effect.value:.3f}"
+    value, lower, upper = (format_number(number, decimals) for number in effect[:3])
+    return value if math.isnan(effect.lower) else f"{value} [{lower}, {upper}]"
+
+
+def claims_table(claims: Iterable[Claim]) -> str:
+    """Return all claims with effects and verdicts; a statement is written once."""
+    rows, before = [], ""
+    for claim in claims:
+        statement = "" if claim.statement == before else f"({claim.letter}) {claim.statement}"
+        before = claim.statement
+        effect, over = "", ""
+        if claim.effect is not None:
+            effect = format_effect(claim.effect, 2 if claim.letter == "d" else 1)
+            over = "all texts" if claim.effect.over == "p" else claim.effect.over
+        rows.append((statement, claim.where, effect, over, f"**{claim.verdict}**", claim.published))
+    return markdown(("claim", "task, model", "effect [95 %]", "over", "verdict", "paper"), rows)
+
+
+def summary_table(claims: Iterable[Claim], questions: dict[str, str]) -> str:
+    """Return the verdicts of each claim, counted over tasks, models and variants."""
+    verdicts: dict[str, list[str]] = {letter: [] for letter in questions}
+    for claim in claims:
+        verdicts[claim.letter].append(claim.verdict)
+    rows = []
+    for letter, statement in questions.items():
+        own = verdicts[letter]
+        counts = [f"{own.count(verdict)} {verdict}" for verdict in dict.fromkeys(own)]
+        rows.append((f"({letter}) {statement}", ", ".join(counts)))
+    return markdown(("claim", "verdicts"), rows)
+
+
+def performance_table(study: Study) -> str:
+    """Return test performance on whole and wholly masked texts, in percent, of every fine-tuning."""
+    rows = []
+    for place in study.places.values():
+        for strategy in (MASKED, PLAIN):
+            whole, masked = (study.test_scores(place.grid, strategy, masking) for masking in ("0", "100"))
+            if whole:
+                values = [format_effect(over_seeds(scores.values())) for scores in (whole, masked)]
+                majority = format_number(study.majority(place.grid))
+                name = NAMES[strategy]
+                rows.append((place.grid, place.name, name, *values, majority, str(len(whole))))
+    headings = ("grid", "task, model", "fine-tuning", "whole texts", "wholly masked", "majority", "seeds")
+    return markdown(headings, rows)
+
+
+def pvalues_table(study: Study) -> str:
+    """Return p-values of texts masked at random, by step, all seeds together."""
+    steps = range(0, 101, 10)
+    rows = []
+    for place in study.places.values():
+        for strategy in (MASKED, PLAIN):
+            if study.measured(place.grid, strategy):
+                for test in ("published", "crossfit"):
+                    values = [f"{study.pvalue(place.grid, strategy, test, step):.3f}" for step in steps]
+                    rows.append((place.grid, f"{NAMES[strategy]}, {test}", *values))
+    return markdown(("grid", "fine-tuning, test", *(f"{step} %" for step in steps)), rows)
+
+
+def areas_table(study: Study, grid: str) -> str:
+    """Return ACU by method in percent, on the masked and the plain model, beside the published values."""
+    reference = published_areas(study.places[grid].task)
+    rows = []
+    for method in (*METHODS, *EXTRA_METHODS):
+        if study.areas(grid, MASKED, method):
+            mean, lower, upper, _ = study.intervals(grid, MASKED).acu(method)
+            ours = format_effect(Effect(100 * mean, 100 * lower, 100 * upper))
+            plain = study.areas(grid, PLAIN, method)
+            other = format_effect(over_seeds(plain.values())) if plain else UNDEFINED
+            paper = format_number(reference[method]) if method in reference else UNDEFINED
+            racu = format_number(over_seeds(study.areas(grid, MASKED, method, "racu").values()).value)
+            rows.append((mean, (method, ours, racu, other, paper)))
+    ranked = [row for _, row in sorted(rows, key=lambda row: -row[0])]
+    headings = ("method", "ACU, masked model", "RACU", "ACU, plain model", "ACU, RoBERTa-base")
+    return markdown(headings, ranked)
+
+
+def decisions_table(study: Study) -> str:
+    """Return the ACU gained by the mask token as the baseline of integrated gradients."""
+    rows = []
+    for place in study.places.values():
+        if study.areas(place.grid, MASKED, "int-grad-sign(baseline=mask)"):
+            names = "int-grad-sign(baseline=mask)", "int-grad-sign"
+            effect = difference(study.intervals(place.grid, MASKED), *names)
+            rows.append((place.name, format_effect(effect), effect.over))
+    return markdown(("task, model", "ACU, mask baseline − zero baseline, points [95 %]", "over"), rows)
+
+
+def options_table(study: Study, grids: Sequence[str]) -> str:
+    """Return performance, p-values and ACU of the default and of other options of fine-tuning."""
+    rows = []
+    for grid in (grid for grid in grids if grid in study.places):
+        scores = [study.test_scores(grid, MASKED, masking) for masking in ("0", "100")]
+        values = [format_effect(over_seeds(own.values())) for own in scores]
+        measured = study.measured(grid, MASKED)
+        p = f"{study.pvalue(grid, MASKED, 'crossfit', 100):.3f}" if measured else UNDEFINED
+        acu = study.areas(grid, MASKED, "loo-sign")
+        area = format_effect(over_seeds(acu.values())) if acu else UNDEFINED
+        rows.append((grid, *values, p, area, str(len(scores[0]))))
+    headings = ("grid", "whole texts", "wholly masked", "crossfit p at 100 %", "ACU of loo-sign", "seeds")
+    return markdown(headings, rows)
+
+
+def costs_table(study: Study) -> str:
+    """Return seconds and evaluations by grid and phase."""
+    seconds, areas = study.frames["seconds"], study.frames["areas"]
+    rows = []
+    for (grid, kind), own in seconds.groupby(["grid", "kind"]):
+        phases = own.groupby("phase")["seconds"].sum().sort_values(ascending=False)
+        total = f"{own['seconds'].sum():.0f}"
+        evaluations = areas[areas["grid"] == grid]["evaluations"].sum() if kind == "measure" else 0
+        longest = ", ".join(f"{phase} {value:.0f}" for phase, value in phases.items() if value >= 1)
+        rows.append(
+            (str(grid), str(kind), str(own["digest"].nunique()), total, longest,
+             f"{evaluations:,.0f}" if evaluations else UNDEFINED)
+        )  # fmt: skip
+    return markdown(("grid", "kind", "runs", "seconds", "by phase", "evaluations"), rows)
+
+
+def runs_table(study: Study) -> str:
+    """Return the number of runs, rows, epochs and texts of each grid."""
+    rows = []
+    for grid, own in study.runs.groupby("grid"):
+        trained, measured = (own[own["kind"] == kind] for kind in ("train", "measure"))
+        any_run = own.iloc[0]
+        texts = str(int(measured["texts"].max())) if len(measured) else UNDEFINED
+        limit = str(any_run["limit"] or "all")
+        seeds = ", ".join(map(str, sorted(own["seed"].unique())))
+        setting = f"{any_run['learning_rate']:g}"
+        counts = (str(len(trained)), str(len(measured)), str(int((own["kind"] == "roar").sum())))
+        rows.append(
+            (
+                str(grid),
+                study.places[str(grid)].name,
+                seeds,
+                limit,
+                str(any_run["epochs"]),
+                setting,
+                *counts,
+                texts,
+            )
+        )
+    headings = (
+        "grid",
+        "task, model",
+        "seeds",
+        "train rows",
+        "epochs",
+        "learning rate",
+        "trained",
+        "measured",
+        "ROAR",
+        "texts",
+    )
+    return markdown(headings, rows)
