@@ -12,7 +12,7 @@ import torch
 
 import faithmeter as fm
 from faithmeter.cli import VERBS, demo
-from faithmeter.methods import METHODS
+from faithmeter.methods import METHODS, default_methods
 from faithmeter.models import devices
 from faithmeter.runs.store import RunStore
 from faithmeter.tasks import babi, stories
@@ -216,6 +216,23 @@ def test_a_method_of_ones_own_is_known_to_every_verb(faithmeter, checkpoint: Pat
     outcome = faithmeter("--import", "no_such_module", "list", "methods")
     assert outcome.code == 2
     assert "--import no_such_module: ModuleNotFoundError" in outcome.err
+
+
+def test_measure_announces_its_cost_and_leaves_out_a_beam_that_costs_most(
+    faithmeter, checkpoint: Path, folder: Path, tmp_path: Path
+) -> None:
+    long = tmp_path / "long.csv"
+    rows = [f"{' '.join(WORDS)},{'ab'[number % 2]}" for number in range(4)]
+    long.write_text("\n".join(["review,stars", *rows]))
+    own = ("--data", long, "--text-column", "review", "--label-column", "stars", "-o", tmp_path / "runs")
+    outcome = faithmeter("measure", checkpoint, *own, "--json")
+    assert outcome.code == 0, outcome.err
+    measured = json.loads(outcome.out)["methods"]
+    assert set(measured) == {*default_methods()} - {"beam"}
+    assert "beam is left out: up to 8,444 evaluations" in outcome.err  # 4 (10 * 20 * 21 / 2 + 11)
+    assert "4 texts: evaluations at most" in outcome.err
+    [record] = (fm.RunStore(tmp_path / "runs").open(path) for path in (tmp_path / "runs").glob("measure-*"))
+    assert set(record.config.methods) == set(measured), "the record names what was measured"
 
 
 def test_measure_one_text(faithmeter, checkpoint: Path) -> None:

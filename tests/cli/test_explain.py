@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from faithmeter.cli import explain
-from faithmeter.cli.screen import bars
+from faithmeter.cli.progress import bars
 from faithmeter.methods import METHODS
 from toy import WORDS, tiny
 

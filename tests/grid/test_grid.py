@@ -18,7 +18,7 @@ import fixtures_report as made_up
 from faithmeter import grid, published
 from faithmeter.cli.grid import work
 from faithmeter.cli.listing import listing
-from faithmeter.cli.screen import bars
+from faithmeter.cli.progress import bars
 from faithmeter.config import MeasureConfig, RoarConfig, Strategy, TrainConfig, Validation
 from faithmeter.grid import planned
 from faithmeter.grid.file import GridFile, StrategyPair

@@ -18,7 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 from ..errors import DamageWarning, InputError
 from ..files import REMEDIES
 from . import adapt, bench, demo, explain, grid, listing, measure, report, serve, train
-from .screen import console, marked, output, prepare_streams
+from .options import with_volume
+from .screen import console, marked, output, prepare_streams, volume
 
 VERBS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
@@ -61,7 +62,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name, verb in VERBS.items():
-    app.command(name, cls=Command)(verb)
+    app.command(name, cls=Command)(with_volume(verb))
 
 
 def _print_version(requested: bool) -> None:
@@ -96,6 +97,8 @@ def main() -> None:
     try:
         app(_decode_arguments(sys.argv[1:]))
     except InputError as error:
+        if volume.verbose:
+            console.print_exception()
         _exit_with_error(str(error))
     except OSError as error:
         if error.errno not in REMEDIES:

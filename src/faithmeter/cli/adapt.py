@@ -11,7 +11,8 @@ from rich.text import Text
 
 from ..config import AdaptConfig
 from .options import configured
-from .screen import MARKS, Json, Store, bars, console, output, print_json, quiet, table, training_bar
+from .progress import bars, training_bar
+from .screen import MARKS, Json, Store, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
     from ..runs.record import AdaptRecord

@@ -14,7 +14,8 @@ import typer
 
 from ..errors import InputError, unknown
 from .options import Device, PrecisionOption, as_precision
-from .screen import Json, bars, console, marked, output, print_json, quiet
+from .progress import bars
+from .screen import Json, console, marked, output, print_json, quiet
 
 
 def _writable(html: Path | None) -> Path | None:

@@ -19,7 +19,8 @@ from rich.progress import Progress
 
 from ..config import MeasureConfig, RoarConfig
 from .options import Device
-from .screen import Json, Store, bars, marked, output, print_json, quiet, table, training_bar
+from .progress import bars, training_bar
+from .screen import Json, Store, marked, output, print_json, quiet, table
 
 if TYPE_CHECKING:
     from ..grid import Run

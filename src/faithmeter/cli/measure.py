@@ -14,8 +14,9 @@ from ..errors import InputError, unknown
 from ..faithfulness.formats import format_percent
 from .explain import Checkpoint
 from .options import Device, PrecisionOption, as_precision
+from .progress import Clock, bars
 from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
-from .screen import MARKS, Json, Store, bars, console, output, print_json, quiet, table
+from .screen import MARKS, Json, Store, console, note, output, print_json, quiet, table
 from .test_texts import (
     Data,
     DataDir,
@@ -29,6 +30,7 @@ from .test_texts import (
 )
 
 if TYPE_CHECKING:
+    from ..faithfulness.forecast import Forecast
     from ..faithfulness.measurement import Measurement
     from ..faithfulness.single_text import TextMeasurement
     from ..faithfulness.trust import Verdict
@@ -56,7 +58,12 @@ def measure(
     task: TaskName = "",
     method: Annotated[
         list[str],
-        typer.Option("--method", "-m", help="may be repeated; default: all but mask-grad and search"),
+        typer.Option(
+            "--method",
+            "-m",
+            help="may be repeated; default: all but mask-grad and search, and without beam where it would "
+            "cost more than the others together",
+        ),
     ] = [],  # noqa: B006
     limit: Limit = 0,
     step: Annotated[int, typer.Option(min=1, max=100, help="percent of tokens erased per step")] = 10,
@@ -117,6 +124,9 @@ def measure(
         if value is not None:
             raise InputError(f"{option} {value!r} goes with --text, the text that it belongs to")
     requirements = parse_requirements(require, [CHECK, BASELINE, *(names or default_methods())])
+    searches = {required.method for required in requirements if not parse(required.method).recursive}
+    if not names and searches - {BASELINE}:
+        config = config.replace(methods=tuple(default_methods()))  # a search that is required is not left out
     own = own_test_texts(task, data, text_column, label_column, pair_column, valid)
     result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
     if result.texts < limit:
@@ -224,9 +234,15 @@ def run(
     with bars() as progress:
         names = dict.fromkeys([CHECK, BASELINE, *map(str, methods)])
         lines = {name: progress.add_task(name, total=None, note="", visible=False) for name in names}
+        clock = Clock()
 
         def advance(name: str, done: int, total: int) -> None:
-            progress.update(lines[name], advance=done, total=total, visible=True)
+            spent = clock.spend(name)
+            progress.update(lines[name], advance=done, total=total, visible=True, spent=spent)
+
+        def announce(forecast: Forecast) -> None:
+            print_forecast(forecast)
+            clock.spend("")  # the calibration belongs to no method
 
         return runs.measure(
             checkpoint,
@@ -237,7 +253,32 @@ def run(
             own=own,
             device=device,
             progress=advance,
+            announce=announce if len(names) > 2 else None,  # more than the check
         )
+
+
+def print_forecast(forecast: Forecast) -> None:
+    """Print how many evaluations each method needs at most and about how long it takes, cheapest first."""
+    title = f"{forecast.texts} texts: evaluations at most (equal ones are made once), and about how long"
+    lines = table(title, "method", "evaluations", "about")
+    for name, count in sorted(forecast.evaluations.items(), key=lambda item: item[1]):
+        lines.add_row(name, f"{count:,}", format_duration(forecast.seconds[name]))
+    total, seconds = sum(forecast.evaluations.values()), sum(forecast.seconds.values())
+    lines.add_row("all", f"{total:,}", format_duration(seconds), style="bold")
+    note(lines)
+    for name, count in forecast.left_out.items():
+        console.print(
+            f"{name} is left out: up to {count:,} evaluations, more than all others together; to measure it, "
+            f"name the methods: --method {name} …",
+            soft_wrap=True,
+        )
+
+
+def format_duration(seconds: float) -> str:
+    """Format a rough duration, such as `8 s`, `3 min` or `2.5 h`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _measure_text(
@@ -257,17 +298,19 @@ def _measure_text(
             progress.update(bar, advance=done, total=total, visible=True)
 
         tests = load_tests(clf, checkpoint, config, data_dir=data_dir, progress=advance)
-    return measure_text(
-        clf,
-        str(one["text"]),
-        pair=one["pair"],
-        label=one["label"],
-        methods=config.methods or TEXT_METHODS,
-        seed=config.seed,
-        percents=config.percents,
-        tests=tests,
-        unit=config.unit,
-    )
+        methods = progress.add_task("methods", total=1 + len(config.methods or TEXT_METHODS), note="")
+        return measure_text(
+            clf,
+            str(one["text"]),
+            pair=one["pair"],
+            label=one["label"],
+            methods=config.methods or TEXT_METHODS,
+            seed=config.seed,
+            percents=config.percents,
+            tests=tests,
+            unit=config.unit,
+            progress=lambda name, done, _: progress.update(methods, completed=done, note=f"{name} done"),
+        )
 
 
 def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, float]]:

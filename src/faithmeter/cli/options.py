@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from ..config import PRECISIONS, Config, Precision
 from ..errors import unknown
+from .screen import volume
 
 Device = Annotated[
     str,
@@ -27,6 +28,31 @@ C = TypeVar("C", bound=Config)
 Verb = Callable[..., Any]
 ALIASES = {name: (f"--{name}-column",) for name in ("text", "label", "pair")}
 """Further names of options: those that `measure` has for the columns, where --text is a text."""
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print results and errors only, no progress")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="also print messages of the libraries, and tracebacks of errors")
+]
+
+
+def with_volume(verb: Callable[..., Any]) -> Verb:
+    """Return a verb with the options --quiet and --verbose."""
+
+    def call(*, quiet: bool = False, verbose: bool = False, **arguments: Any) -> Any:
+        volume.quiet, volume.verbose = quiet and not verbose, verbose
+        return verb(**arguments)
+
+    own = inspect.signature(verb, eval_str=True).parameters.values()
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    for name, annotation in (("quiet", Quiet), ("verbose", Verbose)):
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+        )
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__name__, call.__doc__ = verb.__name__, verb.__doc__
+    return call
 
 
 def as_precision(name: str) -> Precision:

@@ -9,7 +9,8 @@ import typer
 from rich.text import Text
 
 from ..errors import InputError
-from .screen import MARKS, Json, bars, console, output, print_json, quiet
+from .progress import bars
+from .screen import MARKS, Json, console, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..runs.store import RunStore

@@ -6,28 +6,18 @@ import json
 import logging
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ..errors import escape_controls
 from ..files import plain
-
-if TYPE_CHECKING:
-    from transformers import TrainerCallback
 
 Store = Annotated[Path, typer.Option("--output", "-o", help="folder for the runs")]
 Json = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
@@ -73,8 +63,27 @@ def marked(mark: str, style: str, text: str) -> Text:
     return Text.assemble((mark, style), text)
 
 
+@dataclass
+class Volume:
+    """How much is printed besides results and errors: everything with `verbose`, nothing with `quiet`."""
+
+    quiet: bool = False
+    verbose: bool = False
+
+
+volume = Volume()
+
+
+def note(text: str | Table) -> None:
+    """Print a remark that is no result; --quiet omits it."""
+    if not volume.quiet:
+        console.print(text, soft_wrap=True)
+
+
 def quiet() -> None:
-    """Silence the progress bars and hints of the libraries, which our own bars replace."""
+    """Silence the progress bars and hints of the libraries, which our own bars replace, unless --verbose."""
+    if volume.verbose:
+        return
     import datasets
     import transformers
 
@@ -90,32 +99,3 @@ def table(title: str, *headings: str, numbers: bool = True) -> Table:
     for place, heading in enumerate(headings):
         grid.add_column(heading, justify="right" if numbers and place else "left")
     return grid
-
-
-def bars() -> Progress:
-    """Return progress bars on standard error; every task needs the field `note`, shown after its bar."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    rest = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}", markup=False))
-    return Progress(*columns, *rest, console=console)
-
-
-def training_bar(progress: Progress, title: str) -> TrainerCallback:
-    """Return a trainer callback that shows the optimizer steps and the last validation result in one bar."""
-    from transformers import TrainerCallback
-
-    class Bar(TrainerCallback):  # type: ignore[misc]
-        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            self.bar = progress.add_task(title, total=state.max_steps, completed=state.global_step, note="")
-
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            progress.update(self.bar, completed=state.global_step)
-            if control.should_evaluate:
-                progress.update(self.bar, note="validating")
-
-        def on_evaluate(
-            self, args: Any, state: Any, control: Any, metrics: dict[str, float], **_: Any
-        ) -> None:
-            note = f"epoch {round(state.epoch)}: validation {metrics['eval_selection']:.3f}"
-            progress.update(self.bar, note=note)
-
-    return Bar()

@@ -16,7 +16,8 @@ from ..serve.limits import Limits
 from .explain import Checkpoint
 from .measure import TrainedWithOption, training_option
 from .options import Device, PrecisionOption, as_precision
-from .screen import bars, console, quiet
+from .progress import bars
+from .screen import console, quiet
 from .test_texts import DataDir, TaskName
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from ..config import BASELINE, MeasureConfig
-from .screen import MARKS, bars, console, output, print_json, quiet, table
+from .progress import bars
+from .screen import MARKS, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
     from ..faithfulness.stability import Stability
@@ -57,18 +58,16 @@ def choose_methods(names: Sequence[str], tokens: int) -> list[Method]:
 
     A method that costs more evaluations than all others together is also left out, with a message.
     """
+    from ..faithfulness.forecast import too_expensive
     from ..methods import METHODS, parse
 
     if names:
         return [parse(name) for name in names]
     methods = [method for name, method in METHODS.items() if name != BASELINE]
-    total = sum(method.evaluations(tokens) for method in methods)
-    expensive = [method for method in methods if 2 * method.evaluations(tokens) > total]
-    for method in expensive:
-        console.print(
-            f"{method} is left out: it costs more than all others together (--method {method} adds it)"
-        )
-    return [method for method in methods if method not in expensive]
+    expensive = too_expensive({method.name: method.evaluations(tokens) for method in methods})
+    for name in expensive:
+        console.print(f"{name} is left out: it costs more than all others together (--method {name} adds it)")
+    return [method for method in methods if method.name not in expensive]
 
 
 def _predictions(clf: Classifier, batch: Batch) -> list[int]:

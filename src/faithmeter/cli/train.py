@@ -11,7 +11,8 @@ from rich.table import Table
 from ..config import TrainConfig
 from .listing import task_parts
 from .options import configured
-from .screen import Json, Store, bars, console, output, print_json, quiet, table, training_bar
+from .progress import bars, training_bar
+from .screen import Json, Store, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
     from ..runs.record import TrainRecord

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -23,7 +23,8 @@ from .explanation import explain_text
 
 SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0}
 """Smallest valid value of each integer option."""
-OPTIONS = ("method", "tests", *SMALLEST)
+OPTIONS = ("method", "tests", "progress", *SMALLEST)
+Progress = Callable[[int, int], object]
 KEYS = ("text", "text_pair")
 """Keys of a dict input, as in transformers; `text_pair` is the context, which is not explained."""
 
@@ -55,6 +56,7 @@ class Pipeline:
         orders: Number of random orders to compare with.
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
+        progress: Called after each text of a list with the number of texts finished, and their total.
 
     Example:
         >>> pipe = fm.pipeline(clf, orders=19)
@@ -69,6 +71,7 @@ class Pipeline:
     orders: int = 100
     seed: int = 0
     top_k: int | None = 0
+    progress: Progress | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require_explaining(self.method)
@@ -92,7 +95,12 @@ class Pipeline:
                 self.clf.require_pairs(None if pair is None else [pair])
             if rows:
                 encode(self.clf.tokenizer, [text for text, _ in rows], max_length=self.clf.max_length)
-            return [pipe._explain(*row) for row in rows]
+            results = []
+            for row in rows:
+                results.append(pipe._explain(*row))
+                if pipe.progress is not None:
+                    pipe.progress(len(results), len(rows))
+            return results
         if isinstance(inputs, str | bytes | Mapping | tuple) or not _can_be_iterated(inputs):
             return pipe._explain(*_row(inputs))
         return (pipe._explain(*_row(item)) for item in inputs)
@@ -142,6 +150,7 @@ def pipeline(
     orders: int = 100,
     seed: int = 0,
     top_k: int | None = 0,
+    progress: Progress | None = None,
     device: str = "auto",
     precision: Precision = "auto",
 ) -> Pipeline:
@@ -155,6 +164,7 @@ def pipeline(
         orders: Number of random orders to compare with, at least 19.
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
+        progress: Called after each text of a list with the number of texts finished, and their total.
         device: Device to load the model to, as in `load`; a classifier stays where it is.
         precision: Data type to evaluate in, as in `load`.
 
@@ -179,7 +189,7 @@ def pipeline(
             f"device={device!r}, precision={precision!r}, but the model is loaded already; expected the name "
             "of a checkpoint: give these options to fm.load instead"
         )
-    return Pipeline(Evaluator.of(clf), fitted, method, orders, seed, top_k)
+    return Pipeline(Evaluator.of(clf), fitted, method, orders, seed, top_k, progress)
 
 
 def require_explaining(name: str | Method) -> Method:

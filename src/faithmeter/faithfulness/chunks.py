@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from ..methods.registry import Method
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from ..models.units import in_units
+from .forecast import sort_by_cost
 from .trajectory import Tests, trace_erasure
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ CHUNK = 64
 """Number of texts in a chunk, the unit of progress and resume; no batch spans two chunks."""
 PHASES = ("explain", "evaluate", "check")
 """Phases of a measurement that are timed separately."""
+
+
+Done = Callable[[str, int], object]
+"""Function that is called with a method and the number of texts just finished; 0 while it is at work."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def erase_chunk(
     labels: Tensor,
     *,
     folder: Path | None,
-    done: Callable[[str], object],
+    done: Done,
 ) -> DataFrame:
     """Return the results of all methods on a chunk, read from its file in `folder` or computed and written.
 
@@ -96,23 +102,29 @@ def erase_chunk(
     if frame.attrs.get("stamp") != stamp:
         raise InputError(f"{file} belongs to another measurement; keep each in a folder of its own")
     for name in work.methods:
-        done(name)
+        done(name, len(batch))
     return frame
 
 
-def _compute(work: ChunkWork, batch: Batch, labels: Tensor, done: Callable[[str], object]) -> DataFrame:
+def _beat(done: Done, name: str, evaluations: int) -> None:
+    done(name, 0)
+
+
+def _compute(work: ChunkWork, batch: Batch, labels: Tensor, done: Done) -> DataFrame:
     import pandas as pd
 
     evaluator = work.evaluator
     evaluator.forget()  # methods share its cache; chunks do not, so that each is independent
-    frames, costs = [], {}
-    for name, method in work.methods.items():
+    frames, costs = {}, {}
+    for name, method in sort_by_cost(work.methods, batch, work.percents):
+        evaluator.progress = partial(_beat, done, name)
         before, seconds = evaluator.evaluations, dict.fromkeys(PHASES, 0.0)
         rows = trace_erasure(evaluator, batch, labels, method, work.percents, work.tests, seconds)
-        frames.append(rows.assign(method=name))
+        frames[name] = rows.assign(method=name)
         costs[name] = {"evaluations": evaluator.evaluations - before, "seconds": seconds}
-        done(name)
-    frame = pd.concat(frames, ignore_index=True)
+        done(name, len(batch))
+    evaluator.progress = None
+    frame = pd.concat([frames[name] for name in work.methods], ignore_index=True)
     frame.insert(0, "method", frame.pop("method"))
     frame.attrs = {"costs": costs, "device": str(evaluator.device)}
     return frame

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -94,8 +93,8 @@ def measure(
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
         unit: What is scored and erased as one piece: token, word or sentence.
         keep: For a task: folder of finished chunks; a stopped measurement continues from them.
-        progress: Called with a method's name and two counts: for a task, the texts just finished and all
-            texts; for one text, the methods finished and all methods.
+        progress: Called with a method's name and two counts: for a task, the texts just finished (0 while
+            the method is at work) and all texts; for one text, the methods finished and all methods.
 
     Returns:
         A `Measurement` of the task, or a `TextMeasurement` of the text.
@@ -151,7 +150,7 @@ def _measure_task(
     _require_classes(split["label"][:count], task)
     _require_own_scores(work, split, count)
 
-    def advance(texts: int, name: str) -> None:
+    def advance(name: str, texts: int) -> None:
         if progress is not None:
             progress(name, texts, count)
 
@@ -159,7 +158,7 @@ def _measure_task(
     match = match_classes(getattr(work.evaluator, "labels", task.labels), task.labels)
     for batch, task_labels in read_chunks(work.evaluator, split, count, work.unit):
         labels = match.to_model(task_labels)
-        parts.append(erase_chunk(work, batch, labels, folder=keep, done=partial(advance, len(batch))))
+        parts.append(erase_chunk(work, batch, labels, folder=keep, done=advance))
         inputs.append(locate_tokens(batch, labels))
         truncated += sum(layout.truncated for layout in batch.layouts)
     costs = [part.attrs["costs"] for part in parts]

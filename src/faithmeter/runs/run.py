@@ -15,6 +15,7 @@ from ..files import write_parquet
 from ..tasks import Task
 from ..training import UNFINISHED
 from .fitted_tests import fitted_tests, load_tests
+from .forecasts import expensive_methods, forecast_measurement
 from .measured import filled_config, measured_task, task_of
 from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
 from .store import RunStore, Unready, require_files
@@ -22,6 +23,7 @@ from .store import RunStore, Unready, require_files
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
+    from ..faithfulness.forecast import Forecast
     from ..faithfulness.measurement import Measurement
     from ..training.inputs import Inputs
 
@@ -232,6 +234,7 @@ def measure(
     own: Task | None = None,
     device: str = "auto",
     progress: Callable[[str, int, int], object] | None = None,
+    announce: Callable[[Forecast], object] | None = None,
 ) -> Measurement:
     """Measure a checkpoint, or return the measurement if the store already has it.
 
@@ -245,7 +248,9 @@ def measure(
         data: New path of the user's own data, if they were moved after training; None otherwise.
         device: Device to evaluate on; a stored measurement is used whatever its device was.
         own: Test texts of the user (`own_texts`), measured instead of a task.
-        progress: Called with a method (or `check`), the number of texts just finished, and the total.
+        progress: Called with a method (or `check`), the number of texts just finished (0 while it is at
+            work), and the total.
+        announce: Called with the expected cost before the work begins, if there is work to do.
 
     Returns:
         The measurement.
@@ -266,6 +271,14 @@ def measure(
     measured, config, trained = measured_task(clf, checkpoint, config, data_dir, data, own)
     if (finished := find_measurement(config, store)) is not None:
         return finished
+    left_out = {} if config.methods else expensive_methods(clf, measured, config)
+    if left_out:
+        chosen = tuple(name for name in default_methods() if name not in left_out)
+        config = config.replace(methods=chosen)
+        if (finished := find_measurement(config, store)) is not None:
+            return finished
+    if announce is not None:
+        announce(forecast_measurement(clf, measured, config, left_out))
     folder = store.folder(config)
     seconds: dict[str, float] = {}
     with store.claim(config):
