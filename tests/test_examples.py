@@ -42,6 +42,19 @@ def test_own_method(checkpoint: Path, monkeypatch, capsys) -> None:
     del METHODS["word-length"]
 
 
+@pytest.mark.slow
+def test_other_explainers(checkpoint: Path, monkeypatch, capsys) -> None:
+    for library in ("captum", "shap", "interpreto"):
+        pytest.importorskip(library)
+    monkeypatch.setattr(sys, "argv", ["", str(checkpoint)])
+    result = runpy.run_path(str(ROOT / "examples/other_explainers.py"))["result"]
+    printed = capsys.readouterr().out
+    for name in ("captum-lig", "shap-permutation", "interpreto-occlusion", "attention-rollout", "capitals"):
+        assert name in printed
+    for name in ("captum-occlusion", "interpreto-occlusion"):
+        assert result.acu(name) == pytest.approx(result.acu("loo-sign"), abs=1e-6)
+
+
 def test_own_task(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys, "argv", ["", str(tmp_path)])
     runpy.run_path(str(ROOT / "examples/own_task.py"))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .faithfulness.measurement import Measurement
     from .faithfulness.pvalues import simes
     from .faithfulness.single_text import TextMeasurement, measure_text
-    from .methods import explain, method
+    from .methods import adapters, explain, method
     from .methods.own_scores import own_scores
     from .models.alignment import align
     from .models.classifier import Classifier
@@ -78,6 +78,7 @@ _HOME = {
     "TrainConfig": "config",
     "acu": "faithfulness.curves",
     "adapt": "runs.adaptation",
+    "adapters": "methods",
     "align": "models.alignment",
     "bootstrap_interval": "faithfulness.intervals",
     "erase": "faithfulness.erasure",
@@ -115,6 +116,7 @@ __all__ = [
     "TrainConfig",
     "acu",
     "adapt",
+    "adapters",
     "align",
     "bootstrap_interval",
     "erase",
