@@ -256,9 +256,9 @@ def test_faithfulness_has_random_in_both_groups_and_only_converged_runs() -> Non
         group: {row["label"] for row in rows if row["group"] == group} for group in ("Absolute", "Signed")
     }
     assert groups == {
-        "Absolute": {"random", "grad-l2", "loo-abs", "lime"},
-        "Signed": {"random", "beam", "beam(width=20)", "loo-sign", "shap-sign"},
-    }
+        "Absolute": {"random", "grad-l2", "loo-abs"},
+        "Signed": {"random", "beam", "beam(width=20)", "loo-sign", "shap-sign", "lime"},
+    }, "a method that is not imported is not guessed to be absolute"
 
 
 def test_curves_of_fewer_texts_have_a_random_one_of_their_own() -> None:

@@ -211,13 +211,15 @@ def test_beside_a_published_model_others_and_options_have_nothing_published() ->
 
 def test_the_less_relevant_score_is_grey() -> None:
     rows = [
-        row for method in ("loo-sign", "loo-abs", "grad-l2", "own") for row in areas([0.4], method=method)
+        row
+        for method in ("loo-sign", "beam(width=20)", "loo-abs", "grad-l2", "own-sign")
+        for row in areas([0.4], method=method)
     ]
     table = TABLES["faithfulness"](frames(areas=rows), "ours")
     grey = {row[2].text: [cell.grey for cell in row[3:6]] for row in table.rows}
-    assert grey["loo-sign"] == [False, True, True]
+    assert grey["loo-sign"] == grey["beam(width=20)"] == [False, True, True]
     assert grey["loo-abs"] == grey["grad-l2"] == [True, False, False]
-    assert grey["own"] == [False, False, False]
+    assert grey["own-sign"] == [False, False, False], "nothing is guessed from a name"
 
 
 def test_an_undefined_racu_is_missing() -> None:

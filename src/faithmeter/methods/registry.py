@@ -45,6 +45,8 @@ class Method:
     """True if the masked text is explained again at every step of erasure; False if only once."""
     signed: bool = True
     """True if a negative score is evidence against the label; False if scores only rank importance."""
+    directed: bool = True
+    """True if the order aims at lowering the label's score, so that curves may fall below full erasure."""
     about: str = ""
     """One-line description, shown to users."""
     unit: str = ""
@@ -98,6 +100,7 @@ def method(
     *,
     recursive: bool = True,
     signed: bool = True,
+    directed: bool | None = None,
     about: str = "",
     unit: str = "",
     cost: Cost | None = None,
@@ -109,6 +112,8 @@ def method(
         name: Name of the method in every command and function of the package.
         recursive: True if the masked text is explained again at every step of erasure.
         signed: True if a negative score is evidence against the label.
+        directed: True if the order aims at lowering the label's score, as that of a search does; default:
+            `signed`.
         about: Description in one line; by default the first line of the function's docstring.
         unit: Unit of the scores, such as logit points.
         cost: Function `cost(tokens, **options)` that returns an upper bound on the evaluations needed to
@@ -134,11 +139,13 @@ def method(
         if name in METHODS and find_place(METHODS[name].function) != find_place(function):
             where = ".".join(find_place(METHODS[name].function))
             raise InputError(f"method {name!r} exists already, in {where}; give yours another name")
+        has_signs = getattr(function, "signed", signed)
         METHODS[name] = Method(
             name,
             function,
             recursive=recursive,
-            signed=getattr(function, "signed", signed),
+            signed=has_signs,
+            directed=has_signs if directed is None else directed,
             about=about or (inspect.getdoc(function) or "").partition("\n")[0],
             unit=unit,
             code=digest_source(function),
@@ -194,6 +201,7 @@ method(
     "beam",
     recursive=False,
     signed=False,
+    directed=True,
     about="the order of masking words that harms the prediction most (beam search)",
     unit="ranks, the highest first",
     cost=lambda tokens, width, **_: width * tokens * (tokens + 1) // 2,
@@ -208,6 +216,7 @@ method(
     "search",
     recursive=False,
     signed=False,
+    directed=True,
     about="an order of masking words that changes the prediction early (search within a budget)",
     unit="ranks, the highest first",
     cost=lambda tokens, budget, gradients, **_: evaluations_allowed(tokens, budget, gradients),
@@ -246,6 +255,14 @@ def parse(text: str | Method) -> Method:
         key.strip(): read_option(name, known.function, key.strip(), value.strip()) for key, _, value in given
     }
     return replace(known, options=options)
+
+
+def find_method(name: str) -> Method | None:
+    """Return a method by name; None if it is unknown, such as your own method that is not imported."""
+    try:
+        return parse(name)
+    except InputError:
+        return None
 
 
 def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: str | Method) -> Tensor:

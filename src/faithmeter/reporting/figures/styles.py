@@ -7,8 +7,7 @@ from itertools import cycle
 from typing import Any, NamedTuple
 
 from ...config import BASELINE
-from ...errors import InputError
-from ...methods.registry import parse
+from ...methods.registry import find_method
 
 
 class Style(NamedTuple):
@@ -87,13 +86,10 @@ def group(method: str) -> str:
     """Return the group of a method, "Absolute" or "Signed".
 
     Searches belong to the signed methods, because their curves may also fall below the fully erased level.
+    So does your own method if it is not imported, because nothing is known of it.
     """
-    name = method.partition("(")[0]
-    try:
-        signed = parse(method).signed
-    except InputError:  # your own method, which is not imported now
-        signed = name.endswith("-sign")
-    return GROUPS[signed or name in ("beam", "search")]
+    known = find_method(method)
+    return GROUPS[known is None or known.directed]
 
 
 def label_with_texts(method: str, texts: int) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 from ...config import BASELINE
 from ...explanations.render import piece_score, strongest, word_pieces
 from ...files import plain
+from ...methods.registry import find_method
 from ...runs.record import INPUTS, TEXTS, MeasureRecord, Record
 from ..evidence import rank
-from .provenance import find_method
 
 SCORE_LEVELS = 50
 """Largest absolute score; token scores are rounded to whole numbers, which is enough for a color."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config import Config, MeasureConfig, TrainConfig
-from ...errors import InputError
-from ...methods.registry import Method, parse
+from ...methods.registry import find_method
 from ...runs.record import Record
 from ..reproduce import reproduce
 
@@ -19,14 +18,6 @@ CONFIGS: dict[str, type[Config]] = {"Fine-tuning": TrainConfig, "Measurement": M
 ENVIRONMENT_FIELDS = ("python", "machine", "cores", "host", "commit")
 MAX_LISTED_VALUES = 12
 """Maximum number of values listed for a setting; more are given as a count."""
-
-
-def find_method(name: str) -> Method | None:
-    """Return a method by name; None if it is unknown, such as your own method that is not imported."""
-    try:
-        return parse(name)
-    except InputError:
-        return None
 
 
 def describe_methods(names: Iterable[str]) -> list[dict[str, Any]]:

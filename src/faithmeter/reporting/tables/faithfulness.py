@@ -11,6 +11,7 @@ from pandas import DataFrame
 
 from ...config import BASELINE
 from ...faithfulness.curves import Curve, racu
+from ...methods.registry import find_method
 from ..aggregate import POOLED_SEEDS, Frames, TaskGroup, over_task_groups, task_groups
 from ..evidence import choose_tunings
 from ..labels import short_names
@@ -195,14 +196,12 @@ def _group_notes(groups: list[TaskGroup]) -> list[str]:
 
 
 def _is_grey(score: str, method: str) -> bool:
-    """Return whether a score (ACU or RACU) is less relevant for a method; never for your own methods.
+    """Return whether a score (ACU or RACU) is less relevant for a method; False for an unknown method.
 
     RACU is less relevant for signed methods because their curves may fall below the fully erased level.
     """
-    name = comparison.strip_options(method)
-    signed = name.endswith("-sign") or name in ("beam", "search")
-    absolute = name.endswith("-abs") or name.startswith("grad-")
-    return absolute if score == "acu" else signed
+    known = find_method(method)
+    return known is not None and known.directed == (score != "acu")
 
 
 def _title(task: str | None) -> str:
