@@ -181,6 +181,11 @@ def main() -> None:
                     f"{population.name} | {texts} | {count} equal methods told apart | {share:.1%}",
                     flush=True,
                 )
+    for seeds in (2, 3):
+        draw = made_equal(partial(latent_texts, seeds=seeds), ("close", "best"))
+        for texts in options.sizes:
+            share = told_apart(draw, texts, options.repetitions, options.seed)
+            print(f"{seeds} seeds | {texts} | 2 equal methods told apart | {share:.1%}", flush=True)
     for texts in options.sizes:
         share = told_apart(skewed_texts, texts, options.repetitions, options.seed)
         print(f"skewed contributions | {texts} | 2 equal methods told apart | {share:.1%}", flush=True)
