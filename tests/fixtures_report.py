@@ -20,7 +20,7 @@ STRENGTH = {"loo-sign": 0.42, "beam": 0.45, "grad-l2": 0.2, "inp-grad-abs": 0.05
 """How fast each method brings the performance down."""
 
 
-def train(store: RunStore, *, value: float = 0.99, **options: Any) -> TrainConfig:
+def train(store: RunStore, *, value: float = 0.99, task_name: str = "", **options: Any) -> TrainConfig:
     """A fine-tuning whose performance falls to a fifth, in a straight line, by masking."""
     config = TrainConfig(**options)
     lines = [line(percent, value - (value - 0.2 * value) * percent / 100) for percent in PERCENTS]
@@ -32,6 +32,7 @@ def train(store: RunStore, *, value: float = 0.99, **options: Any) -> TrainConfi
         test=lines,
         fingerprint=fingerprint(config),
         seconds={"load": 1.0, "tokenize": 2.0, "train": 60.0, "test": 4.0, "save": 0.5},
+        task_name=task_name,
     )
     store.put(config, result)
     return config

@@ -23,6 +23,7 @@ from faithmeter.faithfulness import trust
 from faithmeter.faithfulness.comparisons import rank_methods
 from faithmeter.faithfulness.intervals import resample_texts
 from faithmeter.faithfulness.measurement import Measurement
+from faithmeter.faithfulness.predictions import Predictions
 from faithmeter.faithfulness.single_text import Erasure, TextMeasurement
 from faithmeter.faithfulness.trust import (
     Area,
@@ -33,7 +34,8 @@ from faithmeter.faithfulness.trust import (
     verdict,
 )
 from faithmeter.files import write_parquet
-from faithmeter.reporting import modelcard
+from faithmeter.reporting import modelcard, pooled
+from faithmeter.reporting.evidence import gather_evidence
 from faithmeter.reporting.page.shared_texts import COLUMNS as SHARED
 from faithmeter.reporting.page.verdict import verdicts
 from faithmeter.runs.record import read_measurement
@@ -232,8 +234,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def stored(result: Measurement, store: RunStore, fingerprint: str) -> None:
-    trained = TrainConfig(task="RTE", model="tiny")
+def stored(result: Measurement, store: RunStore, fingerprint: str, seed: int = 0) -> None:
+    trained = TrainConfig(task="RTE", model="tiny", seed=seed)
     config = MeasureConfig(
         checkpoint=fingerprint, data="d", task="RTE", methods=("loo-sign",), strategy=result.trained_with
     )
@@ -292,6 +294,30 @@ def test_a_measured_task_has_the_same_doubts_everywhere(
     if outcome.code:
         assert f", but {result.verdict.reason('loo-sign')}" in outcome.err
     assert faithmeter(*gate, "--even-if-untrusted").code == 0
+
+
+SEVERAL_SEEDS = ("masked, good", "masked, few texts", "masked, rejected", "plain, guessing", "unknown, good")
+
+
+@pytest.mark.parametrize("name", SEVERAL_SEEDS)
+def test_several_seeds_are_pooled_and_have_the_same_doubts(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pooled, "resample_texts", partial(resample_texts, resamples=199))
+    monkeypatch.setattr(pooled, "rank_methods", partial(rank_methods, swaps=199))
+    result, store = measurement(TASK_CASES[name]), RunStore(tmp_path / "runs")
+    for seed in (1, 2):
+        stored(result, store, f"weights-{seed}", seed)
+    frames = pooled.pool_seeds(store.frames(), list(store.records()))
+    [report] = verdicts({**frames, "shared": pd.DataFrame(columns=list(SHARED))})
+    assert list(report.doubts) == [doubt.text for doubt in result.doubts]
+    assert report.leaders == result.verdict.leaders
+    predictions = Predictions.from_frames([result.frame] * 2, classes=2, metric="accuracy")
+    facts = gather_evidence(frames["areas"])
+    assert (facts.seeds, facts.group) == (2, rank_methods(predictions, swaps=199).leaders)
+    expected = resample_texts(predictions, resamples=199).acu("loo-sign")
+    assert facts.methods["loo-sign"].acu == Area.of(expected)
+    assert report.sentences[1].text == verdict(facts).answers[1].text
 
 
 def text_measurement(case: TextCase) -> TextMeasurement:

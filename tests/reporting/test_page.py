@@ -25,6 +25,7 @@ from faithmeter.files import read_parquet, write_parquet
 from faithmeter.methods import METHODS
 from faithmeter.reporting import figures
 from faithmeter.reporting import page as report
+from faithmeter.reporting.labels import task_names
 from faithmeter.reporting.page.examples import (
     NEVER,
     SCORE_LEVELS,
@@ -373,3 +374,27 @@ def test_damaged_and_foreign_folders_do_not_block_the_report(
         page = report.write(store, tmp_path / "report.html").page.read_text(encoding="utf-8")
     assert "<code>a</code>" in page
     assert "<code>beam</code>" not in page
+
+
+def test_own_data_is_called_by_the_name_of_its_task_and_doubts_are_a_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("faithmeter.reporting.figures.FIGURES", FIGURES)
+    store = RunStore(tmp_path / "runs")
+    trained = train(store, task="data/full.toml", task_name="film reviews", strategy="none")
+    measure(store, trained, TEXTS, {"loo-sign": 0.4, "random": 0.0})
+    done = report.write(store, tmp_path / "report.html")
+    page = done.page.read_text(encoding="utf-8")
+    assert "<h1>film reviews, embedded</h1>" in page
+    points = done.verdict.sentences[2].points
+    assert len(points) == len(done.verdict.doubts) == 2
+    assert "<ul>" + "".join(f"<li>{point}</li>" for point in points) + "</ul>" in page
+    assert done.verdict.sentences[2].text not in page
+
+
+def test_a_name_that_would_confuse_tasks_is_not_used(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "runs")
+    names = {"a/x.toml": "same", "b/x.toml": "same", "c.toml": "RTE", "d.toml": "mine", "bAbI-1": "bAbI-1"}
+    for task, name in names.items():
+        train(store, task=task, task_name=name)
+    assert task_names(record for _, record in store.records()) == {"d.toml": "mine"}

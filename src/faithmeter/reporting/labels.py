@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from ..tasks import TASKS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ..runs.record import Record
 
 METRIC_NAMES = {"macro_f1": "macro F1", "micro_f1": "micro F1", "matthews": "Matthews"}
 
@@ -19,3 +27,18 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     last = {name: PurePath(name.replace("\\", "/")).name or name for name in set(names)}
     counts = Counter(last.values())
     return {name: part if counts[part] == 1 else name for name, part in last.items()}
+
+
+def task_names(records: Iterable[Record]) -> dict[str, str]:
+    """Map the data or task file of runs on your own data to the name of the task.
+
+    Names that are not unique, or that a built-in task has, are left out.
+    """
+    names = {record.trained.task_or_data: record.task_name for record in records if record.task_name}
+    counts = Counter(names.values())
+    return {path: name for path, name in names.items() if counts[name] == 1 and name not in TASKS}
+
+
+def rename_tasks(frame: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """Return a frame with the tasks called by these names."""
+    return frame.assign(task=frame["task"].replace(dict(names)))

@@ -159,6 +159,7 @@ class _Record(Part):
     files: dict[str, str] = Field(description="SHA-256 of each file beside the record")
     checksum: str = Field(default="", description="SHA-256 of the record without this field")
     seconds: dict[str, float] = Field(description="by phase")
+    task_name: str = Field(default="", description="name of the task; for own data, what its owner calls it")
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values; NaN becomes null."""

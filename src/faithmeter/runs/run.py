@@ -106,7 +106,7 @@ def run_once(
             )
         result = work(folder)
         _keep_logs(folder)
-        record = store.put(config, result)
+        record = store.put(config, {**result, "task_name": task.name})
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
         return record
 
@@ -308,6 +308,7 @@ def measure(
         values = {
             "trained": trained.to_dict(),
             "train_digest": trained.digest,
+            "task_name": measured.name,
             "labels": list(clf.labels),
             "threshold": measured.threshold,
             "seconds": seconds,

@@ -44,11 +44,15 @@ TRAININGS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer to a question, with its mood: good, caution or bad. For one text, `question` is a method."""
+    """Answer to a question, with its mood: good, caution or bad. For one text, `question` is a method.
+
+    `points` are the sentences of an answer that lists several reasons; `text` joins them.
+    """
 
     question: str
     mood: str
     text: str
+    points: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,9 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
     else:
         second, leaders = _find_leaders(evidence, trusted)
         sentences = (_judge_model(evidence), second, _list_doubts(evidence, reasons))
-        answers = tuple(Answer(question, *pair) for question, pair in zip(QUESTIONS, sentences, strict=True))
+        answers = tuple(
+            Answer(question, *parts) for question, parts in zip(QUESTIONS, sentences, strict=True)
+        )
     return Verdict(tuple(trusted), tuple(faithful), leaders, answers, tuple(reasons))
 
 
@@ -237,15 +243,20 @@ def format_area(area: Area) -> str:
     return f"{mean} [{format_percent(area.lower)}, {format_percent(area.upper)}]"
 
 
-def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str]:
+def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str, tuple[str, ...]]:
     """Return the answer to the question of what not to trust: the doubts or, without any, the limits."""
     if reasons:
-        text = "; ".join(doubt.text for doubt in reasons)
         mood = reasons[0].severity
-        return mood if mood in (BAD, CAUTION) else GOOD, f"{text[0].upper()}{text[1:]}."
+        points = tuple(_capitalize(f"{doubt.text}.") for doubt in reasons)
+        text = _capitalize("; ".join(doubt.text for doubt in reasons))
+        return mood if mood in (BAD, CAUTION) else GOOD, f"{text}.", points
     texts = max(method.texts for method in evidence.methods.values())
     limits = f"these {texts} texts and {evidence.seeds} seed{'s' * (evidence.seeds > 1)}"
-    return GOOD, f"Nothing measured here speaks against the numbers; they hold for {limits}, not beyond."
+    return GOOD, f"Nothing measured here speaks against the numbers; they hold for {limits}, not beyond.", ()
+
+
+def _capitalize(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _judge_probe(reasons: list[Doubt]) -> Answer:

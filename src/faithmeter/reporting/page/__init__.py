@@ -15,6 +15,7 @@ from ...files import atomic
 from ...runs import frames
 from ...runs.record import MeasureRecord, Record
 from ...runs.store import RunStore, sound
+from ..labels import rename_tasks, task_names
 from ..pooled import pool_seeds
 from . import provenance
 from .examples import choose_sources, example_groups
@@ -84,10 +85,11 @@ def write(
     tidy, left_out = frames.comparable({kind: frames.frame(kind, records) for kind in frames.COLUMNS})
     digests = {digest for frame in tidy.values() for digest in frame["digest"]}
     records = [(folder, record) for folder, record in records if record.digest in digests]
-    tidy = pool_seeds(tidy, records)
+    names = task_names(record for _, record in records)
+    tidy = {kind: rename_tasks(frame, names) for kind, frame in pool_seeds(tidy, records).items()}
     specs, figure_files = _figures(tidy, files and files / "figures", advance)
     tables, table_files = _tables(tidy, files and files / "tables", advance)
-    by_model = verdicts({**tidy, "shared": shared(records)}, _published())
+    by_model = verdicts({**tidy, "shared": rename_tasks(shared(records), names)}, _published())
     methods = _methods(records)
     render_page = partial(
         render,
@@ -106,7 +108,10 @@ def write(
         runs=provenance.runs(records),
     )
     free_bytes = MAX_PAGE_BYTES - len(render_page(texts=[]).encode())
-    texts = example_groups(choose_sources(records), examples, free_bytes)
+    sources = [
+        replace(source, task=names.get(source.task, source.task)) for source in choose_sources(records)
+    ]
+    texts = example_groups(sources, examples, free_bytes)
     with atomic(path) as temporary:
         temporary.write_text(render_page(texts=texts), encoding="utf-8", newline="\n")
     advance("page", 1, 1)
