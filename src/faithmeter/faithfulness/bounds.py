@@ -21,7 +21,7 @@ class Jackknife:
 
     error: float  # standard error
     acceleration: float
-    tail: float  # quantile of Student's t at the lower end of the interval
+    tail: float  # quantile at the lower end of the interval, see `combined_quantile`
 
 
 def jackknife(left_out: Sequence[Floats], confidence: float) -> Jackknife | None:
@@ -36,10 +36,20 @@ def jackknife(left_out: Sequence[Floats], confidence: float) -> Jackknife | None
     if squares.sum() < ROUNDING**2:
         return None
     variances = squares * sizes / (sizes - 1)
-    freedom = variances.sum() ** 2 / (variances**2 / (sizes - 1)).sum()
     acceleration = sum((part**3).sum() for part in parts) / (6 * squares.sum() ** 1.5)
-    tail = stdtrit(freedom, (1 - confidence) / 2)
-    return Jackknife(math.sqrt(variances.sum()), float(acceleration), float(tail))
+    tail = -combined_quantile(variances, sizes - 1, (1 - confidence) / 2)
+    return Jackknife(math.sqrt(variances.sum()), float(acceleration), tail)
+
+
+def combined_quantile(variances: Floats, freedom: Floats, level: float) -> float:
+    """Return the upper quantile of a mean whose variance is a sum of estimates, such as over seeds and texts.
+
+    Each variance is multiplied by the square of its own quantile of Student's t. A t distribution with
+    Satterthwaite's degrees of freedom holds too seldom for few seeds: it fails if their variance is
+    underestimated, as it then also has too many degrees of freedom.
+    """
+    quantiles = stdtrit(freedom, 1 - level)
+    return math.sqrt((variances * quantiles**2).sum() / variances.sum())
 
 
 def bca(

@@ -9,9 +9,10 @@ from itertools import combinations
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import brentq
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
-from .bounds import ROUNDING
+from .bounds import ROUNDING, combined_quantile
 from .curves import absolute_area
 from .intervals import RESAMPLES
 from .predictions import Floats, Predictions, blocks
@@ -171,15 +172,22 @@ def _skew_pvalues(contributions: Floats) -> Floats:
 
 
 def _two_way_pvalue(influences: Floats) -> float:
-    """Return the p-value of a t-test of contributions [G, N], adding the variances over seeds and texts."""
+    """Return the p-value of contributions [G, N] that vary over seeds and over texts.
+
+    It is the level at which the mean lies at the end of its interval (see `combined_quantile`).
+    """
     parts = [influences.mean(axis=1), influences.mean(axis=0)]
-    variances = np.array([part.var(ddof=1) / len(part) for part in parts])
-    if variances.sum() < ROUNDING**2:
-        return 1.0 if abs(influences.mean()) < ROUNDING else 0.0
-    freedom = variances.sum() ** 2 / sum(
-        v**2 / (len(part) - 1) for v, part in zip(variances, parts, strict=True)
-    )
-    return float(2 * stats.t.sf(abs(influences.mean()) / math.sqrt(variances.sum()), freedom))
+    variances = np.array([part.var(ddof=1) / max(len(part), 1) for part in parts])
+    freedom = np.array([max(len(part) - 1, 1) for part in parts])
+    mean, error = abs(float(influences.mean())), math.sqrt(variances.sum())
+    if error < ROUNDING:
+        return 1.0 if mean < ROUNDING else 0.0
+
+    def excess(level: float) -> float:
+        return mean / error - combined_quantile(variances, freedom, level / 2)
+
+    smallest = 1e-12
+    return smallest if excess(smallest) >= 0 else float(brentq(excess, smallest, 1))
 
 
 def _holm(pvalues: Floats) -> Floats:
