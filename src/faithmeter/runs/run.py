@@ -71,7 +71,7 @@ def train(
         result = finetune(config, task, folder, resume=resume, callbacks=callbacks)
         if config.data or config.data_dir or config.task.endswith(".toml"):
             _fit_tests(config, task, folder, result["data"])
-        return result
+        return {**result, "task_name": task.name}
 
     return run_once(config, store, work, resume=resume, restart=restart)
 
@@ -106,7 +106,7 @@ def run_once(
             )
         result = work(folder)
         _keep_logs(folder)
-        record = store.put(config, {**result, "task_name": task.name})
+        record = store.put(config, result)
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
         return record
 
