@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ...config import BASELINE
@@ -121,9 +121,8 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
     else:
         second, leaders = _find_leaders(evidence, trusted)
         sentences = (_judge_model(evidence), second, _list_doubts(evidence, reasons))
-        answers = tuple(
-            Answer(question, *parts) for question, parts in zip(QUESTIONS, sentences, strict=True)
-        )
+        answers = tuple(Answer(question, *pair) for question, pair in zip(QUESTIONS, sentences, strict=True))
+        answers = (*answers[:-1], replace(answers[-1], points=_points(reasons)))
     return Verdict(tuple(trusted), tuple(faithful), leaders, answers, tuple(reasons))
 
 
@@ -243,16 +242,20 @@ def format_area(area: Area) -> str:
     return f"{mean} [{format_percent(area.lower)}, {format_percent(area.upper)}]"
 
 
-def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str, tuple[str, ...]]:
+def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str]:
     """Return the answer to the question of what not to trust: the doubts or, without any, the limits."""
     if reasons:
         mood = reasons[0].severity
-        points = tuple(_capitalize(f"{doubt.text}.") for doubt in reasons)
-        text = _capitalize("; ".join(doubt.text for doubt in reasons))
-        return mood if mood in (BAD, CAUTION) else GOOD, f"{text}.", points
+        text = "; ".join(doubt.text for doubt in reasons)
+        return mood if mood in (BAD, CAUTION) else GOOD, _capitalize(f"{text}.")
     texts = max(method.texts for method in evidence.methods.values())
     limits = f"these {texts} texts and {evidence.seeds} seed{'s' * (evidence.seeds > 1)}"
-    return GOOD, f"Nothing measured here speaks against the numbers; they hold for {limits}, not beyond.", ()
+    return GOOD, f"Nothing measured here speaks against the numbers; they hold for {limits}, not beyond."
+
+
+def _points(reasons: list[Doubt]) -> tuple[str, ...]:
+    """Return each doubt as a sentence."""
+    return tuple(_capitalize(f"{doubt.text}.") for doubt in reasons)
 
 
 def _capitalize(text: str) -> str:
