@@ -224,7 +224,7 @@ class AdaptRecord(TrainRecord):
         default={}, description="by test: the smallest p-value that the adapted model's check can give"
     )
     outside_share: Number = Field(
-        default=0.0, description="largest share of partly masked texts out of distribution one by one"
+        default=0.0, description="largest share of partly masked texts that the test rejects one by one"
     )
     checked_texts: int = Field(description="number of texts of both checks")
     rank_agreement: Number = Field(description="mean rank correlation of both models' scores")

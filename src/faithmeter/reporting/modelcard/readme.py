@@ -40,7 +40,7 @@ def new_card(facts: Facts) -> str:
         tags=TAGS,
         metrics=[HUB_METRICS.get(measured.metric, measured.metric) for measured in facts.tasks],
     )
-    about = "A text classifier whose explanations can be measured."
+    about = "A text classifier. The section on faithfulness says how far to trust its explanations."
     missing = "Its language and its license are not known to faithmeter: add them to the metadata above."
     return f"---\n{data.to_yaml()}\n---\n\n# {plain(facts.name)}\n\n{about}\n\n{missing}\n"
 
