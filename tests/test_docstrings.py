@@ -1,7 +1,8 @@
 """Every public name is documented: summary, arguments, result, and an example that runs.
 
 The examples run in a folder with `stories.csv` (columns story, question, place) and `checkpoint`, a saved
-model. They know `fm`, `torch`, and, for those stories, `clf`, `task`, `text`, `pair`, `batch`, `labels`.
+model. They know `fm`, `torch`, `transformers`, and, for those stories, `clf`, `task`, `text`, `pair`,
+`batch`, `labels`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from transformers import AutoModelForSequenceClassification
 
 import faithmeter as fm
@@ -43,7 +45,15 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     tokenizer.save_pretrained(folder / "checkpoint")
     clf = fm.Classifier(model, tokenizer)
     text, pair, _ = rows[0]
-    names = {"fm": fm, "torch": torch, "clf": clf, "task": task, "text": text, "pair": pair}
+    names = {
+        "fm": fm,
+        "torch": torch,
+        "transformers": transformers,
+        "clf": clf,
+        "task": task,
+        "text": text,
+        "pair": pair,
+    }
     return names | {"batch": clf.encode([text], [pair]), "labels": [0], "folder": folder}
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .errors import InputError
     from .explanations.explanation import Explanation, explain_text
     from .explanations.pipeline import Pipeline, pipeline
+    from .explanations.registered import register_pipeline
     from .faithfulness.check import fit_tests
     from .faithfulness.curves import Curve, acu, racu
     from .faithfulness.dataset import measure
@@ -93,6 +94,7 @@ _HOME = {
     "own_task": "tasks",
     "pipeline": "explanations.pipeline",
     "racu": "faithfulness.curves",
+    "register_pipeline": "explanations.registered",
     "simes": "faithfulness.pvalues",
     "task": "tasks",
     "train": "runs.run",
@@ -131,6 +133,7 @@ __all__ = [
     "own_task",
     "pipeline",
     "racu",
+    "register_pipeline",
     "simes",
     "task",
     "train",

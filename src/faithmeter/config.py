@@ -287,6 +287,9 @@ class MeasureConfig(Config):
     )
     seed: Seed = Field(default=0, description="seed of the random orders")
     limit: Count = Field(default=0, description="number of test texts to measure; 0 measures all")
+    label: Text = Field(
+        default="", description="label to measure, for a model that gives several labels at once"
+    )
     step: Percent = Field(default=10, description="percentage points erased at each step")
     unit: UnitName = Field(default="token", description="what is scored and erased as one piece")
     strategy: Literal["", TrainedWith] = Field(

@@ -109,10 +109,26 @@ def score(names: Sequence[str], labels: ArrayLike, predictions: ArrayLike, class
     return {name: METRICS[name](true, predicted, classes) for name in names}
 
 
+def predict(logits: NDArray[Any], *, several: bool) -> NDArray[np.int64]:
+    """Return predictions from logits [N, C]: the class [N], or with several labels 0 or 1 for each [N, C]."""
+    return (logits > 0).astype(np.int64) if several else logits.argmax(axis=1)
+
+
+def mean_loss(logits: NDArray[Any], labels: NDArray[Any]) -> float:
+    """Return the mean cross-entropy: of classes [N], or of each of several labels [N, C] apart."""
+    if labels.ndim == 2:
+        return float(np.mean(np.logaddexp(0, logits) - labels * logits))
+    chosen = logits[np.arange(len(labels)), labels]
+    return float(np.mean(np.logaddexp.reduce(logits, axis=1) - chosen))
+
+
 def majority(names: Sequence[str], train: ArrayLike, labels: ArrayLike, classes: int) -> dict[str, float]:
     """Return the metrics of always predicting the most frequent class of the training labels.
 
     Ties go to the class with the lowest number.
     """
+    if np.ndim(train) == 2:
+        usual = np.asarray(train).mean(axis=0) > 0.5
+        return score(names, labels, np.tile(usual, (len(np.asarray(labels)), 1)).astype(int), classes)
     most_frequent = int(np.bincount(np.asarray(train), minlength=classes).argmax())
     return score(names, labels, np.full_like(np.asarray(labels), most_frequent), classes)

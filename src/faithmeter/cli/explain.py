@@ -71,14 +71,16 @@ def explain(
     from ..methods.registry import parse
     from ..models.classes import class_number
     from ..models.evaluator import Evaluator
-    from ..models.loading import load
+    from ..models.loading import choose_label, load
 
     rows = _rows(file, text=text, pair=pair, label=label)
     methods = [parse(name) for name in method]
     number_type = as_precision(precision)
     quiet()
     # methods and identical texts share evaluations
-    clf = Evaluator(load(checkpoint, device=device, precision=number_type))
+    clf = Evaluator(
+        load(checkpoint, device=device, precision=number_type, label=choose_label(checkpoint, label))
+    )
     for row in rows:  # check all rows before explaining the first
         with _name_place(row.place):
             clf.encode([row.text], row.pairs)

@@ -50,6 +50,9 @@ TrainedWithOption = Annotated[
         "default: as its record says, unknown without one",
     ),
 ]
+Label = Annotated[
+    str, typer.Option("--label", help="label to look at, for a model that gives several at once")
+]
 Seed = Annotated[int, typer.Option(min=0, help="seed of the random orders")]
 
 
@@ -87,7 +90,10 @@ def measure(
     precision: PrecisionOption = "auto",
     text: Annotated[str | None, typer.Option(help="measure this one text instead of a task")] = None,
     pair: Annotated[str | None, typer.Option(help="the second text, with --text")] = None,
-    label: Annotated[str | None, typer.Option(help="the class to measure, with --text")] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="class to measure, with --text; or the label of a model that gives several"),
+    ] = None,
     require: Require = [],  # noqa: B006
     even_if_untrusted: EvenIfUntrusted = False,
     store: Store = Path("runs"),
@@ -99,6 +105,7 @@ def measure(
     """
     from ..methods.own_scores import register_scores
     from ..methods.registry import default_methods, parse
+    from ..models.loading import choose_label
 
     names = [*(str(parse(name)) for name in method), *(register_scores(entry).name for entry in scores)]
     config = MeasureConfig(
@@ -109,6 +116,7 @@ def measure(
         step=step,
         precision=as_precision(precision),
         unit=cast(UnitName, unit),
+        label=choose_label(checkpoint, label) or "",
         **training_option(trained_with),
     )
     if text is not None:
@@ -120,7 +128,7 @@ def measure(
         print_json(single.to_dict()) if as_json else output.print(single)
         hold(requirements, quantities(single), single.verdict, even_if_untrusted=even_if_untrusted)
         return
-    for option, value in (("--pair", pair), ("--label", label)):
+    for option, value in (("--pair", pair), ("--label", None if config.label else label)):
         if value is not None:
             raise InputError(f"{option} {value!r} goes with --text, the text that it belongs to")
     requirements = parse_requirements(require, [CHECK, BASELINE, *(names or default_methods())])
@@ -148,6 +156,7 @@ def check(
     pair_column: PairColumn = None,
     valid: Valid = None,
     trained_with: TrainedWithOption = "",
+    label: Label = "",
     device: Device = "auto",
     precision: PrecisionOption = "auto",
     stability: Annotated[
@@ -188,6 +197,7 @@ def check(
     config = MeasureConfig(
         task=task,
         methods=(BASELINE,),
+        label=label,
         seed=seed,
         limit=limit,
         precision=as_precision(precision),
@@ -290,7 +300,7 @@ def _measure_text(
     from ..runs.fitted_tests import load_tests
 
     quiet()
-    clf = load(checkpoint, device=device, precision=config.precision)
+    clf = load(checkpoint, device=device, precision=config.precision, label=config.label or None)
     with bars() as progress:
         bar = progress.add_task("check", note="", visible=False)
 

@@ -14,7 +14,7 @@ from ..config import MeasureConfig
 from ..errors import InputError
 from ..serve.limits import Limits
 from .explain import Checkpoint
-from .measure import TrainedWithOption, training_option
+from .measure import Label, TrainedWithOption, training_option
 from .options import Device, PrecisionOption, as_precision
 from .progress import bars
 from .screen import console, quiet
@@ -34,6 +34,7 @@ def serve(
     task: TaskName = "",
     data_dir: DataDir = None,
     trained_with: TrainedWithOption = "",
+    label: Label = "",
     device: Device = "auto",
     precision: PrecisionOption = "auto",
     host: Annotated[
@@ -61,7 +62,8 @@ def serve(
     with listen(host, port) as listening:
         local = is_loopback(listening)
         token = None if local else secrets.token_urlsafe(32)
-        config = MeasureConfig(task=task, precision=as_precision(precision), **training_option(trained_with))
+        number_type = as_precision(precision)
+        config = MeasureConfig(task=task, label=label, precision=number_type, **training_option(trained_with))
         model = _load_model(checkpoint, config, data_dir, device)
         limits = Limits(max_words=max_words, max_evaluations=max_evaluations)
         app = create_app(model, limits=limits, hosts=hosts, token=token)
@@ -93,7 +95,7 @@ def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None, d
     from ..serve.admission import ServedModel, choose_examples
 
     quiet()
-    clf = load(checkpoint, device=device, precision=config.precision)
+    clf = load(checkpoint, device=device, precision=config.precision, label=config.label or None)
     name = Path(checkpoint).resolve().name
     with bars() as progress:
         bar = progress.add_task("check", total=None, note="", visible=False)

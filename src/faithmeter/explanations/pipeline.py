@@ -90,7 +90,7 @@ class Pipeline:
                 raise unknown("option of a pipeline", name, OPTIONS)
         pipe = replace(self, **options)
         if isinstance(inputs, list):
-            rows = [_row(item) for item in inputs]
+            rows = [parse_row(item) for item in inputs]
             for _, pair in rows:  # refuse invalid inputs before the work begins
                 self.clf.require_pairs(None if pair is None else [pair])
             if rows:
@@ -102,8 +102,8 @@ class Pipeline:
                     pipe.progress(len(results), len(rows))
             return results
         if isinstance(inputs, str | bytes | Mapping | tuple) or not _can_be_iterated(inputs):
-            return pipe._explain(*_row(inputs))
-        return (pipe._explain(*_row(item)) for item in inputs)
+            return pipe._explain(*parse_row(inputs))
+        return (pipe._explain(*parse_row(item)) for item in inputs)
 
     def _explain(self, text: str, pair: str | None) -> dict[str, Any] | list[dict[str, Any]]:
         if self.top_k == 0:
@@ -183,7 +183,7 @@ def pipeline(
     fitted: Any = None if tests == "auto" else tests
     if isinstance(model, str | Path):
         clf = load(model, device=device, precision=precision)
-        fitted = _own_tests(clf, model, seed) if tests == "auto" else tests
+        fitted = own_tests(clf, model, seed) if tests == "auto" else tests
     elif (device, precision) != ("auto", "auto"):
         raise InputError(
             f"device={device!r}, precision={precision!r}, but the model is loaded already; expected the name "
@@ -202,11 +202,11 @@ def require_explaining(name: str | Method) -> Method:
     return method
 
 
-def _own_tests(clf: Any, checkpoint: str | Path, seed: int) -> Tests | None:
+def own_tests(clf: Any, checkpoint: str | Path, seed: int) -> Tests | None:
     return load_tests(clf, checkpoint, MeasureConfig(seed=seed, precision=clf.precision))
 
 
-def _row(item: Any) -> tuple[str, str | None]:
+def parse_row(item: Any) -> tuple[str, str | None]:
     """Return the text and the context (or None) of one input; raise an InputError if it is not valid."""
     row = {"text": item} if isinstance(item, str) else item
     if not isinstance(row, Mapping):

@@ -134,7 +134,13 @@ def _stamp(work: ChunkWork, batch: Batch, labels: Tensor) -> str:
     """Return a digest of everything that a chunk's numbers depend on."""
     model = getattr(work.evaluator, "fingerprint", "")
     methods = [f"{method} {method.code}" for method in work.methods.values()]
-    settings = [model, *methods, *map(str, work.percents), *work.tests]
+    settings = [
+        model,
+        *getattr(work.evaluator, "labels", ()),
+        *methods,
+        *map(str, work.percents),
+        *work.tests,
+    ]
     if work.evaluator.precision != "fp32":
         settings.append(work.evaluator.precision)
     settings += [] if work.unit == "token" else [work.unit]

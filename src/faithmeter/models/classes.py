@@ -15,15 +15,28 @@ from ..errors import InputError, unknown
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
+MULTI_LABEL = "multi_label_classification"
+"""Name that transformers has for heads that give several labels at once."""
 MAX_NAMED_CLASSES = 6
 """Maximum number of classes that a message lists."""
 
 
-def require_classes(config: PreTrainedConfig) -> None:
-    """Raise an InputError unless a model's head chooses one of two or more classes."""
-    heads = {"regression": "for regression", "multi_label_classification": "for several labels at once"}
-    head = "for regression" if config.num_labels < 2 else heads.get(config.problem_type or "")
-    if head:
+def require_classes(config: PreTrainedConfig, label: str | int | None = None) -> None:
+    """Raise an InputError unless a model's head chooses one of two or more classes, or `label` does."""
+    if config.problem_type == MULTI_LABEL and config.num_labels > 1:
+        if label is None:
+            names = list_classes([str(name) for name in config.id2label.values()])
+            raise InputError(
+                f"the model gives several labels at once ({names}); choose the one to explain and measure "
+                "(label= in fm.load, --label on the command line)"
+            )
+    elif label is not None:
+        raise InputError(
+            f"label is {label!r}, and the model chooses one of its classes; leave it out: it is for models "
+            "that give several labels at once"
+        )
+    if config.num_labels < 2 or config.problem_type == "regression":
+        head = "for regression"
         raise InputError(
             f"the model has a head {head} (num_labels {config.num_labels}, problem_type "
             f"{config.problem_type}); expected a classifier that chooses one of two or more classes"
@@ -34,6 +47,18 @@ def require_classes(config: PreTrainedConfig) -> None:
             f"the model's id2label names the classes {numbers}; expected 0 to {config.num_labels - 1}: "
             "correct its config.json"
         )
+
+
+def find_label(config: PreTrainedConfig, label: str | int | None) -> int | None:
+    """Return the number of the chosen label of a model with several labels; None for any other model."""
+    if label is None:
+        return None
+    return class_number([str(config.id2label[number]) for number in range(config.num_labels)], label)
+
+
+def label_classes(label: str) -> tuple[str, str]:
+    """Return the two classes of one label: without it and with it."""
+    return f"not {label}", label
 
 
 def class_number(classes: Sequence[str], label: str | int) -> int:

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..config import Precision
 from ..display import card, sentence
 from ..errors import InputError
-from .classes import list_classes, require_classes
+from .classes import find_label, label_classes, list_classes, require_classes
 from .devices import name_precision, place, send
 from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, NormalizationHooks
@@ -42,6 +42,8 @@ class Classifier:
             unknown. If it is known, `encode` raises an InputError for texts of the other kind.
         agreement: For an adapted model, the share of held-out texts on which it predicts the same class as
             the original; NaN for any other model.
+        label: For a model that gives several labels at once, the one to explain and measure. The classifier
+            then has the two classes `not label` and `label`, with the logits -z/2 and z/2 for the label's z.
 
     Raises:
         InputError: There is no mask token, or the head is for regression or multi-label classification.
@@ -60,8 +62,10 @@ class Classifier:
         mask_id: int | None = None,
         takes_pair: bool | None = None,
         agreement: float = math.nan,
+        label: str | int | None = None,
     ) -> None:
-        require_classes(model.config)
+        require_classes(model.config, label)
+        self.label = find_label(model.config, label)
         if tokenizer is not None:
             set_padding(model, tokenizer)
         self.model = model.eval()
@@ -101,6 +105,8 @@ class Classifier:
     def labels(self) -> tuple[str, ...]:
         """Names of the classes in index order."""
         names = self.model.config.id2label
+        if self.label is not None:
+            return label_classes(str(names[self.label]))
         return tuple(str(names[number]) for number in range(self.model.config.num_labels))
 
     @cached_property
@@ -147,8 +153,14 @@ class Classifier:
 
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of one forward pass, Tensor [B, C]."""
-        logits: Tensor = self.model(**batch.inputs_on(self.device)).logits
-        return logits
+        return self._choose(self.model(**batch.inputs_on(self.device)).logits)
+
+    def _choose(self, logits: Tensor) -> Tensor:
+        """Return the logits [B, C] of the classes: all of the model's, or the two of the chosen label."""
+        if self.label is None:
+            return logits
+        chosen = logits[:, self.label] / 2
+        return torch.stack([-chosen, chosen], dim=1)
 
     def embedding_matrix(self) -> Tensor:
         """Return the word embeddings of the whole vocabulary, Tensor [V, E]."""
@@ -183,7 +195,7 @@ class Classifier:
         attended = inputs["attention_mask"].bool().unsqueeze(2)  # [B, T, 1]
         layers = [normalizations.normalized(state) for state in output.hidden_states]  # [B, T, H] each
         features = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
-        return output.logits, torch.stack(features, dim=1)
+        return self._choose(output.logits), torch.stack(features, dim=1)
 
     @cached_property
     def _norms(self) -> NormalizationHooks:

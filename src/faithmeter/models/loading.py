@@ -16,6 +16,7 @@ import torch
 from ..config import EMBEDDED, Precision
 from ..errors import InputError
 from ..files import file_checksum, read_sealed_json
+from .classes import MULTI_LABEL
 from .classifier import Classifier, find_mask_id
 from .devices import find_device, require_precision
 from .mask_token import add_embeddings, add_tokens
@@ -49,6 +50,7 @@ def load(
     precision: Precision = "auto",
     revision: str | None = None,
     add_mask_token: bool = False,
+    label: str | int | None = None,
 ) -> Classifier:
     """Load a classifier and verify its files.
 
@@ -58,6 +60,7 @@ def load(
         precision: Data type to compute in: `fp32`, `bf16` or `fp16`; `auto` is `fp32`.
         revision: Branch, tag or commit of a hub model.
         add_mask_token: Add a mask token to a model that has none; it means nothing before a training.
+        label: For a model that gives several labels at once, the one to explain and measure.
 
     Returns:
         The classifier, in evaluation mode on the device.
@@ -96,9 +99,22 @@ def load(
     require_finite_weights(model, path)
     require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
     with reading("model", path):
-        clf = Classifier(model, tokenizer, takes_pair=training.takes_pair, agreement=training.agreement)
+        clf = Classifier(
+            model, tokenizer, takes_pair=training.takes_pair, agreement=training.agreement, label=label
+        )
     clf.place(target, precision)
     return clf
+
+
+def choose_label(path: str | Path, label: str | None) -> str | None:
+    """Return the label to load a model with: None for a model that does not give several at once."""
+    from transformers import AutoConfig
+
+    if label is None:
+        return None
+    with reading("config", path):
+        config = AutoConfig.from_pretrained(resolve(path), trust_remote_code=False)
+    return label if config.problem_type == MULTI_LABEL else None
 
 
 def load_model(

@@ -115,6 +115,8 @@ def _files(folder: Path, config: MeasureConfig) -> dict[str, Path]:
     """Return the file of each test, named by a digest of all settings that the fit depends on."""
     from ..faithfulness.masf import CALIBRATIONS, FORMAT
 
-    settings = config.replace(checkpoint="", methods=(), code=(), limit=0, step=10, unit="token").digest
+    settings = config.replace(
+        checkpoint="", label="", methods=(), code=(), limit=0, step=10, unit="token"
+    ).digest
     version = FORMAT.rpartition("-")[2]
     return {name: folder / f"{TESTS}{name}-{settings}-{version}.safetensors" for name in CALIBRATIONS}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..config import AdaptConfig, MeasureConfig, TrainConfig
 from ..errors import InputError
 from ..tasks import Task, own_task, task
-from ..tasks.labeled import LABELED, read_labeled
+from ..tasks.labeled import LABELED, label_task, read_labeled
 from .record import RECORD, AdaptRecord, TrainRecord, read_record
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def measured_task(
             )
         else:
             measured = task_of(trained)
+        if measured.kind == "multi-label":
+            measured = label_task(measured, config.label)
         digest = measured_data(measured)
     except InputError as error:
         if record is None or config.task:

@@ -302,9 +302,13 @@ class MeasureRecord(_Record):
 
     @property
     def task_title(self) -> str:
-        """Task or data that was measured, with the unit unless it is the token: only equal ones compare."""
-        unit = self.config.unit
-        return self.trained.task_or_data + ("" if unit == "token" else f" ({unit}s)")
+        """Task or data that was measured, with the chosen label and a unit that is not the token.
+
+        Only measurements with equal titles compare.
+        """
+        unit, label = self.config.unit, self.config.label
+        name = f"{self.trained.task_or_data}: {label}" if label else self.trained.task_or_data
+        return name + ("" if unit == "token" else f" ({unit}s)")
 
 
 Record = TrainRecord | RoarRecord | AdaptRecord | MeasureRecord

@@ -69,7 +69,8 @@ def train(
         from ..training.finetuning import finetune
 
         result = finetune(config, task, folder, resume=resume, callbacks=callbacks)
-        if config.data or config.data_dir or config.task.endswith(".toml"):
+        moveable = config.data or config.data_dir or config.task.endswith(".toml")
+        if moveable and task.kind == "single-label":
             _fit_tests(config, task, folder, result["data"])
         return {**result, "task_name": task.name}
 
@@ -261,7 +262,7 @@ def measure(
     from ..models.loading import load
 
     fingerprint = _checked(checkpoint, store)
-    clf = load(checkpoint, device=device, precision=config.precision)
+    clf = load(checkpoint, device=device, precision=config.precision, label=config.label or None)
     if fingerprint not in (None, clf.fingerprint):
         raise InputError(
             f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "

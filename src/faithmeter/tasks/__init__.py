@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import InputError, unknown
-from .catalog import TASKS
+from .catalog import MORE_TASKS, TASKS
 from .custom import own_task, task_file
 from .task import Task
 
@@ -43,7 +43,8 @@ def task(name: str, data_dir: str | Path | None = None) -> Task:
             raise InputError(f"data_dir is for the paper's tasks; {name} names its own files: leave it out")
         return task_file(name)
     xor = _XOR.fullmatch(name)
-    if not xor and name not in TASKS:
-        raise unknown("task", name, TASKS, "`faithmeter list tasks` shows all")
-    known = replace(TASKS[xor[1]], name=name, xor=True) if xor else TASKS[name]
+    known_tasks = TASKS | MORE_TASKS
+    if not xor and name not in known_tasks:
+        raise unknown("task", name, known_tasks, "`faithmeter list tasks` shows all")
+    known = replace(TASKS[xor[1]], name=name, xor=True) if xor else known_tasks[name]
     return replace(known, data_dir=None if data_dir is None else Path(data_dir))

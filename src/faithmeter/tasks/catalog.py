@@ -100,3 +100,25 @@ _ALL = (
 )  # fmt: skip
 
 TASKS: dict[str, Task] = {task.name: task for task in _ALL}
+"""The tasks of the paper by name."""
+_EMOTIONS = (
+    *("admiration", "amusement", "anger", "annoyance", "approval", "caring", "confusion", "curiosity"),
+    *("desire", "disappointment", "disapproval", "disgust", "embarrassment", "excitement", "fear"),
+    *("gratitude", "grief", "joy", "love", "nervousness", "optimism", "pride", "realization", "relief"),
+    *("remorse", "sadness", "surprise", "neutral"),
+)
+MORE_TASKS: dict[str, Task] = {
+    "GoEmotions": Task(
+        "GoEmotions",
+        "text",
+        _EMOTIONS,
+        None,
+        ("micro_f1", "macro_f1"),
+        "micro_f1",
+        4,
+        official=_THREE,
+        files=Files("emotions", ("GoEmotions", "goemotions"), ("train.tsv", "dev.tsv", "test.tsv")),
+        kind="multi-label",
+    )
+}
+"""Tasks that are not in the paper, by name."""

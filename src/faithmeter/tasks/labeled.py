@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
+from ..errors import InputError, unknown
 from ..files import read_parquet, write_parquet
 from .task import ROLES, Own, Source, Task
 
@@ -46,6 +46,21 @@ def unlabeled_task(
         official=ROLES,
         own=Own(data, valid, test),
     )
+
+
+def label_task(task: Task, label: str) -> LabeledTask:
+    """Return the task of predicting one label of a multi-label task, measured by macro F1.
+
+    Raises:
+        InputError: The task has no such label.
+    """
+    if label not in task.labels:
+        raise unknown("label", label, task.labels)
+    number, splits = task.labels.index(label), task.load()
+    labels = {role: [row[number] for row in rows["label"][:]] for role, rows in splits.items()}
+    name, classes = f"{task.name}: {label}", (f"not {label}", label)
+    chosen = labeled_task(splits, labels, name=name, classes=classes)
+    return replace(chosen, metrics=("accuracy", "macro_f1"), metric="macro_f1", place=task.source.place)
 
 
 def labeled_task(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import InputError
 from ..files import State, file_state
-from . import custom, hub, imdb, mimic, official, stories
+from . import custom, emotions, hub, imdb, mimic, official, stories
 from .splits import Parts, arrange, dataset
 from .task import Files, Source, Task
 
@@ -35,6 +35,7 @@ READERS = {
     "babi": Reader(official.read_babi, _list_names),
     "imdb": Reader(imdb.read, imdb.list_files),
     "mimic": Reader(mimic.read, mimic.list_files),
+    "emotions": Reader(emotions.read, _list_names),
 }
 
 GENERATORS = {f"bAbI-{number}": number for number in stories.TASKS}

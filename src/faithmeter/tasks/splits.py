@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
     key: str  # determines the order of the rows
     text: str
-    label: int
+    label: int | tuple[int, ...]  # of several labels: 0 or 1 for each
     context: str | None = None
     supporting: tuple[tuple[int, int], ...] | None = None  # start and end of each supporting fact in `text`
 
@@ -135,7 +135,9 @@ def dataset(rows: Sequence[Row], labels: Sequence[str]) -> Dataset:
     """Convert rows to a dataset with columns `text`, `label` and, if present, `context` and `supporting`."""
     from datasets import ClassLabel, Dataset, Features, List, Value
 
-    features = {"text": Value("string"), "label": ClassLabel(names=list(labels))}
+    several = isinstance(rows[0].label, tuple)
+    label = List(Value("int8")) if several else ClassLabel(names=list(labels))
+    features = {"text": Value("string"), "label": label}
     columns: dict[str, list[Any]] = {"text": [row.text for row in rows], "label": [row.label for row in rows]}
     if rows[0].context is not None:
         features["context"] = Value("string")

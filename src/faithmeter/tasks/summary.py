@@ -75,7 +75,9 @@ def detail(task: Task) -> Detail:
     )
 
 
-def _counts(labels: Sequence[int], classes: int) -> list[int]:
+def _counts(labels: Sequence[Any], classes: int) -> list[int]:
+    if isinstance(labels[0], list):  # several labels at once
+        return [sum(column) for column in zip(*labels, strict=True)]
     return [labels.count(label) for label in range(classes)]
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..errors import InputError
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
+Kind = Literal["single-label", "multi-label"]
+"""Whether a text has one of the labels, or any number of them."""
 ROLES = ("train", "validation", "test")
 
 
@@ -97,6 +99,7 @@ class Task:
         hub: Repository on the hub with the rows, or None.
         own: Data files of the user, or None for a task of the paper.
         xor: True for the released labels of Anemia and Diabetes, in which two matching codes cancel out.
+        kind: `single-label`, or `multi-label`: each row has a list of 0 and 1, one for each label.
         data_dir: Folder with the official files; None uses the hub or the generator.
 
     Example:
@@ -118,6 +121,7 @@ class Task:
     hub: Hub | None = None
     own: Own | None = None
     xor: bool = False
+    kind: Kind = "single-label"
     data_dir: Path | None = None
 
     def load(self) -> dict[str, Dataset]:

@@ -89,7 +89,8 @@ class MaskingCollator:
         inputs = batch.masked(where, self.mask_id).inputs
         for name in ("labels", "label"):
             if name in features[0]:
-                inputs["labels"] = torch.as_tensor([row[name] for row in features])
+                labels = torch.as_tensor([row[name] for row in features])
+                inputs["labels"] = labels.float() if labels.ndim == 2 else labels  # of several labels at once
         if "targets" in features[0]:
             targets = torch.tensor([row["targets"] for row in features])
             classes = torch.nn.functional.one_hot(inputs["labels"], targets.shape[1]).to(targets)

@@ -110,6 +110,7 @@ def finetune(
             test = _sweep(trainer, task, rows["test"], "sweep", masking)
     with timed(seconds, "save"):
         _save(trainer, config, folder)
+    first = task.labels[0] if task.kind == "multi-label" else None  # the fingerprint is that of all
     return {
         "epochs": history,
         "best_epoch": best["epoch"],
@@ -118,7 +119,7 @@ def finetune(
         **inputs,
         "source": asdict(task.source),
         "columns": [name for name in ("text", "context") if name in splits["train"].column_names],
-        "fingerprint": load(folder).fingerprint,
+        "fingerprint": load(folder, label=first).fingerprint,
         "precision": precision,
         "seconds": seconds,
     }

@@ -10,6 +10,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel, Pr
 
 from ..config import TrainConfig
 from ..errors import InputError
+from ..models.classes import MULTI_LABEL
 from ..models.classifier import fingerprint_model
 from ..models.loading import (
     encoder_keys,
@@ -25,6 +26,8 @@ from ..models.mask_token import add_embeddings, set_padding
 from ..tasks import Task
 from ..tasks.splits import digest
 
+PROBLEMS = {"single-label": "single_label_classification", "multi-label": MULTI_LABEL}
+"""Names that transformers has for the kinds of tasks."""
 HEAD_SETTINGS = ("id2label", "label2id", "num_labels", "problem_type")
 """Config settings that belong to the head of a model, not to its encoder."""
 Inputs = dict[str, Any]
@@ -75,7 +78,7 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
         "encoder",
         id2label=names,
         label2id={name: number for number, name in names.items()},
-        problem_type="single_label_classification",
+        problem_type=PROBLEMS[task.kind],
         dtype=torch.float32,
     )
     mismatched = {key for key, *_ in report["mismatched_keys"]}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..config import Rates, Scope
-from ..metrics import score
+from ..metrics import mean_loss, predict, score
 from ..models.masks import PERCENTS, generator, random_scores, top_mask, uniform_mask
 from ..models.tokens import SPECIAL, Batch
 
@@ -75,10 +75,10 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         """
         places = np.concatenate([self.place[condition] for condition in conditions])
         chosen = logits[places].astype(np.float64)
-        labels = np.tile(self.labels, len(conditions))
-        result = score(metrics, labels, chosen.argmax(axis=1), logits.shape[1])
-        log_total = np.logaddexp.reduce(chosen, axis=1)
-        return {**result, "loss": float(np.mean(log_total - chosen[np.arange(len(labels)), labels]))}
+        labels = np.concatenate([self.labels] * len(conditions))
+        predictions = predict(chosen, several=labels.ndim == 2)
+        result = score(metrics, labels, predictions, logits.shape[1])
+        return {**result, "loss": mean_loss(chosen, labels)}
 
     def table(self, logits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, Any]]:
         """Return a row for each condition (`masking`), with its metrics and mean loss."""

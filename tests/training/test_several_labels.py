@@ -1,0 +1,169 @@
+"""Several labels at once: rows, metrics, training, and one label explained and measured like two classes."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import faithmeter as fm
+from faithmeter.metrics import majority, mean_loss, predict, score
+from faithmeter.runs.store import RunStore
+from toy import WORDS, tiny
+
+JOY, SADNESS = 17, 25
+ROWS = {"train": 160, "dev": 60, "test": 60}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an encoder and made-up files in the layout of GoEmotions; `fun` is joy, `bad` sadness."""
+    folder, rng = tmp_path_factory.mktemp("several"), random.Random(0)
+    clf = tiny(dtype=torch.float32)
+    clf.model.save_pretrained(folder / "encoder")
+    clf.tokenizer.save_pretrained(folder / "encoder")
+    (folder / "GoEmotions").mkdir()
+    for name, count in ROWS.items():
+        lines = []
+        for number in range(count):
+            words = rng.choices(WORDS, k=rng.randint(4, 9))
+            labels = [n for n, word in ((JOY, "fun"), (SADNESS, "bad")) if word in words] or [27]
+            lines.append(f"{' '.join(words)}\t{','.join(map(str, labels))}\t{name}{number}")
+        (folder / "GoEmotions" / f"{name}.tsv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checkpoint(place: Path) -> Path:
+    store = RunStore(place / "runs")
+    own = {"task": "GoEmotions", "data_dir": str(place), "model": str(place / "encoder")}
+    config = fm.TrainConfig(**own, epochs=1, batch_size=32, learning_rate=1e-3)
+    record = fm.train(config, store)
+    assert record.metric == "micro_f1"
+    return store.folder(config)
+
+
+def test_rows_have_a_number_for_each_label(place: Path) -> None:
+    task = fm.task("GoEmotions", place)
+    splits = task.load()
+    assert {name: len(rows) for name, rows in splits.items()} == {"train": 160, "validation": 60, "test": 60}
+    assert len(task.labels) == 28
+    for row in splits["test"]:
+        chosen = {n for n, value in enumerate(row["label"]) if value}
+        words = row["text"].split()
+        joy_and_sadness = {n for n, word in ((JOY, "fun"), (SADNESS, "bad")) if word in words}
+        assert chosen == (joy_and_sadness or {27})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a text\t3,x\tid", "label 'x'; expected numbers from 0 to 27"),
+        ("a text\t28\tid", "label '28'; expected numbers from 0 to 27"),
+        ("  \t3\tid", "the text is empty"),
+        ("a text", "column"),
+    ],
+)
+def test_wrong_rows_are_refused_in_one_line(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "GoEmotions").mkdir()
+    for name in ROWS:
+        (tmp_path / "GoEmotions" / f"{name}.tsv").write_text(f"a film\t1\tid\n{line}\n")
+    with pytest.raises(fm.InputError, match=message) as caught:
+        fm.task("GoEmotions", tmp_path).load()
+    assert "\n" not in str(caught.value)
+
+
+def test_metrics_of_several_labels_by_hand() -> None:
+    labels = np.array([[1, 0], [1, 1], [0, 0]])
+    logits = np.array([[2.0, 1.0], [0.5, -1.0], [-3.0, -2.0]])
+    predictions = predict(logits, several=True)
+    assert predictions.tolist() == [[1, 1], [1, 0], [0, 0]]
+    # 2 hits of 3 predicted and 3 true; the F1 of the labels are 1 and 0
+    assert score(["micro_f1", "macro_f1"], labels, predictions, 2) == pytest.approx(
+        {"micro_f1": 2 / 3, "macro_f1": 0.5}
+    )
+    by_hand = np.mean(
+        [
+            -math.log(p if label else 1 - p)
+            for label, p in zip(labels.ravel(), 1 / (1 + np.exp(-logits.ravel())), strict=True)
+        ]
+    )
+    assert mean_loss(logits, labels) == pytest.approx(by_hand)
+    # always the first label, never the second
+    assert majority(["micro_f1"], labels, labels, 2)["micro_f1"] == pytest.approx(2 * 2 / (3 + 3))
+
+
+def test_the_logit_of_one_label_is_explained(checkpoint: Path) -> None:
+    clf = fm.load(checkpoint, label="joy")
+    assert clf.labels == ("not joy", "joy")
+    batch = clf.encode(["the film was fun", "a bad story but very good music"])
+    raw = clf.model(**batch.inputs).logits[:, JOY]
+    assert torch.allclose(clf.logits(batch).softmax(dim=1)[:, 1], raw.sigmoid(), atol=1e-6)
+    assert torch.allclose(clf.states(batch)[0], clf.logits(batch))
+    scores = fm.explain(clf, batch, [1, 1], "loo-sign")
+    for row, column in batch.explained.nonzero().tolist():
+        where = torch.zeros_like(batch.explained)
+        where[row, column] = True
+        masked = clf.model(**batch.masked(where, clf.mask_id).inputs).logits[row, JOY]
+        assert float(scores[row, column]) == pytest.approx(float((raw[row] - masked) / 2), abs=1e-5)
+    against = fm.explain(clf, batch, [0, 0], "loo-sign")
+    assert torch.allclose(against, -scores, atol=1e-6)
+
+
+def test_one_label_is_measured(faithmeter, checkpoint: Path, tmp_path: Path) -> None:
+    options = ("--label", "joy", "-m", "grad-l2", "-o", tmp_path, "--json")
+    measured = faithmeter("measure", checkpoint, *options)
+    assert measured.code == 0, measured.err
+    assert json.loads(measured.out)["metric"] == "macro_f1"
+
+
+@pytest.mark.slow
+def test_one_label_goes_the_whole_way(faithmeter, checkpoint: Path) -> None:
+    """Check, measure, measure one text, explain, report."""
+    store = checkpoint.parent
+    check = faithmeter("check", checkpoint, "--label", "joy", "-o", store)
+    assert check.code == 0, check.err
+    for label in ("joy", "sadness"):
+        measured = faithmeter(
+            "measure", checkpoint, "--label", label, "-m", "loo-sign", "-o", store, "--json"
+        )
+        assert measured.code == 0, measured.err
+        assert json.loads(measured.out)["metric"] == "macro_f1"
+    areas = RunStore(store).frame("areas", method="loo-sign")
+    assert {*areas["task"]} == {"GoEmotions: joy", "GoEmotions: sadness"}
+    text = faithmeter("measure", checkpoint, "--text", "the film was fun", "--label", "joy")
+    assert text.code == 0, text.err
+    assert "probability of joy" in text.out
+    explained = faithmeter("explain", checkpoint, "the film was fun", "--label", "joy")
+    assert explained.code == 0, explained.err
+    report = faithmeter("report", store)
+    assert report.code == 0, report.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check",), "gives several labels at once (admiration, amusement, anger, annoyance, approval"),
+        (("check", "--label", "jo"), "unknown label 'jo'; did you mean 'joy'"),
+        (("explain", "--label", "fun"), "unknown label 'fun'"),
+    ],
+)
+def test_a_label_must_be_chosen(
+    faithmeter, checkpoint: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    verb, *options = arguments
+    text = ["the film"] if verb == "explain" else []
+    result = faithmeter(verb, checkpoint, *text, *options)
+    assert result.code == 2
+    assert message in result.err
+    assert "\n" not in result.err.strip()
+
+
+def test_a_model_of_exclusive_classes_takes_no_label(place: Path) -> None:
+    with pytest.raises(fm.InputError, match="the model chooses one of its classes; leave it out"):
+        fm.load(place / "encoder", label="LABEL_1")
