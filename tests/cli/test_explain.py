@@ -153,7 +153,7 @@ def damage(checkpoint: Path, tmp_path: Path) -> Callable[..., Path]:
     [
         (("tokenizer*", "vocab*", "special*"), {}, "tokenizer"),
         ((), {"problem_type": "regression"}, "for regression"),
-        ((), {"problem_type": "multi_label_classification"}, "for several labels at once"),
+        ((), {"problem_type": "multi_label_classification"}, "several labels at once"),
     ],
 )
 def test_models_that_cannot_be_explained_get_one_line(

@@ -92,7 +92,7 @@ def test_the_longest_input_is_what_model_and_tokenizer_both_allow() -> None:
     [
         ({"num_labels": 1}, "a head for regression"),
         ({"problem_type": "regression"}, "a head for regression"),
-        ({"problem_type": "multi_label_classification"}, "a head for several labels at once"),
+        ({"problem_type": "multi_label_classification"}, "gives several labels at once"),
         ({"id2label": {0: "a", 2: "b"}}, r"names the classes \[0, 2\]; expected 0 to 1"),
     ],
 )
