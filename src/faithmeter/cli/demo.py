@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,7 +52,10 @@ def demo(
     console.print(marked("1. masked fine-tuning", "bold", where))
     recipe = RECIPE.replace(seed=seed)
     configs = {"half": recipe, "none": recipe.replace(strategy="none", validation="unmasked")}
-    records = {name: train.run(config, store, resume=True) for name, config in configs.items()}
+    with training_beside(configs["none"], store):
+        masked = train.run(configs["half"], store, resume=True)
+    # read from the store, unless the other process could not train it
+    records = {"half": masked, "none": train.run(configs["none"], store, resume=True)}
     folders = {name: str(RunStore(store).folder(config)) for name, config in configs.items()}
     console.print(marked("2. the check", "bold", ": are masked stories in distribution for the model?"))
     only = MeasureConfig(seed=seed, methods=(BASELINE,), limit=TEXTS)
@@ -80,6 +88,27 @@ def demo(
     }
     for purpose, command in next_steps.items():
         output.print(f"{purpose}: {command}", soft_wrap=True)
+
+
+@contextmanager
+def training_beside(config: TrainConfig, store: Path) -> Iterator[None]:
+    """Train a config in another process while the block runs, and wait for it, if there is a second core.
+
+    So small a model makes no use of more than one core.
+    """
+    from ..runs.store import RunStore
+
+    if (os.cpu_count() or 1) < 2 or RunStore(store).find(config):
+        yield
+        return
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in config.changes().items()]
+    command = [sys.executable, "-m", "faithmeter", "train", *options, "--resume", "--quiet", "-o", str(store)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+        process.wait()
+    finally:
+        process.terminate()
 
 
 def hit_rate(result: Measurement, method: str, tokenizer: Any) -> float:
