@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from faithmeter.errors import InputError
+from faithmeter.faithfulness.erasure import erase
 from faithmeter.methods import explain
+from faithmeter.models.classifier import Classifier
 from faithmeter.models.evaluator import ENTRY_BYTES, Evaluator, Memory, pick, plan
 from faithmeter.models.tokens import Batch
-from toy import MASK, LookupClassifier, rows_batch, tiny
+from toy import ARCHITECTURES, MASK, LookupClassifier, encoder, rows_batch, tiny
 
 
 def total(ids: tuple[int, ...]) -> tuple[float, float]:
@@ -229,3 +231,57 @@ def test_an_evaluator_is_its_classifier_for_all_else() -> None:
     assert copy.copy(clf).clf is model
     with pytest.raises(AttributeError, match="no_such_thing"):
         _ = clf.no_such_thing
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_shortened_last_layer_leaves_the_logits_as_they_are(architecture: str) -> None:
+    batch = rows_batch([5, 6, 7, 8, 9, 10], [11, 12])
+    for dtype, bound in ((torch.float64, 1e-12), (torch.float32, 1e-6)):
+        clf = Classifier(encoder(architecture).to(dtype), mask_id=MASK)
+        with torch.inference_mode():
+            whole = clf.logits(batch)
+            with clf.classified_only():
+                short = clf.logits(batch)
+        torch.testing.assert_close(short, whole, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize(("architecture", "positions"), [("roberta", 1), ("bert", 1), ("distilbert", 7)])
+def test_the_last_layer_of_known_encoders_works_on_one_position(architecture: str, positions: int) -> None:
+    clf = Classifier(encoder(architecture), mask_id=MASK)
+    shapes: list[int] = []
+    last = [module for module in clf.model.modules() if isinstance(module, torch.nn.LayerNorm)][-1]
+    last.register_forward_hook(lambda module, inputs, output: shapes.append(output.shape[1]))
+    evaluator = Evaluator(clf)
+    evaluator.logits(rows_batch([5, 6, 7, 8, 9]))
+    assert shapes[-1] == positions
+    clf.states(rows_batch([5, 6, 7, 8, 9]))
+    assert shapes[-1] == 7, "features need all positions"
+
+
+def test_a_head_that_reads_all_positions_keeps_its_last_layer() -> None:
+    clf = Classifier(encoder("roberta"), mask_id=MASK)
+    head = clf.model.classifier.forward
+    clf.model.classifier.forward = lambda states: head(states.mean(dim=1, keepdim=True))  # type: ignore[union-attr]
+    batch = rows_batch([5, 6, 7, 8, 9])
+    expected = clf.logits(batch).detach()
+    torch.testing.assert_close(Evaluator(clf).logits(batch), expected, rtol=0, atol=1e-12)
+
+
+def test_evaluations_are_the_distinct_masked_texts_that_methods_ask_for() -> None:
+    asked: set[tuple[int, ...]] = set()
+
+    class Asking(Evaluator):
+        def variants(self, batch: Batch, rows: Tensor, where: Tensor) -> Tensor:
+            lengths = batch.attention_mask.sum(dim=1)[rows].tolist()
+            ids = batch.input_ids[rows].masked_fill(where, MASK)
+            asked.update(tuple(row[:n].tolist()) for row, n in zip(ids, lengths, strict=True))
+            return super().variants(batch, rows, where)
+
+    clf = LookupClassifier(total)
+    evaluator = Asking(clf)
+    batch = rows_batch([5, 6, 7, 8, 9], [10, 11, 12], [5, 6, 7, 8, 9], [13])
+    for name in ("loo-sign", "loo-abs", "beam(width=3)"):
+        for _ in erase(evaluator, batch, [0, 1, 0, 1], name):
+            pass
+    assert evaluator.evaluations == len(asked) == len(clf.seen) == len(set(clf.seen))
+    assert set(clf.seen) == asked

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from ..errors import InputError
 from .classes import find_label, label_classes, list_classes, require_classes
 from .devices import name_precision, place, send
 from .encoding import encode, tokenizer_state
-from .hooks import EmbeddingHook, NormalizationHooks
+from .hooks import EmbeddingHook, LastLayerHook, NormalizationHooks
 from .mask_token import set_padding
 from .tokens import Batch
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 NOT_DECISIVE = ("_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache")
 """Settings that describe a model's origin or storage and do not affect its output."""
+PROBE_LENGTH = 8
+"""Tokens of the input that shows whether a model's last layer can be shortened."""
 DEFAULT_MAX_LENGTH = 512
 """Maximum input length, in tokens, of a model that states no limit."""
 
@@ -196,6 +199,13 @@ class Classifier:
         layers = [normalizations.normalized(state) for state in output.hidden_states]  # [B, T, H] each
         features = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
         return self._choose(output.logits), torch.stack(features, dim=1)
+
+    @cached_property
+    def classified_only(self) -> Callable[[], AbstractContextManager[None]]:
+        """Context in which forward passes skip what the logits do not depend on, if the model allows it."""
+        probe = torch.arange(PROBE_LENGTH)[None] % len(self.embedding_matrix())
+        inputs = {"input_ids": send(probe, self.device), "attention_mask": send(probe * 0 + 1, self.device)}
+        return LastLayerHook(self.model, lambda: self.model(**inputs).logits).skipping
 
     @cached_property
     def _norms(self) -> NormalizationHooks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
@@ -132,9 +133,11 @@ class Evaluator:
                 new.setdefault(key, variant)
         chosen = torch.tensor(list(new.values()), dtype=torch.long)
 
+        classified_only = getattr(self.clf, "classified_only", nullcontext)  # hooks are set by one thread
+
         def evaluate(micro: Batch, items: Tensor) -> tuple[Tensor]:
             masked = micro.masked(where[chosen[items], : micro.input_ids.shape[1]], self.mask_id)
-            with torch.inference_mode():
+            with torch.inference_mode(), classified_only():
                 return (self.clf.logits(masked),)
 
         fresh: dict[bytes, bytes] = {}

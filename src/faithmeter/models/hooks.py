@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -29,6 +29,45 @@ class EmbeddingHook:
             yield
         finally:
             self._thread.embeddings = None
+
+
+class LastLayerHook:
+    """Skips the part of a last layer that the classifier head does not read: all positions but the first.
+
+    After its attention a layer works on each position apart, so that the logits stay the same. The hook
+    knows the layers of BERT's family, whose attention ends in a module named `…SelfOutput`; a model with
+    other layers, or with a head that reads more than the first position, is left as it is.
+    """
+
+    def __init__(self, model: torch.nn.Module, probe: Callable[[], Tensor]) -> None:
+        self._thread = threading.local()
+        outputs = [module for module in model.modules() if type(module).__name__.endswith("SelfOutput")]
+        if outputs:
+            handle = outputs[-1].register_forward_pre_hook(self._first)
+            if not self._is_exact(probe):
+                handle.remove()
+
+    @contextmanager
+    def skipping(self) -> Iterator[None]:
+        """Skip what the head does not read in forward passes of this thread inside the `with` block."""
+        self._thread.on = True
+        try:
+            yield
+        finally:
+            self._thread.on = False
+
+    def _first(self, module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        return tuple(state[:, :1] for state in inputs) if getattr(self._thread, "on", False) else None
+
+    def _is_exact(self, probe: Callable[[], Tensor]) -> bool:
+        """Return whether the logits of `probe` stay as they are, except for rounding."""
+        with torch.inference_mode():
+            whole = probe().float()
+            try:
+                with self.skipping():
+                    return torch.allclose(probe().float(), whole, rtol=1e-4, atol=1e-4)
+            except (RuntimeError, IndexError):  # a head that needs all positions
+                return False
 
 
 class NormalizationHooks:
