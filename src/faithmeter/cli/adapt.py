@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
 from ..config import AdaptConfig
-from .options import configured
+from .options import Restart, Resume, configured
 from .progress import bars, training_bar
 from .screen import MARKS, Json, Store, console, output, print_json, quiet, table
 
@@ -22,10 +21,8 @@ if TYPE_CHECKING:
 def adapt(
     config: AdaptConfig,
     store: Store = Path("runs"),
-    resume: Annotated[bool, typer.Option("--resume", help="continue an unfinished run")] = False,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="delete an unfinished or finished run and start over")
-    ] = False,
+    resume: Resume = False,
+    restart: Restart = False,
     as_json: Json = False,
 ) -> None:
     """Fine-tune a classifier on masked texts with its own predictions as labels, to make it measurable.

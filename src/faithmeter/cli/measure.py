@@ -14,10 +14,7 @@ from ..errors import InputError, unknown
 from ..faithfulness.formats import format_percent
 from .explain import Checkpoint
 from .options import Device, PrecisionOption, as_precision
-from .progress import Clock, bars
-from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
-from .screen import MARKS, Json, Store, console, note, output, print_json, quiet, table
-from .test_texts import (
+from .own_texts import (
     Data,
     DataDir,
     LabelColumn,
@@ -28,6 +25,9 @@ from .test_texts import (
     Valid,
     own_test_texts,
 )
+from .progress import Clock, bars
+from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
+from .screen import MARKS, Json, Store, console, note, output, print_json, quiet, table
 
 if TYPE_CHECKING:
     from ..faithfulness.forecast import Forecast
@@ -147,9 +147,9 @@ def measure(
 def check(
     checkpoint: Checkpoint,
     task: TaskName = "",
+    data_dir: DataDir = None,
     limit: Limit = 0,
     seed: Seed = 0,
-    data_dir: DataDir = None,
     data: Data = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,

@@ -24,6 +24,10 @@ PrecisionOption = Annotated[
     str,
     typer.Option("--precision", help="data type to evaluate in: auto (fp32), fp32, bf16, fp16"),
 ]
+Resume = Annotated[bool, typer.Option("--resume", help="continue an unfinished run")]
+Restart = Annotated[
+    bool, typer.Option("--restart", help="delete an unfinished or finished run and start over")
+]
 C = TypeVar("C", bound=Config)
 Verb = Callable[..., Any]
 ALIASES = {name: (f"--{name}-column",) for name in ("text", "label", "pair")}

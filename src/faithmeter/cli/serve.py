@@ -16,9 +16,9 @@ from ..serve.limits import Limits
 from .explain import Checkpoint
 from .measure import Label, TrainedWithOption, training_option
 from .options import Device, PrecisionOption, as_precision
+from .own_texts import DataDir, TaskName
 from .progress import bars
 from .screen import console, quiet
-from .test_texts import DataDir, TaskName
 
 if TYPE_CHECKING:
     from ..serve.admission import ServedModel

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.table import Table
 
 from ..config import TrainConfig
 from .listing import task_parts
-from .options import configured
+from .options import Restart, Resume, configured
 from .progress import bars, training_bar
 from .screen import Json, Store, console, output, print_json, quiet, table
 
@@ -22,10 +21,8 @@ if TYPE_CHECKING:
 def train(
     config: TrainConfig,
     store: Store = Path("runs"),
-    resume: Annotated[bool, typer.Option("--resume", help="continue an unfinished run")] = False,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="delete an unfinished or finished run and start over")
-    ] = False,
+    resume: Resume = False,
+    restart: Restart = False,
     as_json: Json = False,
 ) -> None:
     """Fine-tune a masked language model with half of every mini-batch masked.

@@ -25,11 +25,11 @@ from ..models.classes import match_classes
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
 from ..models.loading import load
-from ..tasks import Task, own_task, task
+from ..tasks import Task
 from ..tasks.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
 from ..training.inputs import load_splits, summarize_inputs
 from .fitted_tests import fitted_tests
-from .measured import filled_config, training_record
+from .measured import filled_config, task_of, training_record
 from .record import AdaptRecord
 from .run import run_once
 
@@ -107,19 +107,10 @@ def complete_config(config: AdaptConfig) -> AdaptConfig:
 
 def texts_task(config: AdaptConfig, labels: Sequence[str]) -> Task:
     """Return the task that a config names, or a task for the user's own texts, with or without labels."""
-    if not config.data:
-        return task(config.task, config.data_dir or None)
+    if not config.data or config.label:
+        return task_of(config)
     if not config.text:
         raise InputError(f"--data {config.data} requires --text, the name of that column")
-    if config.label:
-        return own_task(
-            config.data,
-            text=config.text,
-            label=config.label,
-            pair=config.pair or None,
-            valid=config.valid or None,
-            test=config.test or None,
-        )
     return unlabeled_task(
         Path(config.data),
         text=config.text,
