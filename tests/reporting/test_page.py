@@ -335,7 +335,7 @@ def test_one_training_is_a_sentence_and_no_chart(tmp_path: Path) -> None:
     train(store)
     expected = (
         "embedded, fine-tuned on bAbI-1 with half of every mini-batch masked: 99.0% micro F1 on whole test "
-        "texts, 19.8% on wholly masked ones; always the most frequent class: 20.0%."
+        "texts, 19.8% on wholly masked ones; always the most frequent class of the training texts: 20.0%."
     )
     assert list(performance_sentences(store.frame("train"))) == [expected]
     train(store, seed=1)
@@ -388,6 +388,8 @@ def test_own_data_is_called_by_the_name_of_its_task_and_doubts_are_a_list(
     assert "<h1>film reviews, embedded</h1>" in page
     points = done.verdict.sentences[2].points
     assert len(points) == len(done.verdict.doubts) == 2
+    assert points[0].startswith("loo-sign: measured on"), "the name of a method keeps its first letter"
+    assert points[1].startswith("The model was")
     assert "<ul>" + "".join(f"<li>{point}</li>" for point in points) + "</ul>" in page
     assert done.verdict.sentences[2].text not in page
 

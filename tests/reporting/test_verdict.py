@@ -33,6 +33,7 @@ def areas(**columns: Any) -> dict[str, Any]:
         "digest": "digest",
         "floor_published": 0.01,
         "floor_crossfit": 0.01,
+        "precision": "fp32",
         "p_wholly_masked": 0.5,
         "outside_share": 0.0,
         "truncated": 0.0,

@@ -246,20 +246,21 @@ def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str
     """Return the answer to the question of what not to trust: the doubts or, without any, the limits."""
     if reasons:
         mood = reasons[0].severity
-        text = "; ".join(doubt.text for doubt in reasons)
-        return mood if mood in (BAD, CAUTION) else GOOD, _capitalize(f"{text}.")
+        first = _points(reasons)[0].removesuffix(".")
+        text = "; ".join([first, *(doubt.text for doubt in reasons[1:])])
+        return mood if mood in (BAD, CAUTION) else GOOD, f"{text}."
     texts = max(method.texts for method in evidence.methods.values())
     limits = f"these {texts} texts and {evidence.seeds} seed{'s' * (evidence.seeds > 1)}"
     return GOOD, f"Nothing measured here speaks against the numbers; they hold for {limits}, not beyond."
 
 
 def _points(reasons: list[Doubt]) -> tuple[str, ...]:
-    """Return each doubt as a sentence."""
-    return tuple(_capitalize(f"{doubt.text}.") for doubt in reasons)
-
-
-def _capitalize(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
+    """Return each doubt as a sentence; one that begins with the name of a method keeps its first letter."""
+    named = [any(doubt.text.startswith(method) for method in doubt.methods) for doubt in reasons]
+    return tuple(
+        f"{doubt.text if keeps else doubt.text[0].upper() + doubt.text[1:]}."
+        for doubt, keeps in zip(reasons, named, strict=True)
+    )
 
 
 def _judge_probe(reasons: list[Doubt]) -> Answer:

@@ -32,6 +32,6 @@ def performance_sentences(train: DataFrame) -> Iterator[str]:
         task, model = (names[column][str(name)] for column, name in zip(names, key, strict=True))
         yield (
             f"{model}, fine-tuned on {task} {training}: {values['0']}% {metric} on whole test texts, "
-            f"{values['100']}% on wholly masked ones; always the most frequent class: "
+            f"{values['100']}% on wholly masked ones; always the most frequent class of the training texts: "
             f"{format_percent(rows['majority'].iloc[0])}%."
         )
