@@ -13,6 +13,7 @@ import fixtures_report as made_up
 from faithmeter.faithfulness.curves import absolute_area
 from faithmeter.faithfulness.intervals import resample_texts
 from faithmeter.faithfulness.predictions import Predictions
+from faithmeter.reporting import figures, page
 from faithmeter.reporting.aggregate import over_seeds
 from faithmeter.reporting.evidence import gather_evidence
 from faithmeter.reporting.pooled import pool_seeds
@@ -117,3 +118,13 @@ def test_a_seed_that_did_not_converge_is_left_out(store: RunStore) -> None:
     means = over_seeds(pooled, ["task", "model", "method"], "acu").set_index("method")
     assert means.loc["beam", "n"] == 2
     assert means.loc["beam", "lower"] == pooled.set_index("method").loc["beam", "pooled_acu_lower"].iloc[0]
+
+
+def test_the_page_says_what_its_intervals_are_over(
+    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("faithfulness", "pvalues-crossfit")
+    monkeypatch.setattr(figures, "FIGURES", {name: figures.FIGURES[name] for name in names})
+    written = page.write(store, tmp_path / "report.html", examples=0).page.read_text(encoding="utf-8")
+    assert "masked; ribbons and bars: 95 % intervals over seeds and texts" in written
+    assert written.count("intervals over seeds and texts") == written.count("erformance by percent of tokens")

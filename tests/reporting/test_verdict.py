@@ -34,6 +34,7 @@ def areas(**columns: Any) -> dict[str, Any]:
         "floor_published": 0.01,
         "floor_crossfit": 0.01,
         "precision": "fp32",
+        "agreement": float("nan"),
         "p_wholly_masked": 0.5,
         "outside_share": 0.0,
         "truncated": 0.0,

@@ -15,6 +15,7 @@ from ...files import atomic
 from ...runs import frames
 from ...runs.record import MeasureRecord, Record
 from ...runs.store import RunStore, sound
+from ..aggregate import POOLED_SEEDS
 from ..labels import rename_tasks, task_names
 from ..pooled import pool_seeds
 from . import provenance
@@ -101,7 +102,9 @@ def write(
         verdict=together(by_model),
         verdicts=by_model,
         left_out=left_out,
-        sections=fill_sections(specs, tables, tuple(performance_sentences(tidy["train"]))),
+        sections=fill_sections(
+            specs, tables, tuple(performance_sentences(tidy["train"])), pooled=POOLED_SEEDS in tidy["measure"]
+        ),
         methods=provenance.describe_methods(methods),
         settings=provenance.settings(records),
         commands=provenance.commands(records, store.root, path),

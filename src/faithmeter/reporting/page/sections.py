@@ -112,7 +112,11 @@ FEWER_TEXTS_CAPTION = "; labels with a number: measured on fewer texts than the 
 
 
 def fill_sections(
-    specs: Mapping[str, dict[str, Any]], tables: Mapping[str, Any], performance: Sequence[str] = ()
+    specs: Mapping[str, dict[str, Any]],
+    tables: Mapping[str, Any],
+    performance: Sequence[str] = (),
+    *,
+    pooled: bool = False,
 ) -> list[Section]:
     """Return the sections that have content, with their figures, tables and sentences.
 
@@ -120,8 +124,9 @@ def fill_sections(
         specs: Vega-Lite specs of the figures by name.
         tables: Tables by name.
         performance: Sentences on the performance of runs that no chart shows.
+        pooled: Whether the curves of several seeds have intervals over seeds and texts together.
     """
-    figures = {name: Figure(name, _caption(name, spec), spec) for name, spec in specs.items()}
+    figures = {name: Figure(name, _caption(name, spec, pooled), spec) for name, spec in specs.items()}
     tables = {name: table for name, table in tables.items() if not name.startswith(TASK_TABLE_PREFIX)}
     placed = {
         name
@@ -156,9 +161,11 @@ def _fill(
     )
 
 
-def _caption(name: str, spec: Mapping[str, Any]) -> str:
+def _caption(name: str, spec: Mapping[str, Any], pooled: bool) -> str:
     points = [row for rows in spec["datasets"].values() for row in rows if row["part"] == "mean"]
     over = "seeds" if any(point["n"] > 1 for point in points) else "texts"
+    if over == "seeds" and pooled and name == "faithfulness":
+        over = "seeds and texts"
     has_intervals = any(point.get("lower", 0) < point.get("upper", 0) for point in points)
     intervals = INTERVAL_CAPTION.format(over) if has_intervals else ""
     fewer_texts = any(label.endswith(" texts)") for label in _labels(spec))
