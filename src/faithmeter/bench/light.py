@@ -15,7 +15,7 @@ from ..models.classifier import Classifier
 
 ROWS = 1024
 """Rows of the multiplied matrices: the tokens of a micro-batch on a CPU."""
-PRODUCTS = 24
+PRODUCTS = 8
 """Matrix products in one measurement of the peak, for each thread."""
 BACKWARD = 2.0
 """Operations of a pass with the gradient of the inputs, relative to a forward pass."""

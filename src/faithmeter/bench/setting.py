@@ -12,6 +12,7 @@ from torch import Tensor
 from ..config import EMBEDDED, Precision
 from ..models.classifier import Classifier
 from ..models.devices import find_device, require_precision
+from ..models.evaluator import Evaluator
 from ..models.loading import load, load_tokenizer
 from ..models.tokens import Batch
 
@@ -39,7 +40,7 @@ class Sizes:
     beam_tokens: int = 12
     masf: tuple[int, ...] = (500, 2000, 8000)
     masf_shape: tuple[int, int] = (7, 384)
-    training: int = 384
+    training: int = 256
     validation: int = 64
     epochs: int = 2
     lengths: tuple[int, ...] = (16, 32, 64, 128, 256, 512)
@@ -95,9 +96,7 @@ class Setting:
     def batch(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> tuple[Batch, Tensor]:
         """Return the encoded texts and their predicted classes."""
         batch = self.clf.encode(texts, pairs)
-        with torch.inference_mode():
-            rows = [self.clf.logits(batch[torch.tensor([i])]) for i in range(len(batch))]
-        return batch, torch.cat(rows).argmax(dim=1).cpu()
+        return batch, Evaluator(self.clf).logits(batch).argmax(dim=1)
 
 
 def make_setting(model: str, sizes: Sizes, *, device: str = "auto", precision: Precision = "auto") -> Setting:

@@ -7,7 +7,10 @@ docs/masf.md derives both.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -177,15 +180,17 @@ class MaSF:
         `new` is 0 for rows that the columns contain, and 1 for other rows, which are counted in addition.
         """
         n, rule = self.columns_.shape[2], self._rule
+
+        def summarize(block: NDArray[Any], layer: int) -> Array:
+            smaller, upto = ranks(self.columns_[layer], np.ascontiguousarray(block[:, layer].T))
+            extremity = np.minimum(upto if rule.plus else smaller, n - smaller) + new
+            return rule.layer(np.ascontiguousarray(extremity.T), n + new)
+
         blocks = []
-        for start in range(0, max(len(rows), 1), BLOCK):
-            block = rows[start : start + BLOCK]
-            layers = []
-            for layer, columns in enumerate(self.columns_):
-                smaller, upto = ranks(columns, np.ascontiguousarray(block[:, layer].T))
-                extremity = np.minimum(upto if rule.plus else smaller, n - smaller) + new
-                layers.append(rule.layer(np.ascontiguousarray(extremity.T), n + new))
-            blocks.append(np.stack(layers, axis=2))
+        with ThreadPoolExecutor(count_cores()) as pool:  # numpy sorts and searches without Python's lock
+            for start in range(0, max(len(rows), 1), BLOCK):
+                part = partial(summarize, rows[start : start + BLOCK])
+                blocks.append(np.stack(list(pool.map(part, range(len(self.columns_)))), axis=2))
         return np.concatenate(blocks)
 
     def _ranked(self, layers: Array) -> Array:
@@ -312,6 +317,12 @@ def _features(features: ArrayLike) -> NDArray[Any]:
             "features contain nan or infinity; expected finite numbers: check the model's outputs"
         )
     return rows
+
+
+def count_cores() -> int:
+    """Return how many cores may be used: the number of threads that OpenMP would start."""
+    threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    return int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
 
 def _sorted(rows: NDArray[Any]) -> NDArray[Any]:
