@@ -47,6 +47,8 @@ def grid(
     Several processes may share one folder, even on different machines. Exits with code 1 if a run failed.
     Example: faithmeter grid grids/smoke.toml --dry-run
     """
+    if call:
+        end_with_parent()  # before the imports, which take seconds
     from ..grid import execute, read
     from ..models.devices import find_device
     from ..runs.store import RunStore
@@ -58,8 +60,6 @@ def grid(
         return
     find_device(device)  # a wrong one is one error, not one for each run
     start, done_before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)
-    if worker:
-        end_with_parent()
     call = call or uuid.uuid4().hex
     if workers > 1:
         _share(workers, call)
