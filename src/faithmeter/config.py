@@ -292,6 +292,10 @@ class MeasureConfig(Config):
     )
     step: Percent = Field(default=10, description="percentage points erased at each step")
     unit: UnitName = Field(default="token", description="what is scored and erased as one piece")
+    complement: bool = Field(
+        default=False,
+        description="also evaluate texts with only the erased part left, for sufficiency",
+    )
     strategy: Literal["", TrainedWith] = Field(
         default="",
         description="masking strategy that the in-distribution check assumes; default: as in training",

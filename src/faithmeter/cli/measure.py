@@ -12,6 +12,7 @@ from rich.text import Text
 from ..config import BASELINE, SIGNIFICANCE_LEVEL, MeasureConfig, TrainedWith, UnitName
 from ..errors import InputError, unknown
 from ..faithfulness.formats import format_percent
+from ..faithfulness.other_metrics import OTHER_METRICS
 from .explain import Checkpoint
 from .options import Device, PrecisionOption, as_precision
 from .own_texts import (
@@ -85,6 +86,13 @@ def measure(
         ),
     ] = [],  # noqa: B006
     unit: Unit = "token",
+    complement: Annotated[
+        bool,
+        typer.Option(
+            "--complement",
+            help="also evaluate texts with only the erased part left, and print the metrics of other papers",
+        ),
+    ] = False,
     trained_with: TrainedWithOption = "",
     device: Device = "auto",
     precision: PrecisionOption = "auto",
@@ -117,6 +125,7 @@ def measure(
         precision=as_precision(precision),
         unit=cast(UnitName, unit),
         label=choose_label(checkpoint, label) or "",
+        complement=complement,
         **training_option(trained_with),
     )
     if text is not None:
@@ -140,6 +149,8 @@ def measure(
     if result.texts < limit:
         console.print(f"{result.texts} texts were measured: there are no more", soft_wrap=True)
     print_json(result.to_dict()) if as_json else output.print(summary(result))
+    if complement and not as_json:
+        output.print(metric_table(result))
     print_verdict(result.verdict)
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
 
@@ -364,6 +375,19 @@ def summary(*results: Measurement) -> Table:
         areas = [f"{method} {format_percent(area)}" for method, area in ranked]
         lines.caption = f"ACU on the {len(common)} texts that all were measured on: {', '.join(areas)}"
         lines.caption_justify = "left"
+    return lines
+
+
+def metric_table(result: Measurement) -> Table:
+    """Return a table of the metrics of other papers, most faithful by ACU first."""
+    names = result.metrics(BASELINE)
+    titles = [f"{OTHER_METRICS[name].title} ({OTHER_METRICS[name].better})" for name in names]
+    title = "metrics of other papers in % (log-odds: natural logarithm); in brackets: what is better"
+    lines = table(title, "method", *titles)
+    for row in result.metric_table().to_dict("records"):
+        values = ((row[name], OTHER_METRICS[name].unit) for name in names)
+        cells = (format_percent(value) if unit else f"{value:.3f}" for value, unit in values)
+        lines.add_row(str(row["method"]), *cells)
     return lines
 
 

@@ -45,6 +45,7 @@ class ChunkWork:
     percents: Sequence[int]
     tests: Tests
     unit: UnitName = "token"
+    complement: bool = False
 
 
 def read_chunks(
@@ -119,7 +120,9 @@ def _compute(work: ChunkWork, batch: Batch, labels: Tensor, done: Done) -> DataF
     for name, method in sort_by_cost(work.methods, batch, work.percents):
         evaluator.progress = partial(_beat, done, name)
         before, seconds = evaluator.evaluations, dict.fromkeys(PHASES, 0.0)
-        rows = trace_erasure(evaluator, batch, labels, method, work.percents, work.tests, seconds)
+        rows = trace_erasure(
+            evaluator, batch, labels, method, work.percents, work.tests, seconds, complement=work.complement
+        )
         frames[name] = rows.assign(method=name)
         costs[name] = {"evaluations": evaluator.evaluations - before, "seconds": seconds}
         done(name, len(batch))
@@ -144,6 +147,7 @@ def _stamp(work: ChunkWork, batch: Batch, labels: Tensor) -> str:
     if work.evaluator.precision != "fp32":
         settings.append(work.evaluator.precision)
     settings += [] if work.unit == "token" else [work.unit]
+    settings += ["complement"] if work.complement else []
     digest = hashlib.sha256(" ".join(settings).encode())
     statistics = (test.statistics_ for test in work.tests.values())
     for values in (batch.input_ids.numpy(), labels.numpy(), *statistics):

@@ -39,6 +39,7 @@ def measure(
     percents: Sequence[int] = ...,
     tests: Tests | None = ...,
     unit: UnitName = ...,
+    complement: bool = ...,
     keep: Path | None = ...,
     progress: Progress | None = ...,
 ) -> Measurement: ...
@@ -74,6 +75,7 @@ def measure(
     percents: Sequence[int] = PERCENTS,
     tests: Tests | None = None,
     unit: UnitName = "token",
+    complement: bool = False,
     keep: Path | None = None,
     progress: Progress | None = None,
 ) -> Measurement | TextMeasurement:
@@ -92,6 +94,8 @@ def measure(
         percents: Percentages of tokens to erase: increasing whole numbers, the first 0 and the last 100.
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
         unit: What is scored and erased as one piece: token, word or sentence.
+        complement: For a task: also evaluate texts with only the erased part left, which sufficiency and
+            insertion need (see `Measurement.metrics`).
         keep: For a task: folder of finished chunks; a stopped measurement continues from them.
         progress: Called with a method's name and two counts: for a task, the texts just finished (0 while
             the method is at work) and all texts; for one text, the methods finished and all methods.
@@ -110,7 +114,7 @@ def measure(
     if isinstance(task, str):
         if task in TASKS:
             raise InputError(f"{task!r} would be measured as a text; for the task give fm.task({task!r})")
-        _refuse_options("one text", limit=limit, keep=keep)
+        _refuse_options("one text", limit=limit, keep=keep, complement=complement)
         return measure_text(
             clf,
             task,
@@ -128,7 +132,7 @@ def measure(
     if limit < 0:
         raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
     named = {str(method): seeded(method, seed) for method in (parse(BASELINE), *parse_methods(methods))}
-    work = ChunkWork(Evaluator(clf), named, whole_percents(percents), tests or {}, unit)
+    work = ChunkWork(Evaluator(clf), named, whole_percents(percents), tests or {}, unit, complement)
     return _measure_task(work, task, limit, keep, progress)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith, UnitName
 from ..display import card, grid
@@ -18,6 +21,7 @@ from .comparisons import Ranking, rank_methods
 from .curves import Curve, acu, racu
 from .formats import format_percent
 from .intervals import Interval, TextIntervals, resample_texts
+from .other_metrics import OTHER_METRICS, has_search_bounds, normalized_aopc, text_metrics
 from .predictions import Predictions
 from .pvalues import DatasetPValue, dataset_pvalue, of_steps
 from .trust import Area, Measured, MethodEvidence, TaskEvidence, choose_test
@@ -292,6 +296,46 @@ class Measurement(Measured):
             "evaluations": self.evaluations[method],
             "seconds": dict(self.seconds[method]),
             "scores": self.scores.get(method, ""),
+            "metrics": self.metrics(method),
+        }
+
+    def metrics(self, method: str, shares: Sequence[int] | None = None) -> dict[str, float]:
+        """Return the metrics of other papers on these erasures (docs/metrics.md); NaN where undefined.
+
+        Args:
+            method: Name of a measured method.
+            shares: Percents that comprehensiveness, sufficiency and log-odds average over; by default those
+                of ERASER (1, 5, 10, 20, 50) that were measured.
+        """
+        if method not in self.methods:
+            raise unknown("measured method", method, self.methods)
+        probabilities = self._probabilities
+        erased = probabilities["probability", method]
+        kept = probabilities.get(("kept", method))
+        texts = text_metrics(erased, kept, self.curve(method).percents, shares)
+        if has_search_bounds(self.methods):
+            all_methods = {name: probabilities["probability", name] for name in self.methods}
+            texts["naopc"] = normalized_aopc(all_methods)[method]
+        means = {
+            name: float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
+            for name, values in texts.items()
+        }
+        return {name: means.get(name, math.nan) for name in OTHER_METRICS}
+
+    def metric_table(self, shares: Sequence[int] | None = None) -> DataFrame:
+        """Return a row for each method with the metrics of other papers, most faithful by ACU first."""
+        import pandas as pd
+
+        return pd.DataFrame({"method": name, **self.metrics(name, shares)} for name, _ in self._ranked())
+
+    @cached_property
+    def _probabilities(self) -> dict[tuple[str, str], NDArray[np.float64]]:
+        """Probabilities of the label [N, S] by column (probability, kept) and method."""
+        columns = [name for name in ("probability", "kept") if name in self.frame]
+        return {
+            (column, str(method)): rows.pivot(index="row", columns="percent", values=column).to_numpy(float)
+            for method, rows in self.frame.groupby("method", sort=False)
+            for column in columns
         }
 
     def _describe_intervals(self, method: str) -> dict[str, dict[str, float]]:

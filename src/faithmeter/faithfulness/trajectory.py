@@ -71,13 +71,16 @@ def trace_erasure(
     percents: Sequence[int],
     tests: Tests,
     seconds: dict[str, float] | None = None,
+    *,
+    complement: bool = False,
 ) -> DataFrame:
     """Return a frame with a row for each text and step.
 
     Columns: row, label, percent, masked (numbers of the masked explained units), scores (of the explained
     units of the whole text, at the first step only), prediction, probability (of the label), and p_… of each
     test. A step that masks nothing new in a text is not evaluated again. `seconds` is increased by the time
-    of each phase: explain, evaluate, check.
+    of each phase: explain, evaluate, check. With `complement` the column kept is the label's probability when
+    only the masked units are left and all others are masked.
     """
     import pandas as pd
 
@@ -93,6 +96,13 @@ def trace_erasure(
     places[fresh] = torch.arange(len(rows))
     places = places.cummax(dim=0).values.flatten()  # an unchanged text has the results of its last evaluation
     results = _evaluate(evaluator, replace(batch[rows], input_ids=ids[fresh]), labels[rows], tests, seconds)
+    if complement:
+        erased = (ids[fresh] == evaluator.mask_id) & batch[rows].covered
+        others = batch[rows].covered & ~erased
+        kept = replace(batch[rows], input_ids=batch.input_ids[rows].masked_fill(others, evaluator.mask_id))
+        with timed(seconds, "evaluate"):
+            logits = evaluator.logits(replace(kept, units=None))
+        results["kept"] = pick(logits.softmax(dim=1), labels[rows]).numpy()
     positions = [row.nonzero()[:, 0] for row in batch.explained]
     is_masked = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(positions)]
     masked = [tokens.nonzero()[:, 0].tolist() for tokens in is_masked]

@@ -58,13 +58,19 @@ class Beam:
 
 
 def beam_search(
-    clf: Evaluator, batch: Batch, labels: Tensor, *, width: int = 10, of: Target = "logit"
+    clf: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    *,
+    width: int = 10,
+    of: Target = "logit",
+    worst: bool = False,
 ) -> Tensor:
     """Return the rank of each token in the erasure order that a beam search finds.
 
     The search maximizes the area Σ (f(x) − f(x masked so far)) over all steps. Of n tokens, the first to
     erase has rank n and the last has rank 1; tokens that are already masked have rank 0. All texts are
-    searched together, to fill micro-batches.
+    searched together, to fill micro-batches. With `worst` the area is minimized.
     """
     if width < 1:
         raise InputError(f"width is {width}; expected at least 1: the paper has 10")
@@ -76,7 +82,8 @@ def beam_search(
         # a beam with a single state needs no evaluation
         rivals = {row: beam for row, beam in expanded.items() if len(beam.masks) > 1}
         for row, values in _values(clf, batch, labels, rivals, of).items():
-            beams[row] = rivals[row].best(whole[row] - values, width)
+            falls = whole[row] - values
+            beams[row] = rivals[row].best(-falls if worst else falls, width)
     scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
     for row, beam in enumerate(beams):
         scores[row, beam.tokens[beam.orders[0]]] = torch.arange(len(beam.tokens), 0, -1).double()

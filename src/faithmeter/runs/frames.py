@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..errors import unknown
+from ..faithfulness.other_metrics import OTHER_METRICS
 from ..faithfulness.trust import choose_test
 from .record import Bounds, MeasureRecord, MethodResult, Record, RoarRecord, TrainRecord
 
@@ -46,6 +47,7 @@ COLUMNS = {
             "p_wholly_masked",
             "outside_share",
         ),
+        *OTHER_METRICS,
         *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number"),
         *("precision", "agreement"),
     ),
@@ -182,6 +184,7 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
             pvalues["p_wholly_masked"] = steps[100].p
             shares = [step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if percent < 100]
             pvalues["outside_share"] = max(shares)
+        areas |= {name: method.metrics.get(name, math.nan) for name in OTHER_METRICS}
         for name in ("acu", "racu"):
             areas |= _bounds(name, method, name)
         areas |= {"leaders": tuple(record.leaders), "texts_needed": record.texts_needed}

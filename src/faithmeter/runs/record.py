@@ -144,6 +144,7 @@ class MethodResult(Areas):
     evaluations: int = Field(description="model evaluations, in texts")
     seconds: dict[str, float] = Field(description="by phase: explain, evaluate, check")
     intervals: dict[str, Bounds] = Field(default={}, description="by quantity, over texts")
+    metrics: Numbers = Field(default={}, description="metrics of other papers, by name")
     scores: str = Field(
         default="", description="origin of scores that were computed elsewhere: a file, or Python"
     )

@@ -300,6 +300,7 @@ def measure(
             percents=config.percents,
             tests=tests,
             unit=config.unit,
+            complement=config.complement,
             keep=store.root / "chunks" / config.chunks,
             progress=progress,
         )

@@ -142,6 +142,7 @@ def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[
     The files always include the published values; the page includes them only for models of the paper.
     """
     from ..tables import TABLES, save
+    from ..tables.other_metrics import other_metrics_table
 
     tables, paths = {}, []
     for number, (name, table_of) in enumerate(TABLES.items(), start=1):
@@ -152,6 +153,9 @@ def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[
                 tables[name] = _with_method_names(table.without_comparison())
             paths += save(table, folder, name) if folder else []
         advance("tables", number, len(TABLES))
+    if not (other := other_metrics_table(tidy)).empty:
+        tables["other_metrics"] = _with_method_names(other)
+        paths += save(other, folder, "other_metrics") if folder else []
     return tables, paths
 
 

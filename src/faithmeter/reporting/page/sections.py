@@ -62,6 +62,7 @@ SECTIONS = (
         "ACU is the area between the curves of random and of the method; RACU divides it by the largest area "
         "that a method without signs could reach.",
         tables=("faithfulness",),
+        folded_tables=("other_metrics",),
     ),
     Section("examples", "Examples", own_template=True),
     Section(
