@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from huggingface_hub import ModelCard, metadata_load
+from huggingface_hub import ModelCard, metadata_load, parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
-from faithmeter.reporting.modelcard import write
+from faithmeter.reporting.modelcard import EVAL_RESULTS, write
 from faithmeter.reporting.modelcard.facts import NUMBERS
 from faithmeter.reporting.modelcard.readme import BEGIN, END, fenced, plain
 from faithmeter.runs.record import MeasureRecord
@@ -175,6 +175,20 @@ def test_a_model_and_a_dataset_of_the_hub_are_named(tmp_path: Path) -> None:
     assert data["datasets"] == [repo]
     dataset = data["model-index"][0]["results"][0]["dataset"]
     assert (dataset["type"], dataset.get("config")) == (repo, config)
+
+
+def test_results_on_datasets_of_the_hub_are_written_for_its_pages(tmp_path: Path, made: Made) -> None:
+    on_hub = Made(tmp_path / "hub", task="SST2", model="FacebookAI/roberta-base")
+    for one in (on_hub, made):
+        one.measure(METHODS)
+        write(one.folder, one.store)
+    entries = parse_eval_result_entries(yaml.safe_load((on_hub.folder / EVAL_RESULTS).read_text()))
+    values = {entry.notes: entry.value for entry in entries}
+    assert values["ACU of loo-sign"] == 0.4421
+    assert values["in-distribution p-value of loo-sign"] == 0.159
+    hub = fm.task("SST2").hub
+    assert {(entry.dataset_id, entry.task_id) for entry in entries} == {(hub.repo, hub.config)}
+    assert not (made.folder / EVAL_RESULTS).exists(), "generated stories are no dataset of the hub"
 
 
 def test_the_commands_say_what_was_run(made: Made) -> None:

@@ -141,8 +141,9 @@ def test_one_label_goes_the_whole_way(faithmeter, checkpoint: Path) -> None:
     assert "probability of joy" in text.out
     explained = faithmeter("explain", checkpoint, "the film was fun", "--label", "joy")
     assert explained.code == 0, explained.err
-    report = faithmeter("report", store)
+    report = faithmeter("report", store, "--model-card", checkpoint)
     assert report.code == 0, report.err
+    assert "GoEmotions: joy" in (checkpoint / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -162,6 +163,13 @@ def test_a_label_must_be_chosen(
     assert result.code == 2
     assert message in result.err
     assert "\n" not in result.err.strip()
+
+
+def test_adapt_takes_models_of_exclusive_classes(faithmeter, checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts.csv").write_text("text\na film\n")
+    result = faithmeter("adapt", checkpoint, "--data", tmp_path / "texts.csv", "--text", "text")
+    assert result.code == 2
+    assert "gives several labels at once; expected a classifier that chooses one class" in result.err
 
 
 def test_a_model_of_exclusive_classes_takes_no_label(place: Path) -> None:

@@ -24,7 +24,7 @@ from ..methods.registry import explain, parse
 from ..models.classes import match_classes
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
-from ..models.loading import load
+from ..models.loading import choose_label, load
 from ..tasks import Task
 from ..tasks.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
 from ..training.inputs import load_splits, summarize_inputs
@@ -168,6 +168,11 @@ def adapt_model(
 
 def load_original(config: TrainConfig) -> Classifier:
     """Load the classifier to adapt, with a mask token."""
+    if choose_label(config.model, "0") is not None:
+        raise InputError(
+            f"{config.model} gives several labels at once; expected a classifier that chooses one class: "
+            "train such a model with faithmeter train --task …"
+        )
     return load(config.model, add_mask_token=config.add_mask_token)
 
 

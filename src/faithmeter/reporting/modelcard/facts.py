@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...config import BASELINE
 from ...errors import InputError
 from ...faithfulness.trust import LIMITS, Verdict, verdict
-from ...models.loading import load
+from ...models.loading import choose_label, load
 from ...runs.frames import frame
 from ...runs.record import RECORD, MeasureRecord, Record, TrainRecord, read_record
 from ...runs.store import RunStore
@@ -77,7 +77,7 @@ def gather(folder: Path, store: RunStore) -> Facts:
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; expected that of a checkpoint, with its README.md")
-    clf = load(folder)
+    clf = load(folder, label=choose_label(folder, "0"))  # weights and names are those of all labels
     runs = [
         (where, record)
         for where, record in store.records()
@@ -90,7 +90,7 @@ def gather(folder: Path, store: RunStore) -> Facts:
     train = _training(folder)
     return Facts(
         name=folder.resolve().name,
-        labels=clf.labels,
+        labels=[str(name) for name in clf.model.config.id2label.values()],
         fingerprint=clf.fingerprint,
         train=train,
         records=sorted((record for _, record in runs), key=lambda record: record.finished),
@@ -165,6 +165,21 @@ def results(facts: Facts) -> Iterator[EvalResult]:
                 source_name=SOURCE,
                 source_url=PAPER,
             )
+
+
+def hub_results(facts: Facts) -> list[dict[str, Any]]:
+    """Return the results on datasets of the hub in the format of its `.eval_results` folder."""
+    repositories = {task.hub.repo for task in TASKS.values() if task.hub}
+    return [
+        {
+            "dataset": {"id": result.dataset_type, "task_id": result.dataset_config or "default"},
+            "value": result.metric_value,
+            "source": {"url": PAPER, "name": SOURCE},
+            "notes": result.metric_name,
+        }
+        for result in results(facts)
+        if result.dataset_type in repositories
+    ]
 
 
 def doubts(facts: Facts) -> Iterator[str]:
