@@ -122,6 +122,20 @@ def test_one_label_is_measured(faithmeter, checkpoint: Path, tmp_path: Path) -> 
     assert json.loads(measured.out)["metric"] == "macro_f1"
 
 
+def test_one_label_is_measured_in_python(place: Path, checkpoint: Path) -> None:
+    clf, task = fm.load(checkpoint, label="sadness"), fm.task("GoEmotions", place)
+    result = fm.measure(clf, task, ["grad-l2"])
+    assert result.texts == ROWS["test"]
+    truth = result.frame.drop_duplicates("row").set_index("row")["label"]
+    assert truth.tolist() == [row[SADNESS] for row in task.load()["test"]["label"]]
+
+
+def test_the_task_is_described(faithmeter, place: Path) -> None:
+    result = faithmeter("list", "tasks", "GoEmotions", "--data-dir", place)
+    assert result.code == 0, result.err
+    assert "sadness" in result.out
+
+
 @pytest.mark.slow
 def test_one_label_goes_the_whole_way(faithmeter, checkpoint: Path) -> None:
     """Check, measure, measure one text, explain, report."""

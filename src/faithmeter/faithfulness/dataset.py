@@ -14,6 +14,7 @@ from ..models.classes import match_classes
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..tasks import TASKS, Task
+from ..tasks.labeled import label_task
 from .chunks import PHASES, ChunkWork, erase_chunk, locate_tokens, read_chunks
 from .curves import whole_percents
 from .measurement import Measurement
@@ -148,6 +149,8 @@ def _measure_task(
     """Measure the methods on the first `limit` test texts of a task (0: on all), chunk by chunk."""
     import pandas as pd
 
+    if task.kind == "multi-label":
+        task = label_task(task, str(work.evaluator.labels[-1]))
     named = work.methods
     split = task.load()["test"]
     count = min(limit or len(split), len(split))

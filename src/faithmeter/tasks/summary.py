@@ -67,12 +67,19 @@ def detail(task: Task) -> Detail:
         majority(task.metrics, train["label"], test["label"], len(task.labels)),
         {name: _quantiles([text for split in rows.values() for text in split[name]]) for name in texts},
         [
-            {name: train[name][row] for name in texts} | {"label": task.labels[train["label"][row]]}
+            {name: train[name][row] for name in texts} | {"label": _label_names(task, train["label"][row])}
             for row in range(min(3, len(train["label"])))
         ],
         {name: digest(split) for name, split in splits.items()},
         as_published=task.own is None and numbers is not None and counts == numbers["class_counts"],
     )
+
+
+def _label_names(task: Task, label: int | list[int]) -> str:
+    """Return the name of a label, or the names of several."""
+    if isinstance(label, int):
+        return task.labels[label]
+    return ", ".join(name for name, chosen in zip(task.labels, label, strict=True) if chosen)
 
 
 def _counts(labels: Sequence[Any], classes: int) -> list[int]:
