@@ -150,7 +150,7 @@ def test_p_values_of_seeds_are_one_by_simes() -> None:
 
 def test_methods_no_better_than_random() -> None:
     verdict = judge([*BASE, *seeds("a", 0.3, 0.3, 0.3), *seeds("b", -0.02, 0.01, 0.02)])
-    assert "B: not clearly better than a random order." in verdict.sentences[2].text
+    assert "b: not clearly better than a random order." in verdict.sentences[2].text
     assert judge([areas(), areas(method="a", acu=-0.1)]).sentences[1].text.startswith("None is clearly")
 
 

@@ -44,14 +44,7 @@ def _occlusion(setting: Setting, name: str, texts: Sequence[str], context: Seque
     batch, labels = setting.batch(texts, context)
     contenders = [_ours(setting, batch, labels, "loo-sign")]
     contenders.append(_same("plain loop", plain.leave_one_out, setting, batch, labels))
-    skipped = {}
-    if why := libraries.missing("captum"):
-        skipped["captum"] = why
-    else:
-        best = libraries.best_per_pass(libraries.captum_occlusion, clf, batch, labels)
-        fastest = partial(libraries.captum_occlusion, per_pass=best)
-        contenders.append(_same(f"captum, best ({best} per pass)", fastest, setting, batch, labels))
-        contenders.append(_same("captum, default", libraries.captum_occlusion, setting, batch, labels))
+    skipped = _add_captum(contenders, libraries.captum_occlusion, setting, batch, labels)
     if context is None:
         others: dict[str, Callable[..., Callable[[], object]]] = {
             "interpreto": libraries.interpreto_occlusion,
@@ -69,19 +62,29 @@ def integrated(setting: Setting) -> Work:
     clf, (batch, labels) = setting.clf, setting.batch(texts)
     contenders = [_ours(setting, batch, labels, f"int-grad-sign(steps={STEPS})")]
     contenders.append(_same("plain loop", plain.integrated_gradient, setting, batch, labels))
-    skipped = {}
-    if why := libraries.missing("captum"):
-        skipped["captum"] = why
-    else:
-        best = libraries.best_per_pass(libraries.captum_integrated, clf, batch, labels)
-        fastest = partial(libraries.captum_integrated, per_pass=best)
-        contenders.append(_same(f"captum, best ({best} per pass)", fastest, setting, batch, labels))
-        contenders.append(_same("captum, default", libraries.captum_integrated, setting, batch, labels))
+    skipped = _add_captum(contenders, libraries.captum_integrated, setting, batch, labels)
     _add_libraries(
         contenders, skipped, {"interpreto": libraries.interpreto_integrated}, setting, texts, labels
     )
     flops = STEPS * BACKWARD * Flops(clf)(_lengths(batch))
     return Work(f"integrated gradients, {STEPS} steps, {len(texts)} short texts", contenders, flops, skipped)
+
+
+def _add_captum(
+    contenders: list[Contender],
+    function: Callable[..., Tensor],
+    setting: Setting,
+    batch: Batch,
+    labels: Tensor,
+) -> dict[str, str]:
+    """Add captum in its fastest setting and in its default; return the reason if it is not installed."""
+    if why := libraries.missing("captum"):
+        return {"captum": why}
+    best = libraries.best_per_pass(function, setting.clf, batch, labels)
+    fastest = partial(function, per_pass=best)
+    contenders.append(_same(f"captum, best ({best} per pass)", fastest, setting, batch, labels))
+    contenders.append(_same("captum, default", function, setting, batch, labels))
+    return {}
 
 
 def gradients(setting: Setting) -> Work:
