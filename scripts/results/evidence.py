@@ -28,9 +28,9 @@ METHODS = (
     *("grad-l1", "grad-l2"),
 )
 """Methods of the paper that were measured; beam search was too slow."""
-MASKED, PLAIN = "half", "none"
-TUNINGS = ((MASKED, "both"), (PLAIN, "unmasked"))
-"""Fine-tunings that the claims compare: strategy, and what chooses the best epoch."""
+MASKED, PLAIN, ONLY_MASKED = "half", "none", "all"
+TUNINGS = ((MASKED, "both"), (PLAIN, "unmasked"), (ONLY_MASKED, "masked"))
+"""Fine-tunings that the page compares: strategy, and what chooses the best epoch."""
 CONTINUED = {"4-sentences-plain": "2-sentences"}
 """Grids whose runs belong to another grid."""
 

@@ -6,11 +6,21 @@ import math
 from collections.abc import Iterable, Sequence
 
 from claims import Claim
-from evidence import MASKED, METHODS, PLAIN, Effect, Study, difference, over_seeds, published_areas
+from evidence import (
+    MASKED,
+    METHODS,
+    ONLY_MASKED,
+    PLAIN,
+    Effect,
+    Study,
+    difference,
+    over_seeds,
+    published_areas,
+)
 
 from faithmeter.faithfulness.formats import UNDEFINED, format_number
 
-NAMES = {MASKED: "masked", PLAIN: "plain"}
+NAMES = {MASKED: "masked", PLAIN: "plain", ONLY_MASKED: "only masking"}
 EXTRA_METHODS = ("beam", "search", "int-grad-sign(baseline=mask)", "loo-sign-once", "grad-l2-once")
 
 
@@ -59,7 +69,7 @@ def performance_table(study: Study) -> str:
     """Return test performance on whole and wholly masked texts, in percent, of every fine-tuning."""
     rows = []
     for place in study.places.values():
-        for strategy in (MASKED, PLAIN):
+        for strategy in NAMES:
             whole, masked = (study.test_scores(place.grid, strategy, masking) for masking in ("0", "100"))
             if whole:
                 values = [format_effect(over_seeds(scores.values())) for scores in (whole, masked)]
