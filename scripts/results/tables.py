@@ -119,7 +119,10 @@ def decisions_table(study: Study) -> str:
             names = "int-grad-sign(baseline=mask)", "int-grad-sign"
             effect = difference(study.intervals(place.grid, MASKED), *names)
             rows.append((place.name, format_effect(effect), effect.over))
-    return markdown(("task, model", "ACU, mask baseline − zero baseline, points [95 %]", "over"), rows)
+    if not rows:
+        return "Not measured; the default stays the paper's zero."
+    headings = ("task, model", "ACU, mask baseline − zero baseline, points [95 %]", "over")
+    return f"The mask token against zero:\n\n{markdown(headings, rows)}"
 
 
 def options_table(study: Study, grids: Sequence[str]) -> str:
