@@ -208,7 +208,7 @@ def test_unknown_methods_and_impossible_confidence_are_refused() -> None:
     intervals = resample_texts(sample(), resamples=9)
     with pytest.raises(InputError, match="unknown measured method"):
         intervals.difference("a", "c")
-    with pytest.raises(InputError, match="expected such as"):
+    with pytest.raises(InputError, match="expected a confidence between 0 and 1"):
         resample_texts(sample(), confidence=95)
 
 
