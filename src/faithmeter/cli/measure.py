@@ -13,6 +13,7 @@ from ..config import BASELINE, SIGNIFICANCE_LEVEL, MeasureConfig, TrainedWith, U
 from ..errors import InputError, unknown
 from ..faithfulness.formats import format_percent
 from ..faithfulness.other_metrics import OTHER_METRICS
+from ..faithfulness.plausibility import PLAUSIBILITY
 from .explain import Checkpoint
 from .options import Device, PrecisionOption, as_precision
 from .own_texts import (
@@ -151,6 +152,8 @@ def measure(
     print_json(result.to_dict()) if as_json else output.print(summary(result))
     if complement and not as_json:
         output.print(metric_table(result))
+    if result.plausibility and not as_json:
+        output.print(plausibility_table(result))
     print_verdict(result.verdict)
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
 
@@ -388,6 +391,15 @@ def metric_table(result: Measurement) -> Table:
         values = ((row[name], OTHER_METRICS[name].unit) for name in names)
         cells = (format_percent(value) if unit else f"{value:.3f}" for value, unit in values)
         lines.add_row(str(row["method"]), *cells)
+    return lines
+
+
+def plausibility_table(result: Measurement) -> Table:
+    """Return a table of faithfulness and of agreement with human rationales, which are different things."""
+    title = "faithful (ACU) and plausible (agreement with human rationales) in %: different things"
+    lines = table(title, "method", "ACU", *PLAUSIBILITY.values())
+    for row in result.plausibility_table().to_dict("records"):
+        lines.add_row(str(row["method"]), *(format_percent(row[name]) for name in ("acu", *PLAUSIBILITY)))
     return lines
 
 

@@ -18,6 +18,7 @@ from ..tasks.labeled import label_task
 from .chunks import PHASES, ChunkWork, erase_chunk, locate_tokens, read_chunks
 from .curves import whole_percents
 from .measurement import Measurement
+from .plausibility import measure_plausibility
 from .single_text import TextMeasurement, measure_text
 from .trajectory import Names, Tests, agreement_of, floors_of, parse_methods, trained_with_of
 
@@ -171,6 +172,8 @@ def _measure_task(
     costs = [part.attrs["costs"] for part in parts]
     frame = pd.concat(parts, ignore_index=True)
     frame.attrs = {}  # drop the costs of the first chunk
+    texts = pd.concat(inputs, ignore_index=True)
+    rationales = dict(enumerate(split["supporting"][:count])) if "supporting" in split.column_names else {}
     return Measurement(
         frame=frame,
         classes=len(task.labels),
@@ -182,7 +185,7 @@ def _measure_task(
             for name in named
         },
         floors=floors_of(work.tests),
-        inputs=pd.concat(inputs, ignore_index=True),
+        inputs=texts,
         trained_with=trained_with_of(work.tests),
         threshold=task.threshold,
         truncated=truncated / count,
@@ -192,6 +195,7 @@ def _measure_task(
         agreement=agreement_of(work.evaluator),
         scores={name: method.scores for name, method in named.items() if method.scores},
         unit=work.unit,
+        plausibility=measure_plausibility(frame, texts, rationales),
     )
 
 

@@ -52,6 +52,8 @@ class Measurement(Measured):
         agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
         scores: By method, the origin of scores that were computed elsewhere.
         unit: What was scored and erased as one piece: token, word or sentence.
+        plausibility: By method, the agreement of its scores with human rationales; empty without rationales.
+            It says nothing about faithfulness.
 
     Example:
         >>> result = fm.measure(clf, task, ["loo-sign"], limit=20)
@@ -76,6 +78,7 @@ class Measurement(Measured):
     agreement: float = math.nan
     scores: Mapping[str, str] = field(default_factory=dict)
     unit: UnitName = "token"
+    plausibility: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -297,6 +300,7 @@ class Measurement(Measured):
             "seconds": dict(self.seconds[method]),
             "scores": self.scores.get(method, ""),
             "metrics": self.metrics(method),
+            "plausibility": dict(self.plausibility.get(method, {})),
         }
 
     def metrics(self, method: str, shares: Sequence[int] | None = None) -> dict[str, float]:
@@ -327,6 +331,13 @@ class Measurement(Measured):
         import pandas as pd
 
         return pd.DataFrame({"method": name, **self.metrics(name, shares)} for name, _ in self._ranked())
+
+    def plausibility_table(self) -> DataFrame:
+        """Return ACU (a fraction) and agreement with rationales side by side for each method."""
+        import pandas as pd
+
+        rows = [(name, acu, self.plausibility.get(name, {})) for name, (acu, _) in self._ranked()]
+        return pd.DataFrame({"method": name, "acu": acu, **agreement} for name, acu, agreement in rows)
 
     @cached_property
     def _probabilities(self) -> dict[tuple[str, str], NDArray[np.float64]]:

@@ -145,6 +145,7 @@ class MethodResult(Areas):
     seconds: dict[str, float] = Field(description="by phase: explain, evaluate, check")
     intervals: dict[str, Bounds] = Field(default={}, description="by quantity, over texts")
     metrics: Numbers = Field(default={}, description="metrics of other papers, by name")
+    plausibility: Numbers = Field(default={}, description="agreement with human rationales, by name")
     scores: str = Field(
         default="", description="origin of scores that were computed elsewhere: a file, or Python"
     )
@@ -387,4 +388,5 @@ def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
         agreement=record.agreement,
         scores={name: method.scores for name, method in methods.items() if method.scores},
         unit=record.config.unit,
+        plausibility={name: method.plausibility for name, method in methods.items() if method.plausibility},
     )

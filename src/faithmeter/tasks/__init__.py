@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import InputError, unknown
 from .catalog import MORE_TASKS, TASKS
 from .custom import own_task, task_file
+from .rationales import RATIONALE_TASKS
 from .task import Task
 
 __all__ = ["TASKS", "Task", "own_task", "task", "task_file"]
@@ -23,8 +24,8 @@ def task(name: str, data_dir: str | Path | None = None) -> Task:
     two matching diagnosis codes cancel out.
 
     Args:
-        name: One of the paper's sixteen tasks (`faithmeter list tasks` shows them), or the path of a task
-            file that ends in `.toml`.
+        name: One of the paper's sixteen tasks (`faithmeter list tasks` shows them), a task with rationales
+            (e-SNLI, HateXplain, movies), or the path of a task file that ends in `.toml`.
         data_dir: Folder with the official files of the task, or its parent. Without it, the rows come from
             the hub or, for bAbI, from the built-in generator.
 
@@ -43,7 +44,7 @@ def task(name: str, data_dir: str | Path | None = None) -> Task:
             raise InputError(f"data_dir is for the paper's tasks; {name} names its own files: leave it out")
         return task_file(name)
     xor = _XOR.fullmatch(name)
-    known_tasks = TASKS | MORE_TASKS
+    known_tasks = TASKS | MORE_TASKS | RATIONALE_TASKS
     if not xor and name not in known_tasks:
         raise unknown("task", name, known_tasks, "`faithmeter list tasks` shows all")
     known = replace(TASKS[xor[1]], name=name, xor=True) if xor else known_tasks[name]

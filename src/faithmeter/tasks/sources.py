@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import InputError
 from ..files import State, file_state
-from . import custom, emotions, hub, imdb, mimic, official, stories
+from . import custom, emotions, hub, imdb, mimic, official, rationales, stories
+from .rationales import RATIONALE_TASKS
 from .splits import Parts, arrange, dataset
 from .task import Files, Source, Task
 
@@ -33,6 +34,9 @@ READERS = {
     "tables": Reader(official.read_tables, _list_names),
     "mrpc": Reader(official.read_mrpc, official.list_mrpc),
     "babi": Reader(official.read_babi, _list_names),
+    "esnli": Reader(rationales.read_esnli, rationales.list_esnli),
+    "hatexplain": Reader(rationales.read_hatexplain, _list_names),
+    "eraser": Reader(rationales.read_eraser, _list_names),
     "imdb": Reader(imdb.read, imdb.list_files),
     "mimic": Reader(mimic.read, mimic.list_files),
     "emotions": Reader(emotions.read, _list_names),
@@ -110,6 +114,10 @@ def _find_origin(task: Task) -> Origin:
     if task.name in GENERATORS:
         source = Source("generated", "built-in generator", True, False, "stories like the official ones")
         return Origin(source, [], lambda: _generate(task))
+    if task.name in RATIONALE_TASKS:
+        raise InputError(
+            f"{task.name} is read from its official files; give their folder as data_dir (--data-dir)"
+        )
     raise InputError(
         f"{task.name} has no public source: get MIMIC-III at https://physionet.org/content/mimiciii/1.4/ "
         "and give the folder of its files as data_dir (--data-dir)"

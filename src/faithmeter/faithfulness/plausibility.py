@@ -1,0 +1,70 @@
+"""Plausibility: agreement of explanations with human rationales, which says nothing about faithfulness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ..models.tokens import Span
+
+PLAUSIBILITY = {"token_f1": "token F1", "token_iou": "token IOU", "auprc": "AUPRC"}
+"""Measures by name, with their titles; docs/metrics.md has the definitions."""
+
+
+def mark_rationale(spans: Sequence[Span], rationale: Sequence[Span]) -> NDArray[np.bool_]:
+    """Return for each token or unit, by its span, whether it overlaps a part of the rationale."""
+    marks = [any(start < stop and begin < end for begin, stop in rationale) for start, end in spans]
+    return np.array(marks, dtype=bool)
+
+
+def measure_plausibility(
+    frame: DataFrame, inputs: DataFrame, rationales: Mapping[int, Sequence[Span]]
+) -> dict[str, dict[str, float]]:
+    """Return the agreement of each method's scores with rationales, means over the texts that have one.
+
+    Token F1 and token IOU compare the rationale with as many of the highest-scored units as the rationale of
+    the text has. AUPRC needs no such choice.
+
+    Args:
+        frame: `Measurement.frame`, whose first step holds the scores of whole texts.
+        inputs: `Measurement.inputs`, with the places of the units.
+        rationales: By row, start and end of each part of the rationale, in characters.
+    """
+    places = zip(inputs["row"].tolist(), inputs["starts"], inputs["ends"], strict=True)
+    marks = {
+        row: mark
+        for row, starts, ends in places
+        if (mark := mark_rationale([*zip(starts, ends, strict=True)], rationales.get(row, ()))).any()
+    }
+    if not marks:
+        return {}
+    first = frame[frame["scores"].notna() & frame["row"].isin(marks)]
+    results = {}
+    for method, rows in first.groupby("method", sort=False):
+        texts = [
+            score_text(np.asarray(scores, float), marks[row])
+            for row, scores in zip(rows["row"], rows["scores"], strict=True)
+        ]
+        results[str(method)] = {name: float(np.mean([text[name] for text in texts])) for name in PLAUSIBILITY}
+    return results
+
+
+def score_text(scores: NDArray[np.float64], marks: NDArray[np.bool_]) -> dict[str, float]:
+    """Return token F1, token IOU and AUPRC of one text; ties of scores go to the leftmost unit."""
+    from sklearn.metrics import average_precision_score
+
+    count = int(marks.sum())
+    chosen = np.zeros_like(marks)
+    chosen[np.argsort(-scores, kind="stable")[:count]] = True
+    both = int((chosen & marks).sum())
+    return {
+        "token_f1": both / count,
+        "token_iou": both / int((chosen | marks).sum()),
+        "auprc": float(average_precision_score(marks, scores)),
+    }
