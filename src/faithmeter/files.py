@@ -32,7 +32,9 @@ SEAL_END, SHA256_DIGITS = b'"\n}', 64
 CLOCK_TICK_NS = 50_000_000
 """Age in nanoseconds below which a file may change without a new timestamp."""
 State = tuple[int, ...]
-FULL = re.compile(re.escape(os.strerror(errno.ENOSPC)) + r"|inline_container\.cc.* unexpected pos")
+FULL = re.compile(
+    re.escape(os.strerror(errno.ENOSPC)) + r"|inline_container\.cc.* unexpected pos|clear: iostream error"
+)
 """Pattern of the messages by which safetensors and torch report a full disk without an error number."""
 REMEDIES = {
     errno.EACCES: "choose a place where you may write",
