@@ -56,7 +56,7 @@ def test_time_belongs_to_the_task_that_just_worked(clock) -> None:
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "1 s"), (80, "80 s"), (600, "10 min"), (9000, "2.5 h")])
 def test_durations_are_rough(seconds: float, text: str) -> None:
-    from faithmeter.cli.measure import format_duration
+    from faithmeter.cli.results import format_duration
 
     assert format_duration(seconds) == text
 

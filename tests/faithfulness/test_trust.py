@@ -381,7 +381,7 @@ def test_there_are_enough_cases() -> None:
 
 SURFACES = ("cli", "reporting", "explanations", "serve", "runs", "grid")
 LEVEL_IS_SHOWN = {
-    "cli/measure.py",  # the heading of a column
+    "cli/results.py",  # the heading of a column
     "reporting/figures/faithfulness.py",  # a line in a chart
     "reporting/page/sections.py",  # the text above a chart
     "reporting/page/html.py",  # the level that a script marks steps by

@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..errors import DamageWarning, InputError
 from ..files import REMEDIES
-from . import adapt, bench, demo, explain, grid, listing, measure, report, serve, train
+from . import adapt, bench, check, demo, explain, grid, listing, measure, report, serve, train
 from .options import with_volume
 from .screen import console, marked, output, prepare_streams, volume
 
@@ -27,7 +27,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "adapt": adapt.adapt,
     "explain": explain.explain,
     "measure": measure.measure,
-    "check": measure.check,
+    "check": check.check,
     "grid": grid.grid,
     "report": report.report,
     "serve": serve.serve,

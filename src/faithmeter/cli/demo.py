@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..config import BASELINE, EMBEDDED, MeasureConfig, TrainConfig
-from . import measure, train
+from . import measure, results, train
 from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ def demo(
         checked = {name: result.to_dict() for name, result in checks.items()}
         measurements = [fast.to_dict(), beam.to_dict()]
         trained = {name: record.to_dict() for name, record in records.items()}
-        results = {"train": trained, "check": checked, "measure": measurements, "hits": hits}
-        print_json({**results, "report": str(page), "checkpoint": folders["half"]})
+        values = {"train": trained, "check": checked, "measure": measurements, "hits": hits}
+        print_json({**values, "report": str(page), "checkpoint": folders["half"]})
         return
     output.print(train.summary(list(records.values())))
-    output.print(measure.pvalue_table(**checks))
-    output.print(measure.summary(fast, beam))
+    output.print(results.pvalue_table(**checks))
+    output.print(results.summary(fast, beam))
     shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
     text = "Mary went to the garden. John moved to the office."

@@ -1,4 +1,4 @@
-"""`faithmeter measure` and `check`: faithfulness of explanations, and the in-distribution check."""
+"""`faithmeter measure`: faithfulness of explanations, on a task or on one text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from ..config import BASELINE, SIGNIFICANCE_LEVEL, MeasureConfig, TrainedWith, UnitName
+from ..config import BASELINE, MeasureConfig, TrainedWith, UnitName
 from ..errors import InputError, unknown
-from ..faithfulness.formats import format_percent
-from ..faithfulness.other_metrics import OTHER_METRICS
-from ..faithfulness.plausibility import PLAUSIBILITY
 from .explain import Checkpoint
 from .options import Device, PrecisionOption, as_precision
 from .own_texts import (
@@ -29,13 +24,13 @@ from .own_texts import (
 )
 from .progress import Clock, bars
 from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
-from .screen import MARKS, Json, Store, console, note, output, print_json, quiet, table
+from .results import metric_table, plausibility_table, print_forecast, print_verdict, summary
+from .screen import Json, Store, console, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..faithfulness.forecast import Forecast
     from ..faithfulness.measurement import Measurement
     from ..faithfulness.single_text import TextMeasurement
-    from ..faithfulness.trust import Verdict
     from ..tasks import Task
 
 TEXT_METHODS = ("loo-sign", "int-grad-sign", "grad-l2")
@@ -158,76 +153,6 @@ def measure(
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
 
 
-def check(
-    checkpoint: Checkpoint,
-    task: TaskName = "",
-    data_dir: DataDir = None,
-    limit: Limit = 0,
-    seed: Seed = 0,
-    data: Data = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    pair_column: PairColumn = None,
-    valid: Valid = None,
-    trained_with: TrainedWithOption = "",
-    label: Label = "",
-    device: Device = "auto",
-    precision: PrecisionOption = "auto",
-    stability: Annotated[
-        bool,
-        typer.Option(
-            "--stability", help="instead, compare each method's ranking in float64, other batches, threads"
-        ),
-    ] = False,
-    method: Annotated[
-        list[str],
-        typer.Option(
-            "--method", "-m", help="with --stability; may be repeated; default: all but expensive ones"
-        ),
-    ] = [],  # noqa: B006
-    require: Require = [],  # noqa: B006
-    even_if_untrusted: EvenIfUntrusted = False,
-    store: Store = Path("runs"),
-    as_json: Json = False,
-) -> None:
-    """Test whether randomly masked texts are in distribution for the model (MaSF), at 0, 10, …, 100 % masked.
-
-    Example: faithmeter check runs/train-bAbI-1-half-0-… --require 'check:p>=0.05'
-    """
-    if stability:
-        from .stability import check_stability
-
-        config = MeasureConfig(
-            task=task,
-            methods=tuple(method),
-            limit=limit,
-            precision=as_precision(precision),
-            **training_option(trained_with),
-        )
-        return check_stability(checkpoint, config, data_dir, device, as_json=as_json)
-    if method:
-        raise InputError(f"--method {method[0]} goes with --stability; the check itself needs no method")
-    requirements = parse_requirements(require, [CHECK, BASELINE])
-    config = MeasureConfig(
-        task=task,
-        methods=(BASELINE,),
-        label=label,
-        seed=seed,
-        limit=limit,
-        precision=as_precision(precision),
-        **training_option(trained_with),
-    )
-    own = own_test_texts(task, data, text_column, label_column, pair_column, valid)
-    result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
-    if not result.tests:
-        raise InputError(
-            f"there are no validation rows to check {checkpoint} with; give a file of them with --valid"
-        )
-    print_json(result.to_dict()) if as_json else output.print(pvalue_table(**{"": result}))
-    print_verdict(result.verdict)
-    hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
-
-
 def training_option(trained_with: str) -> dict[str, Any]:
     """Return the config field for `--trained-with`.
 
@@ -281,30 +206,6 @@ def run(
         )
 
 
-def print_forecast(forecast: Forecast) -> None:
-    """Print how many evaluations each method needs at most and about how long it takes, cheapest first."""
-    title = f"{forecast.texts} texts: evaluations at most (equal ones are made once), and about how long"
-    lines = table(title, "method", "evaluations", "about")
-    for name, count in sorted(forecast.evaluations.items(), key=lambda item: item[1]):
-        lines.add_row(name, f"{count:,}", format_duration(forecast.seconds[name]))
-    total, seconds = sum(forecast.evaluations.values()), sum(forecast.seconds.values())
-    lines.add_row("all", f"{total:,}", format_duration(seconds), style="bold")
-    note(lines)
-    for name, count in forecast.left_out.items():
-        console.print(
-            f"{name} is left out: up to {count:,} evaluations, more than all others together; to measure it, "
-            f"name the methods: --method {name} …",
-            soft_wrap=True,
-        )
-
-
-def format_duration(seconds: float) -> str:
-    """Format a rough duration, such as `8 s`, `3 min` or `2.5 h`."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 def _measure_text(
     checkpoint: str, config: MeasureConfig, data_dir: Path | None, one: dict[str, str | None], device: str
 ) -> TextMeasurement:
@@ -345,83 +246,3 @@ def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, flo
         for area, interval in result.bounds(name).items():
             values[name] |= {f"{area}.lower": 100 * interval.lower, f"{area}.upper": 100 * interval.upper}
     return values
-
-
-def summary(*results: Measurement) -> Table:
-    """Return a table of the methods, the highest ACU first and the baseline last.
-
-    Each method is compared with random erasure of the same texts. Areas on different texts are not
-    comparable: if the results do not cover the same texts, the caption gives the ACU on those they share.
-    """
-    tests = [f"p {test}" for test in results[0].tests]
-    measured = results[0].metric + ("" if results[0].unit == "token" else f", {results[0].unit}s erased")
-    title = f"faithfulness by {measured}: areas in %, p of the steps below 100 % together"
-    lines = table(title, "method", "ACU", "[95 %]", "RACU", *tests, "texts", "evals", "seconds")
-    lines.collapse_padding = True  # to fit into 80 columns
-    for column in lines.columns[:4]:
-        column.no_wrap = True
-    rows = [(result, method) for result in results for method in result.methods if method != BASELINE]
-    rows.sort(key=lambda row: -row[0].acu(row[1]))
-    for result, method in [*rows, (results[0], BASELINE)]:
-        acu, racu = (format_percent(area) for area in result.areas[method])
-        _, lower, upper, _ = result.bounds(method)["acu"]
-        interval = "" if method == BASELINE else f"[{format_percent(lower)}, {format_percent(upper)}]"
-        pvalues = [f"{result.p(method, test):.3f}" for test in result.tests]
-        seconds = f"{sum(result.seconds[method].values()):.1f}"
-        lines.add_row(
-            method, acu, interval, racu, *pvalues, f"{result.texts}", f"{result.evaluations[method]}", seconds
-        )
-    common = set.intersection(*(set(result.frame["row"]) for result in results))
-    if any(result.texts > len(common) for result in results):
-        shared = {method: result.among(common).acu(method) for result, method in rows}
-        ranked = sorted(shared.items(), key=lambda item: -item[1])
-        areas = [f"{method} {format_percent(area)}" for method, area in ranked]
-        lines.caption = f"ACU on the {len(common)} texts that all were measured on: {', '.join(areas)}"
-        lines.caption_justify = "left"
-    return lines
-
-
-def metric_table(result: Measurement) -> Table:
-    """Return a table of the metrics of other papers, most faithful by ACU first."""
-    names = result.metrics(BASELINE)
-    titles = [f"{OTHER_METRICS[name].title} ({OTHER_METRICS[name].better})" for name in names]
-    title = "metrics of other papers in % (log-odds: natural logarithm); in brackets: what is better"
-    lines = table(title, "method", *titles)
-    for row in result.metric_table().to_dict("records"):
-        values = ((row[name], OTHER_METRICS[name].unit) for name in names)
-        cells = (format_percent(value) if unit else f"{value:.3f}" for value, unit in values)
-        lines.add_row(str(row["method"]), *cells)
-    return lines
-
-
-def plausibility_table(result: Measurement) -> Table:
-    """Return a table of faithfulness and of agreement with human rationales, which are different things."""
-    title = "faithful (ACU) and plausible (agreement with human rationales) in %: different things"
-    lines = table(title, "method", "ACU", *PLAUSIBILITY.values())
-    for row in result.plausibility_table().to_dict("records"):
-        lines.add_row(str(row["method"]), *(format_percent(row[name]) for name in ("acu", *PLAUSIBILITY)))
-    return lines
-
-
-def pvalue_table(**results: Measurement) -> Table:
-    """Return a table of p-values over all texts, and of the share of significant texts, by percent masked."""
-    first = next(iter(results.values()))
-    percents = list(first.pvalues(BASELINE, first.tests[0]))
-    title = f"are {first.texts} randomly masked texts in distribution? p by percent masked"
-    lines = table(title, "test", *map(str, percents))
-    for name, result in results.items():
-        for test in result.tests:
-            steps = result.pvalues(BASELINE, test).values()
-            lines.add_row(f"{name} {test}".strip(), *(f"{step.p:.2f}" for step in steps))
-            shares = (format_percent(step.below[SIGNIFICANCE_LEVEL], 0) for step in steps)
-            lines.add_row(f"  % below {SIGNIFICANCE_LEVEL:.2f}".replace("0.", "."), *shares, style="dim")
-    return lines
-
-
-def print_verdict(verdict: Verdict) -> None:
-    """Print the sentences of the verdict and its doubts; doubts replace the last sentence."""
-    *answers, _ = verdict.answers
-    for answer in answers if verdict.doubts else verdict.answers:
-        console.print(Text.assemble(MARKS[answer.mood], answer.text), soft_wrap=True)
-    for doubt in verdict.doubts:
-        console.print(Text.assemble(MARKS[doubt.severity], f"{doubt.text}."), soft_wrap=True)

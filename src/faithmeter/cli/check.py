@@ -1,0 +1,98 @@
+"""`faithmeter check`: whether masked texts are in distribution for a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..config import BASELINE, MeasureConfig
+from ..errors import InputError
+from .explain import Checkpoint
+from .measure import Label, Seed, TrainedWithOption, quantities, run, training_option
+from .options import Device, PrecisionOption, as_precision
+from .own_texts import (
+    Data,
+    DataDir,
+    LabelColumn,
+    Limit,
+    PairColumn,
+    TaskName,
+    TextColumn,
+    Valid,
+    own_test_texts,
+)
+from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
+from .results import print_verdict, pvalue_table
+from .screen import Json, Store, output, print_json
+
+
+def check(
+    checkpoint: Checkpoint,
+    task: TaskName = "",
+    data_dir: DataDir = None,
+    limit: Limit = 0,
+    seed: Seed = 0,
+    data: Data = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    pair_column: PairColumn = None,
+    valid: Valid = None,
+    trained_with: TrainedWithOption = "",
+    label: Label = "",
+    device: Device = "auto",
+    precision: PrecisionOption = "auto",
+    stability: Annotated[
+        bool,
+        typer.Option(
+            "--stability", help="instead, compare each method's ranking in float64, other batches, threads"
+        ),
+    ] = False,
+    method: Annotated[
+        list[str],
+        typer.Option(
+            "--method", "-m", help="with --stability; may be repeated; default: all but expensive ones"
+        ),
+    ] = [],  # noqa: B006
+    require: Require = [],  # noqa: B006
+    even_if_untrusted: EvenIfUntrusted = False,
+    store: Store = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """Test whether randomly masked texts are in distribution for the model (MaSF), at 0, 10, …, 100 % masked.
+
+    Example: faithmeter check runs/train-bAbI-1-half-0-… --require 'check:p>=0.05'
+    """
+    if stability:
+        from .stability import check_stability
+
+        config = MeasureConfig(
+            task=task,
+            methods=tuple(method),
+            limit=limit,
+            precision=as_precision(precision),
+            **training_option(trained_with),
+        )
+        return check_stability(checkpoint, config, data_dir, device, as_json=as_json)
+    if method:
+        raise InputError(f"--method {method[0]} goes with --stability; the check itself needs no method")
+    requirements = parse_requirements(require, [CHECK, BASELINE])
+    config = MeasureConfig(
+        task=task,
+        methods=(BASELINE,),
+        label=label,
+        seed=seed,
+        limit=limit,
+        precision=as_precision(precision),
+        **training_option(trained_with),
+    )
+    own = own_test_texts(task, data, text_column, label_column, pair_column, valid)
+    result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
+    if not result.tests:
+        raise InputError(
+            f"there are no validation rows to check {checkpoint} with; give a file of them with --valid"
+        )
+    print_json(result.to_dict()) if as_json else output.print(pvalue_table(**{"": result}))
+    print_verdict(result.verdict)
+    hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)

@@ -1,0 +1,123 @@
+"""Tables, forecasts and verdicts of measurements as the terminal shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from ..config import BASELINE, SIGNIFICANCE_LEVEL
+from ..faithfulness.formats import format_percent
+from ..faithfulness.other_metrics import OTHER_METRICS
+from ..faithfulness.plausibility import PLAUSIBILITY
+from .screen import MARKS, console, note, table
+
+if TYPE_CHECKING:
+    from ..faithfulness.forecast import Forecast
+    from ..faithfulness.measurement import Measurement
+    from ..faithfulness.trust import Verdict
+
+
+def print_forecast(forecast: Forecast) -> None:
+    """Print how many evaluations each method needs at most and about how long it takes, cheapest first."""
+    title = f"{forecast.texts} texts: evaluations at most (equal ones are made once), and about how long"
+    lines = table(title, "method", "evaluations", "about")
+    for name, count in sorted(forecast.evaluations.items(), key=lambda item: item[1]):
+        lines.add_row(name, f"{count:,}", format_duration(forecast.seconds[name]))
+    total, seconds = sum(forecast.evaluations.values()), sum(forecast.seconds.values())
+    lines.add_row("all", f"{total:,}", format_duration(seconds), style="bold")
+    note(lines)
+    for name, count in forecast.left_out.items():
+        console.print(
+            f"{name} is left out: up to {count:,} evaluations, more than all others together; to measure it, "
+            f"name the methods: --method {name} …",
+            soft_wrap=True,
+        )
+
+
+def format_duration(seconds: float) -> str:
+    """Format a rough duration, such as `8 s`, `3 min` or `2.5 h`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def summary(*results: Measurement) -> Table:
+    """Return a table of the methods, the highest ACU first and the baseline last.
+
+    Each method is compared with random erasure of the same texts. Areas on different texts are not
+    comparable: if the results do not cover the same texts, the caption gives the ACU on those they share.
+    """
+    tests = [f"p {test}" for test in results[0].tests]
+    measured = results[0].metric + ("" if results[0].unit == "token" else f", {results[0].unit}s erased")
+    title = f"faithfulness by {measured}: areas in %, p of the steps below 100 % together"
+    lines = table(title, "method", "ACU", "[95 %]", "RACU", *tests, "texts", "evals", "seconds")
+    lines.collapse_padding = True  # to fit into 80 columns
+    for column in lines.columns[:4]:
+        column.no_wrap = True
+    rows = [(result, method) for result in results for method in result.methods if method != BASELINE]
+    rows.sort(key=lambda row: -row[0].acu(row[1]))
+    for result, method in [*rows, (results[0], BASELINE)]:
+        acu, racu = (format_percent(area) for area in result.areas[method])
+        _, lower, upper, _ = result.bounds(method)["acu"]
+        interval = "" if method == BASELINE else f"[{format_percent(lower)}, {format_percent(upper)}]"
+        pvalues = [f"{result.p(method, test):.3f}" for test in result.tests]
+        seconds = f"{sum(result.seconds[method].values()):.1f}"
+        lines.add_row(
+            method, acu, interval, racu, *pvalues, f"{result.texts}", f"{result.evaluations[method]}", seconds
+        )
+    common = set.intersection(*(set(result.frame["row"]) for result in results))
+    if any(result.texts > len(common) for result in results):
+        shared = {method: result.among(common).acu(method) for result, method in rows}
+        ranked = sorted(shared.items(), key=lambda item: -item[1])
+        areas = [f"{method} {format_percent(area)}" for method, area in ranked]
+        lines.caption = f"ACU on the {len(common)} texts that all were measured on: {', '.join(areas)}"
+        lines.caption_justify = "left"
+    return lines
+
+
+def metric_table(result: Measurement) -> Table:
+    """Return a table of the metrics of other papers, most faithful by ACU first."""
+    names = result.metrics(BASELINE)
+    titles = [f"{OTHER_METRICS[name].title} ({OTHER_METRICS[name].better})" for name in names]
+    title = "metrics of other papers in % (log-odds: natural logarithm); in brackets: what is better"
+    lines = table(title, "method", *titles)
+    for row in result.metric_table().to_dict("records"):
+        values = ((row[name], OTHER_METRICS[name].unit) for name in names)
+        cells = (format_percent(value) if unit else f"{value:.3f}" for value, unit in values)
+        lines.add_row(str(row["method"]), *cells)
+    return lines
+
+
+def plausibility_table(result: Measurement) -> Table:
+    """Return a table of faithfulness and of agreement with human rationales, which are different things."""
+    title = "faithful (ACU) and plausible (agreement with human rationales) in %: different things"
+    lines = table(title, "method", "ACU", *PLAUSIBILITY.values())
+    for row in result.plausibility_table().to_dict("records"):
+        lines.add_row(str(row["method"]), *(format_percent(row[name]) for name in ("acu", *PLAUSIBILITY)))
+    return lines
+
+
+def pvalue_table(**results: Measurement) -> Table:
+    """Return a table of p-values over all texts, and of the share of significant texts, by percent masked."""
+    first = next(iter(results.values()))
+    percents = list(first.pvalues(BASELINE, first.tests[0]))
+    title = f"are {first.texts} randomly masked texts in distribution? p by percent masked"
+    lines = table(title, "test", *map(str, percents))
+    for name, result in results.items():
+        for test in result.tests:
+            steps = result.pvalues(BASELINE, test).values()
+            lines.add_row(f"{name} {test}".strip(), *(f"{step.p:.2f}" for step in steps))
+            shares = (format_percent(step.below[SIGNIFICANCE_LEVEL], 0) for step in steps)
+            lines.add_row(f"  % below {SIGNIFICANCE_LEVEL:.2f}".replace("0.", "."), *shares, style="dim")
+    return lines
+
+
+def print_verdict(verdict: Verdict) -> None:
+    """Print the sentences of the verdict and its doubts; doubts replace the last sentence."""
+    *answers, _ = verdict.answers
+    for answer in answers if verdict.doubts else verdict.answers:
+        console.print(Text.assemble(MARKS[answer.mood], answer.text), soft_wrap=True)
+    for doubt in verdict.doubts:
+        console.print(Text.assemble(MARKS[doubt.severity], f"{doubt.text}."), soft_wrap=True)
