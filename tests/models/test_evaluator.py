@@ -267,6 +267,20 @@ def test_a_head_that_reads_all_positions_keeps_its_last_layer() -> None:
     torch.testing.assert_close(Evaluator(clf).logits(batch), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_model_that_was_explained_can_be_copied(architecture: str) -> None:
+    """The copy is a plain model: hooks of the original do not reach into it."""
+    clf = Classifier(encoder(architecture), mask_id=MASK)
+    batch = rows_batch([5, 6, 7], [8, 9, 10])
+    evaluator = Evaluator(clf)
+    evaluator.logits(batch)
+    explain(evaluator, batch, [0, 1], "grad-l2")
+    clf.features(batch)
+    copied = copy.deepcopy(clf.model)
+    with torch.inference_mode():
+        assert torch.equal(copied(**batch.inputs).logits, clf.model(**batch.inputs).logits)
+
+
 def test_evaluations_are_the_distinct_masked_texts_that_methods_ask_for() -> None:
     asked: set[tuple[int, ...]] = set()
 

@@ -63,6 +63,21 @@ def test_single_texts_need_no_data(faithmeter, checkpoint: Path, monkeypatch: py
     assert record["columns"] == ["text"]
 
 
+def test_too_few_validation_rows_for_a_test_do_not_stop_single_texts(
+    faithmeter, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a checkpoint has no fitted tests; moved, it has no data to fit them on either."""
+    for file in checkpoint.glob("masf-*"):
+        file.unlink()
+    monkeypatch.setattr("faithmeter.runs.fitted_tests.MIN_ROWS", 10_000)
+    outcome = faithmeter("measure", checkpoint, "--text", TEXT, "-m", "grad-l2")
+    assert outcome.code == 0, outcome.err
+    assert "no check was made" in outcome.out
+    result = fm.pipeline(checkpoint, method="grad-l2")(TEXT)
+    assert result["p_value"] is None
+    assert not result["trusted"]
+
+
 def test_only_the_task_needs_the_data_and_they_may_be_named(
     faithmeter, checkpoint: Path, original: Path
 ) -> None:

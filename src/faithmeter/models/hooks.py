@@ -5,9 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
+
+
+class ThreadState(threading.local):
+    """Values of each thread; a copy, made with the model that a hook belongs to, starts without any."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ThreadState:
+        return ThreadState()
 
 
 class EmbeddingHook:
@@ -18,7 +26,7 @@ class EmbeddingHook:
     """
 
     def __init__(self, lookup: torch.nn.Module) -> None:
-        self._thread = threading.local()
+        self._thread = ThreadState()
         lookup.register_forward_hook(lambda *_: getattr(self._thread, "embeddings", None))
 
     @contextmanager
@@ -40,7 +48,7 @@ class LastLayerHook:
     """
 
     def __init__(self, model: torch.nn.Module, probe: Callable[[], Tensor]) -> None:
-        self._thread = threading.local()
+        self._thread = ThreadState()
         outputs = [module for module in model.modules() if type(module).__name__.endswith("SelfOutput")]
         if outputs:
             handle = outputs[-1].register_forward_pre_hook(self._first)
@@ -74,7 +82,7 @@ class NormalizationHooks:
     """Forward hooks that record the inputs and outputs of all normalization layers, for each thread."""
 
     def __init__(self, model: torch.nn.Module) -> None:
-        self._thread = threading.local()
+        self._thread = ThreadState()
         for module in model.modules():
             if "norm" in type(module).__name__.lower():
                 module.register_forward_hook(self._record)

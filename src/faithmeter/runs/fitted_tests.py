@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..config import MeasureConfig
 from ..errors import DamageWarning, InputError
+from ..faithfulness.masf import MIN_ROWS
 from ..tasks import Task
 from .measured import filled_config, measured_task, training_record
 from .record import TESTS
@@ -32,7 +33,9 @@ def load_tests(
     data_dir: Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, MaSF] | None:
-    """Return the tests of a checkpoint, fitting them if necessary; None if its task is unknown.
+    """Return the tests of a checkpoint, fitting them if necessary.
+
+    Returns None if its task is unknown, or if its training had too few validation rows to fit any test.
 
     Raises:
         InputError: The tests are not fitted yet, and the data are not where the training read them.
@@ -44,6 +47,8 @@ def load_tests(
         known = filled_config(config, record.trained, clf.fingerprint, record.data)
         if (tests := read_tests(clf, checkpoint, known)) is not None:
             return tests
+        if record.rows["validation"] < MIN_ROWS:
+            return None
     measured, known, _ = measured_task(clf, checkpoint, config, data_dir)
     return fitted_tests(clf, checkpoint, measured, known, progress=progress)
 
