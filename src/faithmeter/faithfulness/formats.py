@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 
 UNDEFINED = "–"
+EXACT_DECIMALS = 6
+"""Decimals that are kept before a number is rounded for display, half to even."""
 
 
 def format_percent(fraction: float, decimals: int = 1) -> str:
@@ -14,8 +17,13 @@ def format_percent(fraction: float, decimals: int = 1) -> str:
 
 
 def format_number(value: float, decimals: int = 1) -> str:
-    """Format a number with a fixed number of decimals; NaN becomes a dash."""
-    return UNDEFINED if math.isnan(value) else f"{value:z.{decimals}f}"
+    """Format a number with a fixed number of decimals; NaN becomes a dash.
+
+    Numbers that differ by the rounding of floats only, such as 0.3 and 0.1 + 0.2, look the same.
+    """
+    if not math.isfinite(value):
+        return UNDEFINED if math.isnan(value) else str(value)
+    return f"{Decimal(repr(round(value, EXACT_DECIMALS))):z.{decimals}f}"
 
 
 def format_pvalue(p: float) -> str:
