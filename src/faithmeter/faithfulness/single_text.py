@@ -23,6 +23,7 @@ from ..models.masks import PERCENTS
 from ..models.tokens import Batch
 from ..models.units import in_units
 from .curves import Curve, acu, racu
+from .equality import EqualByFields
 from .formats import format_percent
 from .intervals import Interval
 from .pvalues import of_steps
@@ -37,7 +38,7 @@ STYLES = {"good": "green", "caution": "yellow", "bad": "red", "note": "dim"}
 
 
 @dataclass(frozen=True, eq=False)
-class Erasure:
+class Erasure(EqualByFields):
     """Results of one method on one text; each list has a value for each percentage erased.
 
     Attributes:
@@ -56,13 +57,9 @@ class Erasure:
     racu: float
     chance: float
 
-    def __eq__(self, other: object) -> bool:
-        # dicts compare by identity first, so that an undefined RACU equals another one
-        return isinstance(other, Erasure) and vars(self) == vars(other)
 
-
-@dataclass(frozen=True)
-class TextMeasurement(Measured):
+@dataclass(frozen=True, eq=False)
+class TextMeasurement(EqualByFields, Measured):
     """Measurement of several methods on one text; `rich.print` shows it as a table.
 
     Attributes:

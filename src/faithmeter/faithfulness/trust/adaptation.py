@@ -15,7 +15,7 @@ from .verdict import GOOD, Answer
 QUESTIONS = ("Is it still the same classifier?", "Is it measurable?", "For which model do explanations hold?")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AdaptEvidence(Evidence):
     """Facts of an adaptation.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
+from ..equality import EqualByFields
 
 if TYPE_CHECKING:
     from pandas import Series
@@ -30,8 +31,8 @@ ROUNDING = 1e-6
 """Areas that differ by less count as equal, as micro-batches change the last digits."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence(EqualByFields):
     """Facts that measurements of all kinds share.
 
     Attributes:
@@ -88,7 +89,7 @@ class MethodEvidence:
     texts: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TaskEvidence(Evidence):
     """Facts of a measurement on the texts of a task, over one or several seeds.
 
@@ -174,7 +175,7 @@ class TextMethodEvidence:
     steps: Mapping[str, Mapping[int, float]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TextEvidence(Evidence):
     """Facts of a measurement of one text, with the evidence on each method."""
 
@@ -189,7 +190,7 @@ class TextEvidence(Evidence):
         return rejects(self.p(method))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ProbeEvidence(Evidence):
     """Facts of one masked text: its p-value by test, and whether any token is masked."""
 
