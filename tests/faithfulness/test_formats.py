@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,3 +30,4 @@ def test_numbers_without_a_value_and_zeros() -> None:
     assert format_number(math.nan) == "–"
     assert format_number(-0.01) == "0.0"
     assert format_number(math.inf) == "inf"
+    assert format_number(np.float64(35.15)) == "35.2"

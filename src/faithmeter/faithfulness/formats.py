@@ -23,7 +23,7 @@ def format_number(value: float, decimals: int = 1) -> str:
     """
     if not math.isfinite(value):
         return UNDEFINED if math.isnan(value) else str(value)
-    return f"{Decimal(repr(round(value, EXACT_DECIMALS))):z.{decimals}f}"
+    return f"{Decimal(repr(round(float(value), EXACT_DECIMALS))):z.{decimals}f}"
 
 
 def format_pvalue(p: float) -> str:
