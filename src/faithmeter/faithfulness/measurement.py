@@ -102,7 +102,7 @@ class Measurement(Measured):
     def table(self) -> DataFrame:
         """Return a frame with a row for each method, most faithful first, random last.
 
-        Columns: method, acu and racu (fractions), p_… for each test, texts, evaluations, seconds.
+        Columns: method, acu and racu (fractions), `p_…` for each test, texts, evaluations, seconds.
         """
         import pandas as pd
 

@@ -119,7 +119,7 @@ class TextMeasurement(EqualByFields, Measured):
     def table(self) -> DataFrame:
         """Return a frame with a row for each method.
 
-        Columns: method, acu and racu (fractions), chance (share of orders as good), p_… for each test.
+        Columns: method, acu and racu (fractions), chance (share of orders as good), `p_…` for each test.
         """
         import pandas as pd
 

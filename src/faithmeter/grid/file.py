@@ -105,9 +105,9 @@ class RoarTable(Validated):
 
     kind: ClassVar[str] = "roar"
 
-    tasks: list[Text] | None = Field(default=None, min_length=1)
-    models: list[Text] | None = Field(default=None, min_length=1)
-    seeds: list[Seed] | None = Field(default=None, min_length=1)
+    tasks: list[Text] | None = Field(default=None, min_length=1, description="default: all of the grid")
+    models: list[Text] | None = Field(default=None, min_length=1, description="default: all of the grid")
+    seeds: list[Seed] | None = Field(default=None, min_length=1, description="default: all of the grid")
     methods: list[Text] = Field(
         min_length=1, examples=[["grad-l2"]], description="methods that choose the tokens to erase"
     )
@@ -125,7 +125,9 @@ class GridFile(Validated):
     models: list[Text] = Field(
         min_length=1, examples=[["roberta-base"]], description="folders, hub names, or 'embedded'"
     )
-    seeds: list[Seed] = Field(min_length=1, examples=[[0, 1]])
+    seeds: list[Seed] = Field(
+        min_length=1, examples=[[0, 1]], description="one training run for each, with all its randomness"
+    )
     strategies: list[StrategyPair] = Field(
         min_length=1,
         examples=[["half/both"]],
@@ -136,8 +138,10 @@ class GridFile(Validated):
     task: dict[str, TrainTable] = Field(  # type: ignore[valid-type]
         default={}, description="by task, options of its training runs"
     )
-    measure: MeasureTable | None = None
-    roar: RoarTable | None = None
+    measure: MeasureTable | None = Field(
+        default=None, description="which checkpoints are measured and checked, and how; default: none"
+    )
+    roar: RoarTable | None = Field(default=None, description="Recursive ROAR for comparison; default: none")
 
 
 @dataclass(frozen=True)

@@ -78,61 +78,61 @@ class MaskedScores(Part):
     __pydantic_extra__: Numbers = Field(init=False)
 
     masking: int | Literal["uniform"] = Field(description="percent of the tokens masked, or a random rate")
-    loss: Number
+    loss: Number = Field(description="mean cross-entropy")
 
     def score(self, metric: str) -> float:
         return self.__pydantic_extra__[metric]
 
 
 class Epoch(Part):
-    """One epoch of a training run; `selection` is the score by which the best epoch is chosen."""
+    """One epoch of a training run."""
 
-    epoch: int
-    train_loss: Number
-    selection: Number
-    validation: list[MaskedScores]
+    epoch: int = Field(description="number of the epoch, from 1")
+    train_loss: Number = Field(description="mean loss of the training rows")
+    selection: Number = Field(description="score by which the best epoch is chosen")
+    validation: list[MaskedScores] = Field(description="performance on validation texts, by masking")
 
 
 class Environment(Part):
     """Machine and package versions of a run."""
 
-    versions: dict[str, str]
-    python: str
-    host: str
-    machine: str
-    cores: int | None
-    commit: str | None
+    versions: dict[str, str] = Field(description="version of each package")
+    python: str = Field(description="version of Python")
+    host: str = Field(description="name of the machine")
+    machine: str = Field(description="operating system and processor")
+    cores: int | None = Field(description="number of processor cores")
+    commit: str | None = Field(description="git commit of faithmeter, in a clone")
 
 
 class CurveValues(Part):
     """Performance at increasing percentages of erased tokens."""
 
-    percents: list[int]
-    values: list[Number]
-    metric: str
-    n: int
+    percents: list[int] = Field(description="percentages of erased tokens, from 0 to 100")
+    values: list[Number] = Field(description="performance at each of them, as a fraction")
+    metric: str = Field(description="name of the metric")
+    n: int = Field(description="number of texts")
 
 
 class Areas(Part):
     """Curve with its ACU and RACU, as fractions."""
 
-    curve: CurveValues
-    acu: Number
-    racu: Number
+    curve: CurveValues = Field(description="performance as tokens are erased")
+    acu: Number = Field(description="area between the curves of random erasure and of the method")
+    racu: Number = Field(description="ACU relative to the area of a curve that falls at once")
 
 
 class StepPValue(Part):
     """P-value of all texts at one percentage erased, and the share of texts below each significance level."""
 
-    p: Number
-    below: dict[float, Number]
+    p: Number = Field(description="p-value of all texts together")
+    below: dict[float, Number] = Field(description="by significance level: share of texts with a smaller p")
 
 
 class Bounds(Part):
     """Bounds of a confidence interval."""
 
-    lower: Number
-    upper: Number
+    lower: Number = Field(description="lower bound")
+    upper: Number = Field(description="upper bound")
 
 
 class MethodResult(Areas):
@@ -154,10 +154,10 @@ class MethodResult(Areas):
 class _Record(Part):
     """Fields that records of all kinds share."""
 
-    format: Literal[1] = RECORD_FORMAT
-    digest: str
+    format: Literal[1] = Field(default=RECORD_FORMAT, description="version of the record format")
+    digest: str = Field(description="digest of the config, which ends the name of the run's folder")
     finished: str = Field(description="UTC, in ISO 8601")
-    environment: Environment
+    environment: Environment = Field(description="machine and package versions")
     files: dict[str, str] = Field(description="SHA-256 of each file beside the record")
     checksum: str = Field(default="", description="SHA-256 of the record without this field")
     seconds: dict[str, float] = Field(description="by phase")
@@ -171,25 +171,25 @@ class _Record(Part):
 class TrainRecord(_Record):
     """Record of a fine-tuning run, stored beside its checkpoint."""
 
-    kind: Literal["train"] = "train"
-    config: TrainConfig
-    epochs: list[Epoch]
-    best_epoch: int
-    metric: str
+    kind: Literal["train"] = Field(default="train", description="kind of the run")
+    config: TrainConfig = Field(description="task, model, seed and settings")
+    epochs: list[Epoch] = Field(description="losses and scores of each epoch")
+    best_epoch: int = Field(description="epoch whose weights are saved")
+    metric: str = Field(description="metric that chooses the epoch")
     threshold: float = Field(description="performance above which a training counts as converged")
-    test: list[MaskedScores]
+    test: list[MaskedScores] = Field(description="performance on test texts, by masking")
     majority: dict[str, Numbers] = Field(description="by split and metric: always the most frequent class")
-    source: Source
+    source: Source = Field(description="origin of the rows")
     splits: dict[str, str] = Field(description="digest of each split")
     encoder: str = Field(description="fingerprint of the pre-trained encoder and its tokenizer")
     previous: str = Field(description="fingerprint of the model that erased the texts, in Recursive ROAR")
     data: str = Field(description="digest of the splits that a measurement reads")
-    labels: list[str]
+    labels: list[str] = Field(description="names of the classes, in index order")
     columns: list[str] = Field(default=[], description="columns of the rows: text, context if pairs")
     fingerprint: str = Field(description="of the trained model and its tokenizer")
-    rows: dict[str, int]
+    rows: dict[str, int] = Field(description="number of rows in each split")
     truncated: dict[str, float] = Field(description="share of each split's texts that were cut")
-    precision: str
+    precision: str = Field(description="data type of the training")
 
     @property
     def trained(self) -> TrainConfig:
@@ -205,16 +205,16 @@ class TrainRecord(_Record):
 class RoarRecord(TrainRecord):
     """Record of one step of Recursive ROAR."""
 
-    kind: Literal["roar"] = "roar"  # type: ignore[assignment]
-    config: RoarConfig
+    kind: Literal["roar"] = Field(default="roar", description="kind of the run")  # type: ignore[assignment]
+    config: RoarConfig = Field(description="config of the fine-tuning, and the step of erasure")
     plain: Number = Field(description="test performance before anything was erased")
 
 
 class AdaptRecord(TrainRecord):
     """Record of an adaptation; its labels are predictions of the original, its metric is the agreement."""
 
-    kind: Literal["adapt"] = "adapt"  # type: ignore[assignment]
-    config: AdaptConfig
+    kind: Literal["adapt"] = Field(default="adapt", description="kind of the run")  # type: ignore[assignment]
+    config: AdaptConfig = Field(description="texts, original model, seed and settings")
     agreement: float = Field(description="share of held-out whole texts with the prediction of the original")
     p_original: dict[str, dict[int, Number]] = Field(
         description="by test and percent masked: the original, its check fitted on whole texts"
@@ -270,19 +270,19 @@ class AdaptRecord(TrainRecord):
 class MeasureRecord(_Record):
     """Record of a measurement, stored beside the per-text results."""
 
-    kind: Literal["measure"] = "measure"
-    config: MeasureConfig
+    kind: Literal["measure"] = Field(default="measure", description="kind of the run")
+    config: MeasureConfig = Field(description="checkpoint, texts, methods and settings")
     trained: TrainConfig | RoarConfig | AdaptConfig = Field(
         description="how the checkpoint was trained, as far as known"
     )
-    train_digest: str
-    labels: list[str]
+    train_digest: str = Field(description="digest of the config that the checkpoint was trained with")
+    labels: list[str] = Field(description="names of the classes, in index order")
     threshold: float = Field(description="performance above which a training counts as converged")
-    metric: str
-    texts: int
-    majority: Number
+    metric: str = Field(description="metric of the curves")
+    texts: int = Field(description="number of measured texts")
+    majority: Number = Field(description="performance of always predicting the most frequent class")
     floors: Numbers = Field(description="by test: the smallest p-value that it can give")
-    methods: dict[str, MethodResult]
+    methods: dict[str, MethodResult] = Field(description="results by method")
     trained_with: Literal["half", "all", "none", "unknown"] = Field(
         default="unknown", description="masking strategy of the training"
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from pydantic import Field
 
 from ..errors import InputError
 
@@ -73,11 +75,11 @@ class Own:
 class Source:
     """Source of a task's rows."""
 
-    kind: str  # files, hub, generated, own
-    place: str
-    available: bool  # right now, without a download
-    published: bool  # True if the rows and splits are those of the paper
-    note: str = ""
+    kind: Annotated[str, Field(description="files, hub, generated or own")]
+    place: Annotated[str, Field(description="folder, file or name on the hub")]
+    available: Annotated[bool, Field(description="whether the rows can be read without a download")]
+    published: Annotated[bool, Field(description="whether rows and splits are those of the paper")]
+    note: Annotated[str, Field(description="remark on the source; empty if there is none")] = ""
 
 
 @dataclass(frozen=True)
