@@ -1,7 +1,9 @@
-"""`faithmeter report`: an HTML page on the runs of a store, with tables and figures as files beside it."""
+"""`faithmeter report`: an HTML page on the runs of a store, a gallery of several, or a model card."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,13 +15,19 @@ from .progress import bars
 from .screen import MARKS, Json, console, output, print_json, quiet
 
 if TYPE_CHECKING:
+    from ..reporting.page import Progress
+    from ..reporting.page.verdict import Verdict
     from ..runs.store import RunStore
 
 PAGE = "report.html"
+STORE = Path("runs")
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="folder with the runs")] = Path("runs"),
+    stores: Annotated[
+        list[Path] | None,
+        typer.Argument(help="folder with the runs; --gallery takes several", show_default=str(STORE)),
+    ] = None,
     page: Annotated[
         Path | None, typer.Option("--output", "-o", help="page to write", show_default=PAGE)
     ] = None,
@@ -30,6 +38,12 @@ def report(
     model_card: Annotated[
         Path | None, typer.Option(help="instead, write the results into the README.md of this checkpoint")
     ] = None,
+    gallery: Annotated[
+        Path | None,
+        typer.Option(
+            help="instead, write a static site to this folder: an index, and a report on each store"
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write a report on the runs in a folder: verdict, figures, tables and example texts.
@@ -38,39 +52,87 @@ def report(
     """
     from ..runs.store import RunStore
 
-    if model_card is not None:
-        if page is not None or page_only:
-            option = f"--output {page}" if page else "--page-only"
-            raise InputError(
-                f"{option} is an option of the page; --model-card writes {model_card / 'README.md'} only: "
-                "leave one of the two out"
-            )
-        _write_card(model_card, RunStore(store), as_json)
+    roots = stores or [STORE]
+    _require_one_output(page, page_only, model_card, gallery)
+    if gallery is not None:
+        _write_gallery(roots, gallery, examples, page_only, as_json)
         return
-    page = page or Path(PAGE)
+    if len(roots) > 1:
+        raise InputError(
+            f"{len(roots)} stores are given; expected one, or --gallery FOLDER for a site of all"
+        )
+    store = RunStore(roots[0])
+    if model_card is not None:
+        _write_card(model_card, store, as_json)
+    else:
+        _write_page(store, page or Path(PAGE), examples, page_only, as_json)
+
+
+def _require_one_output(
+    page: Path | None, page_only: bool, model_card: Path | None, gallery: Path | None
+) -> None:
+    """Raise an InputError for options that exclude each other."""
+    options = {
+        "--output": page and f"writes {page}",
+        "--model-card": model_card and f"writes {model_card / 'README.md'}",
+        "--gallery": gallery and f"writes {gallery}",
+    }
+    given = [f"{name} {purpose}" for name, purpose in options.items() if purpose]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)}; expected one of them: leave the others out")
+    if page_only and model_card is not None:
+        raise InputError(
+            f"--page-only is an option of the page, but {given[0]} only: leave one of the two out"
+        )
+
+
+def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_json: bool) -> None:
     if page.is_dir():
         raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
     from ..reporting import page as writing
 
     files = None if page_only else page.with_name(f"{page.stem}_files")
-    with bars() as progress:
-        lines = {
-            what: progress.add_task(what, note="", visible=False) for what in ("figures", "tables", "page")
-        }
-
-        def show_progress(what: str, done: int, total: int) -> None:
-            progress.update(lines[what], completed=done, total=total, visible=True)
-
-        written = writing.write(RunStore(store), page, examples=examples, files=files, progress=show_progress)
+    with _progress() as advance:
+        written = writing.write(store, page, examples=examples, files=files, progress=advance)
     if as_json:
         print_json(written.to_dict())
         return
-    for sentence in written.verdict.sentences:
-        output.print(Text.assemble(MARKS[sentence.mood], (sentence.question, "bold")))
-        output.print(sentence.text)
+    _print_verdict(written.verdict)
     console.print(f"page: {page}", soft_wrap=True)
     if files is not None:
         console.print(f"tables and figures: {files}", soft_wrap=True)
+
+
+def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bool, as_json: bool) -> None:
+    from ..reporting import gallery
+    from ..reporting.page.verdict import together
+
+    with _progress() as advance:
+        written = gallery.write(roots, folder, examples=examples, page_only=page_only, progress=advance)
+    if as_json:
+        print_json(written.to_dict())
+        return
+    _print_verdict(together(written.verdicts))
+    console.print(f"gallery: {written.index}", soft_wrap=True)
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Show a bar for each kind of output, and yield the callback that advances them."""
+    with bars() as progress:
+        kinds = ("figures", "tables", "page")
+        lines = {kind: progress.add_task(kind, note="", visible=False) for kind in kinds}
+
+        def advance(kind: str, done: int, total: int) -> None:
+            progress.update(lines[kind], completed=done, total=total, visible=True)
+
+        yield advance
+
+
+def _print_verdict(verdict: Verdict) -> None:
+    for sentence in verdict.sentences:
+        output.print(Text.assemble(MARKS[sentence.mood], (sentence.question, "bold")))
+        output.print(sentence.text)
 
 
 def _write_card(checkpoint: Path, store: RunStore, as_json: bool) -> None:

@@ -45,11 +45,12 @@ Progress = Callable[[str, int, int], object]
 
 @dataclass(frozen=True)
 class Report:
-    """Paths of the written page and files, and the verdict that the page states."""
+    """Paths of the written page and files, the verdict that the page states, and those on each model."""
 
     page: Path
     verdict: Verdict
     files: list[Path] = field(default_factory=list)
+    verdicts: tuple[Verdict, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-ready values."""
@@ -118,7 +119,7 @@ def write(
     with atomic(path) as temporary:
         temporary.write_text(render_page(texts=texts), encoding="utf-8", newline="\n")
     advance("page", 1, 1)
-    return Report(path, together(by_model), [*figure_files, *table_files])
+    return Report(path, together(by_model), [*figure_files, *table_files], tuple(by_model))
 
 
 def _figures(

@@ -33,22 +33,40 @@ def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **value
         texts: Groups of example texts, from `example_groups`.
         values: Variables of the template.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     scripts = [_vega(), heat_script(), *map(_resource, SCRIPTS)]
-    style = heat_style() + _resource("page.css")
     charts = {"specs": specs, "light": config(dark=False), "dark": config(dark=True)}
+    return fill_template(
+        "page/page.html",
+        scripts,
+        chart_data=Markup(to_json(charts)),
+        example_data=compress_json({**CONSTANTS, "groups": texts}) if texts else "",
+        examples=bool(texts),
+        **values,
+    )
+
+
+def fill_template(name: str, scripts: Sequence[str], **values: Any) -> str:
+    """Return a page from a template of this package or a neighbor, with the style of the report.
+
+    Args:
+        name: Path of the template in `faithmeter.reporting`.
+        scripts: Contents of the scripts that the page may run.
+        values: Variables of the template.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    style = heat_style() + _resource("page.css")
+    package = __package__.rpartition(".")[0]
     template = Environment(
-        loader=PackageLoader(__package__, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    ).get_template("page.html")
+        loader=PackageLoader(package, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    ).get_template(name)
     return template.render(
         policy=_policy(scripts, style),
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
-        chart_data=Markup(to_json(charts)),
-        example_data=compress_json({**CONSTANTS, "groups": texts}) if texts else "",
-        examples=bool(texts),
         **values,
     )
 

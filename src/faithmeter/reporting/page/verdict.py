@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...config import BASELINE
 from ...faithfulness import trust
 from ...faithfulness.formats import join_names
 from ...faithfulness.trust import BAD, CAUTION, GOOD, QUESTIONS, Answer
@@ -36,6 +37,8 @@ class Verdict:
         sentences: Answers to the three questions of `QUESTIONS`.
         leaders: Methods that share the lead; empty if none leads.
         doubts: All reasons to doubt the measurement, as sentences.
+        area: ACU of the first leader; None if no method leads.
+        p: P-value of randomly masked texts, by the deciding test; None if nothing was checked.
     """
 
     task: str
@@ -43,6 +46,8 @@ class Verdict:
     sentences: tuple[Answer, ...]
     leaders: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    area: trust.Area | None = None
+    p: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON-ready values."""
@@ -107,7 +112,16 @@ def _verdict(frames: Frames, task: str, model: str, published: Published) -> Ver
         comparison, ahead = compare_on_shared_texts(best, others)
         second = replace(second, text=text + comparison, mood=CAUTION if ahead else second.mood)
     doubts = tuple(doubt.text for doubt in verdict.doubts)
-    return Verdict(*names, (first, second, third), verdict.leaders, doubts)
+    area = evidence.methods[verdict.leaders[0]].acu if verdict.leaders else None
+    return Verdict(*names, (first, second, third), verdict.leaders, doubts, area, _check(evidence))
+
+
+def _check(evidence: trust.TaskEvidence) -> float | None:
+    """Return the p-value of randomly masked texts by the deciding test; None if it cannot reject."""
+    baseline = evidence.methods.get(BASELINE)
+    if baseline is None or evidence.test is None or not evidence.checked:
+        return None
+    return baseline.p[evidence.test]
 
 
 def _some(subjects: Sequence[str]) -> str:
