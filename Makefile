@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo bench test check fast coverage slow study results wheel clean
+.PHONY: help setup demo bench test check fast coverage slow docs study results constraints notebooks test-lowest dist test-dist clean
 
 help: ## show this
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 setup: .venv/ready ## make .venv and install the package with the tested versions
 
@@ -40,6 +40,22 @@ coverage: setup ## the fast tests with coverage, which takes half as long again
 slow: setup ## the tests that kill processes, train real encoders or build wheels
 	@$(BIN)/pytest -m slow tests
 
+LOWEST := .venv-lowest/bin
+test-lowest: .venv-lowest/ready ## the fast tests with the lowest version of every requirement
+	@OMP_NUM_THREADS=1 $(LOWEST)/pytest -n 2
+
+.venv-lowest/ready: pyproject.toml constraints-lowest.txt
+	@test -x $(LOWEST)/python || $(PYTHON) -m venv .venv-lowest
+	@$(LOWEST)/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt -e ".[dev]"
+	@touch $@
+
+notebooks: setup ## run the notebooks of the site and save their outputs
+	@$(BIN)/python scripts/docs/notebooks.py
+
+docs: setup ## build the documentation site into docs/_build; warnings are errors
+	@$(BIN)/sphinx-build -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 DATA ?= data
 STUDY ?= runs-study
 study: setup ## train and measure what docs/results.md reports; needs data/ and models/, takes hours
@@ -50,8 +66,20 @@ study: setup ## train and measure what docs/results.md reports; needs data/ and 
 results: setup ## rebuild docs/results.md and its figures from the files in results/
 	@$(BIN)/python scripts/results/page.py
 
-wheel: setup ## build the wheel into dist/
-	@$(BIN)/python -m build --wheel
+COMPILE = $(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 --no-header --no-annotate --quiet
+constraints: setup ## write the files of versions: constraints.txt keeps those that are there, constraints-lowest.txt is made anew
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(COMPILE) --output-file constraints.txt
+	@rm -f constraints-lowest.txt
+	@$(COMPILE) --resolution lowest-direct --output-file constraints-lowest.txt
+	@sed -i -E '/^(nvidia|cuda|triton)/d; s/^(torch==[0-9.]+)\+.*/\1/' constraints.txt constraints-lowest.txt
+
+dist: setup ## build wheel and sdist into dist/
+	@rm -rf dist
+	@$(BIN)/python -m build --quiet
+
+test-dist: setup ## run the fast tests of a fresh sdist on a fresh wheel, in a clean environment
+	@$(BIN)/pytest -m slow tests/slow/test_wheel.py
 
 clean: ## remove what was made, except .venv and runs/
-	rm -rf dist .coverage* .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf dist docs/_build .coverage* .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,55 @@
+"""Settings of the documentation site; `make docs` builds it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts" / "docs"))
+
+from reference import GENERATED  # noqa: E402
+
+import faithmeter  # noqa: E402
+
+project = "faithmeter"
+version = release = faithmeter.__version__
+html_title = f"faithmeter {version}"
+html_show_copyright = False
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+
+default_role = "literal"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+python_maximum_signature_line_length = 90
+
+myst_enable_extensions = ["deflist", "colon_fence"]
+myst_heading_anchors = 4
+nb_execution_mode = "off"
+
+
+def fill_generated(app: Sphinx, page: str, source: list[str]) -> None:
+    """Replace `<!-- generated: NAME -->` by Markdown that the code of the package gives."""
+    source[0] = re.sub(r"^<!-- generated: ([\w-]+) -->$", _generate, source[0], flags=re.MULTILINE)
+
+
+def _generate(match: re.Match[str]) -> str:
+    return GENERATED[match[1]]()
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", fill_generated)
