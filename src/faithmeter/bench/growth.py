@@ -1,4 +1,4 @@
-"""Growth of cost: seconds by the length of a text, the number of texts and the width of a beam."""
+"""Growth of cost: seconds by tokens of a text, by texts, by the width of a beam and by rows of MaSF."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..methods import explain
 from ..models.evaluator import Evaluator
+from .pairwise import masf_run
 from .setting import Setting
 
 
@@ -31,12 +32,13 @@ class Growth:
 
 
 def measure_growth(setting: Setting, rounds: int) -> list[Growth]:
-    """Return how leave-one-out grows with length, input × gradient with texts, and beam with its width."""
+    """Return the growth of leave-one-out by tokens, gradients by texts, beam by width, MaSF by rows."""
     sizes = setting.sizes
     tasks: list[tuple[str, Sequence[int], Callable[[int], Callable[[], object]]]] = [
         ("leave-one-out, by tokens of a text", sizes.lengths, lambda n: _explain(setting, 1, n, "loo-sign")),
         ("inp-grad-sign, by texts", sizes.counts, lambda n: _explain(setting, n, 8, "inp-grad-sign")),
         ("beam, by width", sizes.widths, lambda n: _explain(setting, 1, 10, f"beam(width={n})")),
+        ("MaSF, by rows", sizes.masf, lambda n: masf_run(n, *sizes.masf_shape)),
     ]
     return [_growth(name, values, make, rounds) for name, values, make in tasks]
 

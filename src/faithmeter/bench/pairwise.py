@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,26 @@ def works(setting: Setting) -> list[Work]:
     return [_work(size, *setting.sizes.masf_shape) for size in setting.sizes.masf]
 
 
-def _work(size: int, layers: int, dimensions: int) -> Work:
+def masf_run(size: int, layers: int, dimensions: int) -> Callable[[], object]:
+    """Return a function that fits MaSF on random rows and scores as many others."""
+    fitted, scored = _rows(size, layers, dimensions)
+    return lambda: MaSF().fit(fitted).pvalues(scored)
+
+
+def _rows(size: int, layers: int, dimensions: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     rng = np.random.default_rng(0)
-    fitted, scored = (rng.standard_normal((size, layers, dimensions), dtype=np.float32) for _ in range(2))
+    shape = (size, layers, dimensions)
+    return rng.standard_normal(shape, dtype=np.float32), rng.standard_normal(shape, dtype=np.float32)
+
+
+def _work(size: int, layers: int, dimensions: int) -> Work:
+    fitted, scored = _rows(size, layers, dimensions)
     share = max(1, int(2 * size * size * layers * dimensions // MAX_COMPARISONS))
     some = slice(0, max(1, dimensions // share))
     scale = dimensions / len(range(dimensions)[some])
     name = "pairwise" if scale == 1 else f"pairwise (timed on 1/{scale:.0f} of the dimensions)"
     contenders = [
-        Contender(OURS, lambda: MaSF().fit(fitted).pvalues(scored)),
+        Contender(OURS, masf_run(size, layers, dimensions)),
         Contender(name, lambda: pairwise_pvalues(fitted[:, :, some], scored[:, :, some]), scale=scale),
     ]
     return Work(f"MaSF, fit and score {size:,} rows, {layers} × {dimensions}", contenders)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -65,28 +65,31 @@ def run(
     rounds: int = 5,
     parts: tuple[str, ...] = PARTS,
     report: Callable[[str], object] = lambda name: None,
-) -> BenchResult:
-    """Run the parts of a bench; `report` is called with the name of each work before it begins."""
+) -> Iterator[BenchResult]:
+    """Yield the result after each part of a bench, complete after the last one.
+
+    `report` is called with the name of each work before it begins.
+    """
     require_rounds(rounds)
-    entries: list[Entry] = []
     skipped = {name: why for package, name in NOT_COMPARED.items() if (why := missing(package))}
+    result = BenchResult(_describe_machine(setting), rounds, [], skipped, [], None)
     gemm = gemm_speed(setting.clf)
     for part, make in WORKS.items():
         if part not in parts:
             continue
         for work in make(setting):
             report(work.name)
-            entries += race(work, rounds, gemm if work.flops else None)
-            skipped |= {f"{name}, {part}": why for name, why in work.skipped.items()}
-    growth: list[Growth] = []
+            entries = [*result.entries, *race(work, rounds, gemm if work.flops else None)]
+            left_out = {f"{name}, {part}": why for name, why in work.skipped.items()}
+            result = replace(result, entries=entries, skipped=result.skipped | left_out)
+        yield result
     if GROWTH in parts:
         report(GROWTH)
-        growth = measure_growth(setting, GROWTH_ROUNDS)
-    agreement = None
+        result = replace(result, growth=measure_growth(setting, GROWTH_ROUNDS))
+        yield result
     if AGREEMENT in parts:
         report(AGREEMENT)
-        agreement = measure_agreement(setting)
-    return BenchResult(_describe_machine(setting), rounds, entries, skipped, growth, agreement)
+        yield replace(result, agreement=measure_agreement(setting))
 
 
 def _describe_machine(setting: Setting) -> dict[str, Any]:

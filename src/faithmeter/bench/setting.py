@@ -30,7 +30,7 @@ class Sizes:
 
     short: int = 25
     long: int = 250
-    occlusion: int = 32
+    occlusion: int = 64
     gradient: int = 64
     integrated: int = 8
     pairs: int = 8
@@ -59,6 +59,7 @@ QUICK = Sizes(
     integrated=2,
     pairs=2,
     all_short=2,
+    all_long=1,
     beam=2,
     beam_tokens=5,
     masf=(50, 100, 200),

@@ -42,6 +42,7 @@ def bench(
     """
     from ..bench import run as benches
     from ..bench.setting import FULL, QUICK, RANDOM, make_setting
+    from ..files import write_json
 
     for part in only:
         if part not in benches.PARTS:
@@ -49,14 +50,16 @@ def bench(
     quiet()
     name = model or (EMBEDDED if quick else RANDOM)
     setting = make_setting(name, QUICK if quick else FULL, device=device, precision=as_precision(precision))
-    result = benches.run(
+    for result in benches.run(
         setting,
         rounds=rounds or (2 if quick else 5),
         parts=tuple(only) or benches.PARTS,
         report=lambda work: console.print(f"bench: {work}", soft_wrap=True),
-    )
+    ):
+        if folder is not None:
+            write_json(folder / "bench.json", result.to_dict())
     if folder is not None:
-        _write(result, folder)
+        _draw(result, folder)
     if as_json:
         print_json(result.to_dict())
         return
@@ -64,11 +67,9 @@ def bench(
         output.print(each)
 
 
-def _write(result: BenchResult, folder: Path) -> None:
+def _draw(result: BenchResult, folder: Path) -> None:
     from ..bench.picture import save_picture
-    from ..files import write_json
 
-    write_json(folder / "bench.json", result.to_dict())
     for path in (folder / "bench.json", *save_picture(result, folder, "bench")):
         console.print(f"written: {path}", soft_wrap=True)
 
