@@ -112,9 +112,11 @@ def test_rank_correlation_of_areas(scripts) -> None:
     predictions = Predictions(labels, curves, 2, "accuracy", (0, 50, 100))
     same = {name: float(k) for k, name in enumerate(evidence.METHODS)}
     same |= dict.fromkeys(evidence.METHODS[6:], -1.0)
-    assert evidence.spearman(predictions, same).value == pytest.approx(1)
+    assert evidence.spearman([(predictions, same)]).value == pytest.approx(1)
     opposite = {name: -value for name, value in same.items()}
-    assert evidence.spearman(predictions, opposite).value == pytest.approx(-1)
+    assert evidence.spearman([(predictions, opposite)]).value == pytest.approx(-1)
+    both = evidence.spearman([(predictions, same), (predictions, opposite)])
+    assert (both.value, both.over) == (pytest.approx(0), "12 texts")
 
 
 @pytest.mark.slow

@@ -26,9 +26,12 @@ from faithmeter.faithfulness.pvalues import simes
 
 MARGIN = 2.0
 """Points of performance that count as no difference."""
-STORIES = "1-stories"
-COMPARED = (STORIES, "2-sentences", "9-grammar", "smoke")
-"""Grids with the default options, whose models were measured."""
+STORIES = "01-stories"
+LONGER = "05-stories-epochs"
+ROAR = "08-stories-roar"
+SMOKE = "smoke"
+VARIANTS = (LONGER, "06-stories-scope", "07-stories-rates", ROAR)
+"""Grids that repeat another one with one setting changed; the claims are about the others."""
 PERCENTS = tuple(range(10, 100, 10))
 """Steps that the claim about masked texts is about; the wholly masked text is reported apart."""
 
@@ -105,7 +108,7 @@ def in_distribution(study: Study) -> Iterator[Claim]:
     for strategy, statement in zip((MASKED, PLAIN), STATEMENTS["c"], strict=True):
         for test in ("crossfit", "published"):
             for place in study.places.values():
-                if study.measured(place.grid, strategy) and place.grid in COMPARED:
+                if study.measured(place.grid, strategy) and place.grid not in VARIANTS:
                     p = float(simes([study.pvalue(place.grid, strategy, test, n) for n in PERCENTS]))
                     verdict = judge_pvalue(p, strategy)
                     yield Claim(
@@ -115,10 +118,15 @@ def in_distribution(study: Study) -> Iterator[Claim]:
 
 def published_order(study: Study) -> Iterator[Claim]:
     [statement] = STATEMENTS["d"]
+    pairs = {}
     for place in study.places.values():
-        if study.measured(place.grid, MASKED) and place.grid in COMPARED:
-            effect = spearman(study.predictions(place.grid, MASKED), published_areas(place.task))
+        if place.grid in study.ranked_grids and place.grid not in (*VARIANTS, SMOKE):
+            pairs[place] = study.predictions(place.grid, MASKED), published_areas(place.task)
+            effect = spearman([pairs[place]])
             yield Claim("d", statement, place.name, effect, judge(effect), "reference")
+    if len(pairs) > 1:
+        effect = spearman(pairs.values())
+        yield Claim("d", statement, "mean of these", effect, judge(effect), "reference")
 
 
 def recursion(study: Study) -> Iterator[Claim]:
@@ -132,18 +140,17 @@ def recursion(study: Study) -> Iterator[Claim]:
 
 def twice_the_epochs(study: Study) -> Iterator[Claim]:
     [statement] = STATEMENTS["f"]
-    longer = "3-stories-epochs"
-    if longer in study.places:
+    if LONGER in study.places:
         for words, masking in (("whole", "0"), ("masked", "uniform")):
-            scores = (study.test_scores(grid, MASKED, masking) for grid in (STORIES, longer))
+            scores = (study.test_scores(grid, MASKED, masking) for grid in (STORIES, LONGER))
             effect = paired(*scores)
-            verdict, name = judge(effect, -MARGIN), study.places[longer].name
+            verdict, name = judge(effect, -MARGIN), study.places[LONGER].name
             yield Claim("f", statement.format(words), name, effect, verdict, "uses twice the epochs")
 
 
 def recursive_roar(study: Study) -> Iterator[Claim]:
     for grid, rows in study.frames["roar"].groupby("grid"):
-        ours_grid = STORIES if str(grid) == "8-stories-roar" else str(grid)
+        ours_grid = STORIES if str(grid) == ROAR else str(grid)
         ours, theirs = study.areas(ours_grid, MASKED, "grad-l2", "racu"), _roar_areas(rows)
         if ours.keys() & theirs.keys():
             effect, place = paired(ours, theirs), study.places[ours_grid].name

@@ -31,8 +31,6 @@ METHODS = (
 MASKED, PLAIN, ONLY_MASKED = "half", "none", "all"
 TUNINGS = ((MASKED, "both"), (PLAIN, "unmasked"), (ONLY_MASKED, "masked"))
 """Fine-tunings that the page compares: strategy, and what chooses the best epoch."""
-CONTINUED = {"4-sentences-plain": "2-sentences"}
-"""Grids whose runs belong to another grid."""
 
 
 class Effect(NamedTuple):
@@ -71,8 +69,8 @@ class Study:
 
     @cached_property
     def runs(self) -> DataFrame:
-        """Runs with configs, digests and environments; a grid that continues another has its name."""
-        runs = pd.read_csv(self.folder / "runs.csv").replace({"grid": CONTINUED})
+        """Runs with configs, digests and environments."""
+        runs = pd.read_csv(self.folder / "runs.csv")
         pairs = pd.Series(list(zip(runs["strategy"], runs["validation"], strict=True)), index=runs.index)
         return runs[pairs.isin(TUNINGS)]
 
@@ -104,8 +102,13 @@ class Study:
 
     @property
     def measured_grids(self) -> list[str]:
-        """Grids of which a masked model was measured by all methods."""
-        return [grid for grid in self.places if self.areas(grid, MASKED, METHODS[-2])]
+        """Grids of which a masked model was measured."""
+        return [grid for grid in self.places if self.measured(grid, MASKED)]
+
+    @property
+    def ranked_grids(self) -> list[str]:
+        """Grids of which a masked model was measured by all methods of the paper."""
+        return [g for g in self.measured_grids if all(self.areas(g, MASKED, name) for name in METHODS)]
 
     @property
     def has_measurements(self) -> bool:
@@ -200,15 +203,23 @@ def published_areas(task: str) -> dict[str, float]:
     return dict(zip(rows["importance_measure"], rows["acu"], strict=True))
 
 
-def spearman(predictions: Predictions, reference: Mapping[str, float]) -> Effect:
-    """Return the rank correlation of ACU with a reference, over resampled texts (percentiles)."""
-    rng = np.random.default_rng(0)
-    ranks = [reference[name] for name in METHODS]
-    once = predictions.weighted_curves([np.ones((1, predictions.texts), np.int64)])
-    many = predictions.weighted_curves(resampling_weights(predictions.texts, RESAMPLES // 9, rng))
-    [value], resampled = (_correlations(curves, predictions, ranks) for curves in (once, many))
-    lower, upper = np.nanquantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Effect(float(value), float(lower), float(upper), f"{predictions.texts} texts")
+def spearman(places: Iterable[tuple[Predictions, Mapping[str, float]]]) -> Effect:
+    """Return the rank correlation of ACU with a reference, over resampled texts (percentiles).
+
+    The value of several places is the mean of their correlations.
+    """
+    values, resampled, texts = [], [], 0
+    for predictions, reference in places:
+        rng = np.random.default_rng(0)
+        ranks = [reference[name] for name in METHODS]
+        once = predictions.weighted_curves([np.ones((1, predictions.texts), np.int64)])
+        many = predictions.weighted_curves(resampling_weights(predictions.texts, RESAMPLES // 9, rng))
+        values.append(_correlations(once, predictions, ranks))
+        resampled.append(_correlations(many, predictions, ranks))
+        texts += predictions.texts
+    bounds = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
+    lower, upper = np.nanquantile(np.mean(resampled, axis=0), bounds)
+    return Effect(float(np.mean(values)), float(lower), float(upper), f"{texts} texts")
 
 
 def _correlations(

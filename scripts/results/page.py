@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import tables
-from claims import MARGIN, QUESTIONS, Claim, gather_claims
+from claims import MARGIN, QUESTIONS, ROAR, Claim, gather_claims
 from evidence import METHODS, Study
 from jinja2 import Environment, StrictUndefined
 from pandas import DataFrame
@@ -57,8 +57,8 @@ def write_figures(study: Study, folder: Path) -> None:
 
 def _select(frame: DataFrame, study: Study) -> DataFrame:
     """Return the rows of one grid for each task and model, as others differ in settings, without variants."""
-    grids = {study.places[grid][1:]: grid for grid in reversed(study.measured_grids)}
-    rows = frame[frame["grid"].isin([*grids.values(), "8-stories-roar"])]
+    grids = {study.places[grid][1:]: grid for grid in reversed(study.ranked_grids)}
+    rows = frame[frame["grid"].isin([*grids.values(), ROAR])]
     return rows[rows["method"].isin([BASELINE, *METHODS, "beam", "search"])] if "method" in rows else rows
 
 
