@@ -104,7 +104,7 @@ def test_the_command_writes_figures_and_picture(faithmeter, tmp_path: Path) -> N
     assert values == json.loads((tmp_path / "bench.json").read_text())
     works = [entry["work"] for entry in values["entries"] if entry["contender"] == "faithmeter"]
     assert works == [f"MaSF, fit and score {n} rows, 2 × 16" for n in (50, 100, 200)]
-    assert len(values["growth"]) == 3
+    assert [one["work"] for one in values["growth"]][-1] == "MaSF, by rows"
     assert values["machine"]["model"] == "embedded"
     assert (tmp_path / "bench.png").stat().st_size > 1000
 
@@ -113,3 +113,26 @@ def test_an_unknown_part_is_named(faithmeter) -> None:
     result = faithmeter("bench", "--quick", "--only", "lo")
     assert result.code == 2
     assert "unknown part of the bench 'lo'" in result.err
+
+
+def test_finished_parts_are_written_when_a_later_one_fails(faithmeter, tmp_path: Path, monkeypatch) -> None:
+    def fail(*_: object) -> None:
+        raise InputError("no memory left")
+
+    monkeypatch.setattr("faithmeter.bench.run.measure_growth", fail)
+    result = faithmeter(
+        *("bench", "--quick", "--rounds", 1, "--only", "masf", "--only", "growth", "-o", tmp_path)
+    )
+    assert (result.code, "no memory left" in result.err) == (2, True)
+    assert len(json.loads((tmp_path / "bench.json").read_text())["entries"]) == 6
+
+
+def test_the_figures_of_the_docs_are_those_of_the_committed_bench() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    entries = json.loads((docs / "bench" / "bench.json").read_text())["entries"]
+    ratios = {form.format(entry["ratio"]) for entry in entries for form in ("{:.2f}", "{:.0f}")}
+    page = (docs / "performance.md").read_text(encoding="utf-8")
+    table = page.split("### Figures")[1].split("| work |")[1].split("\n\n")[0]
+    figures = [line.rsplit("|", 2)[1].strip() for line in table.splitlines()[2:]]
+    assert len(figures) == 14
+    assert set(figures) <= ratios

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -245,6 +246,20 @@ def test_a_shortened_last_layer_leaves_the_logits_as_they_are(architecture: str)
         torch.testing.assert_close(short, whole, rtol=0, atol=bound)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_shortened_last_layer_leaves_the_gradients_as_they_are(architecture: str) -> None:
+    batch = rows_batch([5, 6, 7, 8, 9, 10], [11, 12])
+    for dtype, bound in ((torch.float64, 1e-12), (torch.float32, 1e-6)):
+        clf = Classifier(encoder(architecture).to(dtype), mask_id=MASK)
+        gradients = []
+        for context in (nullcontext, clf.classified_only):
+            words = clf.embed(batch.input_ids).detach().requires_grad_()
+            with context():
+                gradients += torch.autograd.grad(clf.logits_at(words, batch)[:, 1].sum(), words)
+        whole, short = gradients
+        torch.testing.assert_close(short, whole, rtol=0, atol=bound * max(1.0, float(whole.abs().max())))
+
+
 @pytest.mark.parametrize(("architecture", "positions"), [("roberta", 1), ("bert", 1), ("distilbert", 7)])
 def test_the_last_layer_of_known_encoders_works_on_one_position(architecture: str, positions: int) -> None:
     clf = Classifier(encoder(architecture), mask_id=MASK)
@@ -254,6 +269,8 @@ def test_the_last_layer_of_known_encoders_works_on_one_position(architecture: st
     evaluator = Evaluator(clf)
     evaluator.logits(rows_batch([5, 6, 7, 8, 9]))
     assert shapes[-1] == positions
+    explain(evaluator, rows_batch([5, 6, 7, 8]), torch.tensor([1]), "grad-l2")
+    assert shapes[-1] == min(positions, 6)
     clf.states(rows_batch([5, 6, 7, 8, 9]))
     assert shapes[-1] == 7, "features need all positions"
 

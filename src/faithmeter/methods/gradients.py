@@ -62,7 +62,7 @@ def mask_gradient(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = 
 def target_gradient(clf: Evaluator, embeddings: Tensor, batch: Batch, labels: Tensor, of: Target) -> Tensor:
     """Return the gradient of each row's explained value with respect to its word embeddings, [B, T, E]."""
     embeddings = embeddings.detach().requires_grad_()
-    with torch.enable_grad():
+    with torch.enable_grad(), clf.classified_only():
         logits = clf.logits_at(embeddings, batch)
         return torch.autograd.grad(target_values(logits, labels, of).sum(), embeddings)[0]
 
@@ -75,6 +75,7 @@ def collect(
 ) -> Tensor:
     """Return the results of `work` for all `rows`, float64 Tensor [K, T], padded with 0."""
     width = batch.input_ids.shape[1]
+    _ = clf.classified_only  # hooks are set by one thread
 
     def padded(micro: Batch, items: Tensor) -> tuple[Tensor]:
         scores = work(micro, items)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
@@ -105,6 +105,14 @@ class Evaluator:
         """Data type that the model computes in, such as `fp32`."""
         return str(getattr(self.clf, "precision", "fp32"))
 
+    @property
+    def classified_only(self) -> Callable[[], AbstractContextManager[None]]:
+        """Context in which forward passes skip what the logits do not depend on, if the model allows it."""
+        context: Callable[[], AbstractContextManager[None]] = getattr(
+            self.clf, "classified_only", nullcontext
+        )
+        return context
+
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of the texts, float64 Tensor [B, C]."""
         return self.variants(batch, torch.arange(len(batch)), torch.zeros_like(batch.explained))
@@ -133,7 +141,7 @@ class Evaluator:
                 new.setdefault(key, variant)
         chosen = torch.tensor(list(new.values()), dtype=torch.long)
 
-        classified_only = getattr(self.clf, "classified_only", nullcontext)  # hooks are set by one thread
+        classified_only = self.classified_only  # hooks are set by one thread
 
         def evaluate(micro: Batch, items: Tensor) -> tuple[Tensor]:
             masked = micro.masked(where[chosen[items], : micro.input_ids.shape[1]], self.mask_id)
