@@ -37,7 +37,8 @@ fast: setup
 coverage: setup ## the fast tests with coverage, which takes half as long again
 	@OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=95
 
-slow: setup ## the tests that kill processes, train real encoders or build wheels
+slow: setup ## the tests that kill processes, train real encoders, start clusters or build wheels
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray]"
 	@$(BIN)/pytest -m slow tests
 
 LOWEST := .venv-lowest/bin

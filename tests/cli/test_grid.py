@@ -71,7 +71,7 @@ def test_workers_share_a_call_and_only_the_first_process_sums_up(
 
     tried: list[str] = []
 
-    def work(run: Run, *_: object) -> None:
+    def work(run: Run, **_: object) -> None:
         tried.append(run.name)
         raise OSError("no such model")
 

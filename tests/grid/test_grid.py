@@ -18,7 +18,7 @@ import fixtures_report as made_up
 from faithmeter import grid, published
 from faithmeter.cli.grid import work
 from faithmeter.cli.listing import listing
-from faithmeter.cli.progress import bars
+from faithmeter.cli.progress import RunLines, bars
 from faithmeter.config import MeasureConfig, RoarConfig, Strategy, TrainConfig, Validation
 from faithmeter.grid import planned
 from faithmeter.grid.file import GridFile, StrategyPair
@@ -401,7 +401,8 @@ def test_a_small_grid_for_real(tmp_path) -> None:
     (tmp_path / "small.toml").write_text(SMALL.replace("[0, 1]", "[1]").replace("limit = 64", "limit = 32"))
     small, store = grid.read(tmp_path / "small.toml").runs, fm.RunStore(tmp_path / "runs")
     with bars() as progress:
-        failed = grid.execute(small, store, lambda run: work(run, store, progress), lambda *_: None)
+        lines = RunLines(progress, len(small), tmp_path / "grid.log")
+        failed = grid.execute(small, store, lambda run: work(run, store, lines), lambda *_: None)
         assert failed == {}
         again: list[str] = []
         grid.execute(small, store, again.append, lambda *_: None)

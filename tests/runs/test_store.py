@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -243,3 +244,33 @@ def test_a_store_that_can_only_be_read_gives_its_results(tmp_path, monkeypatch) 
         assert len(list(runs_folder.records())) == 1
     with pytest.raises(fm.InputError, match=r"cannot write to .*Read-only file system; "):
         fm.train(fm.TrainConfig(seed=2), runs_folder)
+
+
+def test_runs_at_work_are_listed_with_their_host(tmp_path) -> None:
+    runs_folder, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    assert runs_folder.running() == []
+    with runs_folder.claim(config):
+        [note] = runs_folder.running()
+        assert note["run"] == runs_folder.folder(config).name
+        assert (note["host"], note["process"]) == (platform.node(), os.getpid())
+    assert runs_folder.running() == []
+    stale = tmp_path / "locks" / "train-a.json"
+    stale.write_text('{"run": "train-a"}')
+    assert runs_folder.running() == [], "its process was killed"
+    assert not stale.exists()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.ENOLCK, "No locks"), NotImplementedError(), UserWarning("flock not supported on this …")],
+)
+def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, error: Exception) -> None:
+    def acquire(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(store.FileLock, "acquire", acquire)
+    with (
+        pytest.raises(fm.InputError, match="has no locks, by which processes share"),
+        fm.RunStore(tmp_path).lock("a"),
+    ):
+        pass

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import runpy
 import sys
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -18,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from ..errors import DamageWarning, InputError
 from ..files import REMEDIES
 from . import adapt, bench, check, demo, explain, grid, listing, measure, report, serve, train
+from .engines import import_all
 from .options import with_volume
 from .screen import console, marked, output, prepare_streams, volume
 
@@ -82,8 +80,7 @@ def before(
     ] = False,
 ) -> None:
     # no docstring: --help shows the help text of `app`
-    for name in imported:
-        _import(name)
+    import_all(imported)
 
 
 def main() -> None:
@@ -130,23 +127,6 @@ def _decode_arguments(arguments: list[str]) -> list[str]:
                 f"argument {number} ({argument!r:.60}) is not UTF-8; convert it, for example with iconv"
             ) from None
     return texts
-
-
-def _import(name: str) -> None:
-    path = Path(name)
-    try:
-        if path.suffix == ".py":
-            runpy.run_path(str(path), run_name=path.stem)
-        else:
-            sys.path.append(str(Path.cwd()))  # at the end, so that no file there shadows a library
-            import_module(name)
-    except SystemExit as stop:
-        raise InputError(
-            f"--import {name}: it ends the program by sys.exit({stop.code!r}); expected code that only "
-            "registers methods: remove the call, or guard it by if __name__ == '__main__'"
-        ) from stop
-    except Exception as error:  # the user's code may raise anything
-        raise InputError(f"--import {name}: {type(error).__name__}: {error}") from error
 
 
 def _hide_flag_types(parameters: list[Any]) -> list[Any]:

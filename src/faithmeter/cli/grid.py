@@ -5,28 +5,29 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress
 
-from ..config import MeasureConfig, RoarConfig
+from ..errors import InputError
+from ..runs.processes import end_with_parent
+from .engines import Address, CpusPerRun, Engine, GpusPerRun, import_all, imported, on_ray
 from .options import Device
-from .progress import bars, training_bar
-from .screen import Json, Store, marked, output, print_json, quiet, table
+from .plan import format_clock, show_plan
+from .progress import RunLines, bars
+from .screen import Json, Store, marked, note, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..grid import Run
     from ..runs.store import RunStore
 
-Estimates = dict["Run", tuple[float, str] | None]
+LOG = "grid.log"
+"""Name of the file in a store that gets a line for each start and end of a grid's runs."""
 
 
 def grid(
@@ -38,6 +39,10 @@ def grid(
         typer.Option(min=0, help="processes that share the runs and the cores; 0: as the file says, or 1"),
     ] = 0,
     device: Device = "auto",
+    engine: Engine = "local",
+    address: Address = "",
+    cpus_per_run: CpusPerRun = None,
+    gpus_per_run: GpusPerRun = None,
     store: Store = Path("runs"),
     as_json: Json = False,
     call: Annotated[str, typer.Option(hidden=True, help="call that started this worker process")] = "",
@@ -53,28 +58,43 @@ def grid(
     from ..models.devices import find_device
     from ..runs.store import RunStore
 
+    cluster = on_ray(engine, address, cpus_per_run, gpus_per_run)
+    if cluster and workers:
+        raise InputError(f"--workers {workers} goes with --engine local; Ray uses the CPUs of its cluster")
     plan, place = read(file, data_dir=data_dir), RunStore(store)
     runs, workers = plan.runs, workers or plan.workers
     if dry_run:
-        _show_plan(runs, place, as_json)
+        show_plan(runs, place, as_json)
         return
-    find_device(device)  # a wrong one is one error, not one for each run
+    if not cluster:
+        find_device(device)  # a wrong one is one error, not one for each run
     start, done_before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)
     call = call or uuid.uuid4().hex
-    if workers > 1:
+    if workers > 1 and not cluster:
         _share(workers, call)
     quiet()
     outcomes: dict[Run, str] = {}
     with bars() as progress:
-        total = progress.add_task("runs", total=len(runs), note="")
+        lines = RunLines(progress, len(runs), store / LOG)
 
         def show_outcome(run: Run, outcome: str) -> None:
             outcomes[run] = "finished" if outcome == "done" and run not in done_before else outcome
-            progress.advance(total)
-            if outcome in ("finished", "failed"):  # other workers print their own
-                progress.console.print(f"{outcome}: {run.name}")
+            lines.end(run.name, outcome)
 
-        failed = execute(runs, place, lambda run: work(run, place, progress, device), show_outcome, call=call)
+        if cluster:
+            from ..grid.ray_engine import Job, execute_on_ray
+            from ..runs.cluster import connected, find_resources
+
+            with connected(address):
+                resources = find_resources(cpus_per_run, gpus_per_run)
+                prepare = partial(import_all, tuple(imported))
+                job = Job(store.resolve(), call, device, prepare=prepare, processes=resources.processes)
+                failed = execute_on_ray(
+                    runs, job, show_outcome, lines.show_step, resources=resources, remark=note
+                )
+        else:
+            perform = partial(work, store=place, lines=lines, device=device)
+            failed = execute(runs, place, perform, show_outcome, call=call)
     if worker:
         return
     _show_outcomes(outcomes, failed, place, time.perf_counter() - start, as_json)
@@ -100,40 +120,20 @@ def _show_outcomes(
         print_json({"outcomes": counts, "failures": failures})
         return
     summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-    output.print(f"{len(results)} runs: {summary}; {_clock(seconds)}")
+    output.print(f"{len(results)} runs: {summary}; {format_clock(seconds)}")
     for run, reason, file in tried:
         place = f"; traceback in {file}" if file.exists() else ""
         output.print(marked("failed: ", "bold red", f"{run.name}: {reason}{place}"), soft_wrap=True)
 
 
-def work(run: Run, store: RunStore, progress: Progress, device: str = "auto") -> None:
+def work(run: Run, store: RunStore, lines: RunLines, device: str = "auto") -> None:
     """Execute one run, with a progress bar that is removed at the end; a measurement runs on `device`."""
-    from ..runs import run as runs
+    from ..grid.work import perform
 
-    def moved(name: str, done: int, total: int) -> None:
-        title = f"{run.name}: {name}"
-        progress.update(line, description=title, advance=done, total=total * parts, visible=True)
-
-    config, before = run.config, len(progress.tasks)
     try:
-        if isinstance(config, MeasureConfig):
-            parts = len(config.methods) + 2  # the check and the baseline
-            line = progress.add_task(run.name, total=None, note="")
-            folder = store.folder(run.trained)
-            runs.measure(folder, config, store, data_dir=_data_dir(run), device=device, progress=moved)
-        elif isinstance(config, RoarConfig):
-            line, parts = progress.add_task(run.name, total=None, note="", visible=False), 1
-            explained = partial(moved, "explain")
-            runs.roar(config, store, callbacks=[training_bar(progress, run.name)], progress=explained)
-        else:
-            runs.train(run.trained, store, resume=True, callbacks=[training_bar(progress, run.name)])
+        perform(run, store, partial(lines.show, run.name, ""), device)
     finally:
-        for task in progress.tasks[before:]:
-            progress.remove_task(task.id)
-
-
-def _data_dir(run: Run) -> Path | None:
-    return Path(run.trained.data_dir) if run.trained.data_dir else None
+        lines.remove(run.name)
 
 
 def _share(workers: int, call: str) -> None:
@@ -150,54 +150,3 @@ def _share(workers: int, call: str) -> None:
     finally:
         for process in processes:
             process.terminate()
-
-
-def end_with_parent() -> None:
-    """Start a thread that ends this process as soon as its parent ends, i.e. when standard input closes."""
-
-    def watch() -> None:
-        while os.read(0, 1):
-            pass
-        os._exit(1)  # has the effect of a kill, after which a store is intact
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _show_plan(runs: Sequence[Run], store: RunStore, as_json: bool) -> None:
-    from ..grid import seconds
-
-    estimates = seconds(runs, store)
-    done = {run for run in runs if run.done(store)}
-    if as_json:
-        print_json([_plain(run, run in done, estimates[run]) for run in runs])
-        return
-    for run in runs:
-        cost = estimates[run]
-        state = "done" if run in done else "to do"
-        known = "not known" if cost is None else f"{_clock(cost[0])} {cost[1]}"
-        output.print(f"{state:5}  {known:>22}  {run.name}", soft_wrap=True)
-    output.print(_totals(runs, done, estimates))
-
-
-def _plain(run: Run, done: bool, cost: tuple[float, str] | None) -> dict[str, Any]:
-    seconds, source = cost or (None, None)
-    estimate = {"seconds": seconds, "known_from": source}
-    return {"run": run.name, "done": done, **estimate, "config": run.config.to_dict()}
-
-
-def _totals(runs: Sequence[Run], done: set[Run], estimates: Estimates) -> Any:
-    totals = table("in all", "kind", "runs", "done", "to do", "estimate of what is to do", "without estimate")
-    kinds = dict.fromkeys(run.config.kind for run in runs)
-    for title in [*kinds, "all"]:
-        chosen = [run for run in runs if title in (run.config.kind, "all")]
-        left = [run for run in chosen if run not in done]
-        costs = [cost[0] for run in left if (cost := estimates[run]) is not None]
-        counts = (len(chosen), len(chosen) - len(left), len(left))
-        total = _clock(sum(costs)) if costs or not left else "not known"
-        totals.add_row(title, *map(str, counts), total, str(len(left) - len(costs)))
-    return totals
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -196,7 +196,7 @@ def schema(name: str | None) -> Listing:
 
 
 def runs(root: Path, where: list[str]) -> Listing:
-    """Return the finished runs in a folder that meet all conditions.
+    """Return the finished runs in a folder that meet all conditions, and the runs at work now.
 
     Raises:
         InputError: The folder holds no finished run, or a condition matches none of the runs.
@@ -204,8 +204,9 @@ def runs(root: Path, where: list[str]) -> Listing:
     from ..runs.store import RunStore
 
     conditions = [_parse_condition(condition) for condition in where]
-    records = list(RunStore(root).records())
-    if not records:
+    place = RunStore(root)
+    records, running = list(place.records()), place.running()
+    if not records and not running:
         raise InputError(
             f"{root} holds no finished run; expected a folder of runs, such as the one given to `train -o`"
         )
@@ -230,7 +231,15 @@ def runs(root: Path, where: list[str]) -> Listing:
             record.finished,
             str(folder),
         )
-    return values, [_without_wrapping(rows)]
+    values += [{"running": note} for note in running]
+    return values, [_without_wrapping(rows), *([_running_table(running)] if running else [])]
+
+
+def _running_table(running: list[dict[str, Any]]) -> Text:
+    rows = table("at work now", "host", "process", "since", "run", numbers=False)
+    for note in running:
+        rows.add_row(note["host"], str(note["process"]), note["since"], note["run"])
+    return _without_wrapping(rows)
 
 
 def _summarize(record: Record) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
@@ -9,6 +12,7 @@ import typer
 
 from ..config import BASELINE, MeasureConfig, TrainedWith, UnitName
 from ..errors import InputError, unknown
+from .engines import Address, CpusPerRun, Engine, GpusPerRun, on_ray
 from .explain import Checkpoint
 from .options import Device, PrecisionOption, as_precision
 from .own_texts import (
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from ..faithfulness.forecast import Forecast
     from ..faithfulness.measurement import Measurement
     from ..faithfulness.single_text import TextMeasurement
+    from ..runs.run import Fill
     from ..tasks import Task
 
 TEXT_METHODS = ("loo-sign", "int-grad-sign", "grad-l2")
@@ -92,6 +97,10 @@ def measure(
     trained_with: TrainedWithOption = "",
     device: Device = "auto",
     precision: PrecisionOption = "auto",
+    engine: Engine = "local",
+    address: Address = "",
+    cpus_per_run: CpusPerRun = None,
+    gpus_per_run: GpusPerRun = None,
     text: Annotated[str | None, typer.Option(help="measure this one text instead of a task")] = None,
     pair: Annotated[str | None, typer.Option(help="the second text, with --text")] = None,
     label: Annotated[
@@ -124,7 +133,10 @@ def measure(
         complement=complement,
         **training_option(trained_with),
     )
+    cluster = on_ray(engine, address, cpus_per_run, gpus_per_run)
     if text is not None:
+        if cluster:
+            raise InputError("--engine ray shares the texts of a task; --text is one text: leave one out")
         if not text.strip():
             raise InputError(f"--text {text!r}: the text is empty; expected at least one word to erase")
         requirements = parse_requirements(require, names or TEXT_METHODS)
@@ -141,7 +153,11 @@ def measure(
     if not names and searches - {BASELINE}:
         config = config.replace(methods=tuple(default_methods()))  # a search that is required is not left out
     own = own_test_texts(task, data, text_column, label_column, pair_column, valid)
-    result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
+    amounts = cpus_per_run, gpus_per_run
+    engines = _filling(checkpoint, config, device, address, amounts) if cluster else nullcontext()
+    with engines as fill:
+        where = "auto" if cluster else device
+        result = run(checkpoint, config, store, data_dir, None if own else data, own, where, fill)
     if result.texts < limit:
         console.print(f"{result.texts} texts were measured: there are no more", soft_wrap=True)
     print_json(result.to_dict()) if as_json else output.print(summary(result))
@@ -172,8 +188,12 @@ def run(
     data: Path | None = None,
     own: Task | None = None,
     device: str = "auto",
+    fill: Fill | None = None,
 ) -> Measurement:
-    """Measure a checkpoint, show a progress bar for each method, and return the measurement."""
+    """Measure a checkpoint, show a progress bar for each method, and return the measurement.
+
+    `fill` computes the chunks elsewhere (see `runs.run.measure`).
+    """
     from ..methods.registry import default_methods, parse
     from ..runs import run as runs
     from ..runs.store import RunStore
@@ -202,7 +222,29 @@ def run(
             own=own,
             device=device,
             progress=advance,
-            announce=announce if len(names) > 2 else None,  # more than the check
+            announce=announce
+            if len(names) > 2 and fill is None
+            else None,  # of this machine, more than the check
+            fill=fill,
+        )
+
+
+@contextmanager
+def _filling(
+    checkpoint: str,
+    config: MeasureConfig,
+    device: str,
+    address: str,
+    amounts: tuple[float | None, float | None],
+) -> Iterator[Fill]:
+    """Connect to a Ray cluster, and yield the function that computes chunks there."""
+    from ..runs.cluster import connected, find_resources
+    from ..runs.shards import Source, fill_chunks
+
+    with connected(address):
+        resources = find_resources(*amounts)
+        yield partial(
+            fill_chunks, Source(checkpoint, device, config.precision, config.label or None, resources)
         )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
@@ -14,10 +16,15 @@ from .screen import console, volume
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
+    from ..grid.planned import Run
+    from ..grid.ray_engine import Step
+
 LINE_PERCENT = 10
 """Percent of the work after which a log file gets a line."""
 LINE_SECONDS = 60.0
 """Seconds after which a log file gets a line in any case, while the work goes on."""
+MAX_RUN_BARS = 16
+"""Maximum number of runs with a bar of their own, so that the display fits on a screen."""
 
 
 class OwnTime(ProgressColumn):
@@ -96,21 +103,71 @@ class Clock:
 
 def training_bar(progress: Progress, title: str) -> TrainerCallback:
     """Return a trainer callback that shows the optimizer steps and the last validation result in one bar."""
-    from transformers import TrainerCallback
+    from ..training.steps import StepReport
 
-    class Bar(TrainerCallback):  # type: ignore[misc]
-        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            self.bar = progress.add_task(title, total=state.max_steps, completed=state.global_step, note="")
+    bars: list[TaskID] = []
 
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            progress.update(self.bar, completed=state.global_step)
-            if control.should_evaluate:
-                progress.update(self.bar, note="validating")
+    def show(completed: int, total: int, note: str) -> None:
+        if not bars:
+            bars.append(progress.add_task(title, total=total, note=note))
+        progress.update(bars[0], completed=completed, note=note)
 
-        def on_evaluate(
-            self, args: Any, state: Any, control: Any, metrics: dict[str, float], **_: Any
-        ) -> None:
-            note = f"epoch {round(state.epoch)}: validation {metrics['eval_selection']:.3f}"
-            progress.update(self.bar, note=note)
+    return StepReport(show)
 
-    return Bar()
+
+class RunLines:
+    """Bars of a grid's runs that are at work, below one for all runs; a log file gets their starts and ends.
+
+    Args:
+        progress: Display of the bars.
+        total: Number of runs in all.
+        log: Log file; if it cannot be written, there is none.
+    """
+
+    def __init__(self, progress: Progress, total: int, log: Path) -> None:
+        self.progress, self.log = progress, log
+        self.all = progress.add_task("runs", total=total, note="")
+        self.hosts: dict[str, str] = {}
+        self.bars: dict[str, TaskID] = {}
+
+    def show(self, name: str, host: str, part: str, done: int, total: int, note: str) -> None:
+        """Show the progress of a run; `host` is empty on this machine."""
+        place = f" on {host}" if host else ""
+        if self.hosts.get(name) != host:
+            self.hosts[name] = host
+            self._write(f"started: {name}{place}")
+        if name not in self.bars and len(self.bars) < MAX_RUN_BARS:
+            self.bars[name] = self.progress.add_task(name, total=None, note=note)
+        if name in self.bars:
+            title = ": ".join(filter(None, (f"{name}{place}", part)))
+            self.progress.update(
+                self.bars[name], description=title, completed=done, total=total or None, note=note
+            )
+
+    def show_step(self, run: Run, step: Step) -> None:
+        """Show the progress of a run on a node of a cluster."""
+        self.show(run.name, *step)
+        nodes = {*self.hosts.values()}
+        self.progress.update(self.all, note=f"{len(self.hosts)} running on {len(nodes)} nodes")
+
+    def end(self, name: str, outcome: str) -> None:
+        """Count a run, remove its bar, and print the outcome of one that was executed."""
+        host = self.hosts.get(name, "")
+        self.remove(name)
+        self.progress.advance(self.all)
+        if outcome in ("finished", "failed"):  # other workers print their own
+            line = f"{outcome}: {name}{f' on {host}' if host else ''}"
+            self.progress.console.print(line)
+            done = self.progress.tasks[0]
+            self._write(f"{line} ({done.completed:.0f} of {done.total:.0f})")
+
+    def remove(self, name: str) -> None:
+        """Remove the bar of a run that is no longer at work."""
+        self.hosts.pop(name, None)
+        if name in self.bars:
+            self.progress.remove_task(self.bars.pop(name))
+
+    def _write(self, line: str) -> None:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
+            file.write(f"{now} {line}\n")

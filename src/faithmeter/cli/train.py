@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.table import Table
 
 from ..config import TrainConfig
+from ..runs.processes import require_one_process
 from .listing import task_parts
 from .options import Restart, Resume, configured
 from .progress import bars, training_bar
@@ -16,6 +18,10 @@ from .screen import Json, Store, console, output, print_json, quiet, table
 if TYPE_CHECKING:
     from ..runs.record import TrainRecord
 
+Processes = Annotated[
+    int, typer.Option(min=1, help="processes that share the training, one for each GPU of this machine")
+]
+
 
 @configured(TrainConfig)
 def train(
@@ -23,6 +29,7 @@ def train(
     store: Store = Path("runs"),
     resume: Resume = False,
     restart: Restart = False,
+    processes: Processes = 1,
     as_json: Json = False,
 ) -> None:
     """Fine-tune a masked language model with half of every mini-batch masked.
@@ -35,14 +42,17 @@ def train(
 
         for part in task_parts(detail(task_of(config))):
             output.print(part)
-    record = run(config, store, resume=resume, restart=restart)
+    require_one_process()
+    record = run(config, store, resume=resume, restart=restart, processes=processes)
     if as_json:
         print_json(record.to_dict())
     else:
         output.print(summary([record]))
 
 
-def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool = False) -> TrainRecord:
+def run(
+    config: TrainConfig, root: Path, *, resume: bool = False, restart: bool = False, processes: int = 1
+) -> TrainRecord:
     """Train a model, show a progress bar, print the checkpoint's folder, and return the record."""
     from ..runs import run as runs
     from ..runs.store import RunStore
@@ -51,7 +61,9 @@ def run(config: TrainConfig, root: Path, *, resume: bool = False, restart: bool 
     store = RunStore(root)
     with bars() as progress:
         callbacks = [training_bar(progress, Path(config.title).name)]
-        record = runs.train(config, store, resume=resume, restart=restart, callbacks=callbacks)
+        record = runs.train(
+            config, store, resume=resume, restart=restart, callbacks=callbacks, processes=processes
+        )
     console.print(f"checkpoint: {store.folder(config)}", soft_wrap=True)
     return record
 

@@ -90,21 +90,38 @@ def erase_chunk(
     Raises:
         InputError: The file belongs to another measurement.
     """
-    if folder is None:
-        return _compute(work, batch, labels, done)
-    file = folder / f"{int(batch.index[0])}-{int(batch.index[-1])}.parquet"
-    stamp = _stamp(work, batch, labels)
-    frame = read_texts(file)
-    if frame is None:
-        frame = _compute(work, batch, labels, done)
-        frame.attrs["stamp"] = stamp
-        write_parquet(file, frame)
+    frame = None if folder is None else read_chunk(work, batch, labels, folder)
+    if frame is not None:
+        for name in work.methods:
+            done(name, len(batch))
         return frame
-    if frame.attrs.get("stamp") != stamp:
-        raise InputError(f"{file} belongs to another measurement; keep each in a folder of its own")
-    for name in work.methods:
-        done(name, len(batch))
+    frame = _compute(work, batch, labels, done)
+    if folder is not None:
+        write_chunk(frame, work, batch, labels, folder)
     return frame
+
+
+def read_chunk(work: ChunkWork, batch: Batch, labels: Tensor, folder: Path) -> DataFrame | None:
+    """Return the results in a chunk's file; None if there is none.
+
+    Raises:
+        InputError: The file belongs to another measurement.
+    """
+    file = _chunk_file(batch, folder)
+    frame = read_texts(file)
+    if frame is not None and frame.attrs.get("stamp") != _stamp(work, batch, labels):
+        raise InputError(f"{file} belongs to another measurement; keep each in a folder of its own")
+    return frame
+
+
+def write_chunk(frame: DataFrame, work: ChunkWork, batch: Batch, labels: Tensor, folder: Path) -> None:
+    """Write the results of a chunk to its file, with the stamp that `read_chunk` verifies."""
+    frame.attrs["stamp"] = _stamp(work, batch, labels)
+    write_parquet(_chunk_file(batch, folder), frame)
+
+
+def _chunk_file(batch: Batch, folder: Path) -> Path:
+    return folder / f"{int(batch.index[0])}-{int(batch.index[-1])}.parquet"
 
 
 def _beat(done: Done, name: str, evaluations: int) -> None:

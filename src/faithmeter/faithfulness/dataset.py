@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
+from torch import Tensor
+
 from ..config import BASELINE, UnitName
 from ..errors import InputError
 from ..methods.registry import Method, default_methods, parse
-from ..models.classes import match_classes
+from ..models.classes import ClassMatch, match_classes
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
+from ..models.tokens import Batch
 from ..tasks import TASKS, Task
 from ..tasks.labeled import label_task
 from .chunks import PHASES, ChunkWork, erase_chunk, locate_tokens, read_chunks
@@ -133,9 +136,25 @@ def measure(
     _refuse_options("a task", pair=pair, label=label, orders=orders)
     if limit < 0:
         raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
-    named = {str(method): seeded(method, seed) for method in (parse(BASELINE), *parse_methods(methods))}
-    work = ChunkWork(Evaluator(clf), named, whole_percents(percents), tests or {}, unit, complement)
+    work = chunk_work(
+        clf, methods, seed=seed, percents=percents, tests=tests, unit=unit, complement=complement
+    )
     return _measure_task(work, task, limit, keep, progress)
+
+
+def chunk_work(
+    clf: Model,
+    methods: Names,
+    *,
+    seed: int = 0,
+    percents: Sequence[int] = PERCENTS,
+    tests: Tests | None = None,
+    unit: UnitName = "token",
+    complement: bool = False,
+) -> ChunkWork:
+    """Return the settings that all chunks of a measurement share; the arguments are those of `measure`."""
+    named = {str(method): seeded(method, seed) for method in (parse(BASELINE), *parse_methods(methods))}
+    return ChunkWork(Evaluator(clf), named, whole_percents(percents), tests or {}, unit, complement)
 
 
 def _refuse_options(measured: str, **options: object) -> None:
@@ -150,22 +169,16 @@ def _measure_task(
     """Measure the methods on the first `limit` test texts of a task (0: on all), chunk by chunk."""
     import pandas as pd
 
-    if task.kind == "multi-label":
-        task = label_task(task, str(work.evaluator.labels[-1]))
+    task, split, count = _measured_split(work, task, limit)
     named = work.methods
-    split = task.load()["test"]
-    count = min(limit or len(split), len(split))
-    _require_classes(split["label"][:count], task)
-    _require_own_scores(work, split, count)
 
     def advance(name: str, texts: int) -> None:
         if progress is not None:
             progress(name, texts, count)
 
     parts, inputs, truncated = [], [], 0
-    match = match_classes(getattr(work.evaluator, "labels", task.labels), task.labels)
-    for batch, task_labels in read_chunks(work.evaluator, split, count, work.unit):
-        labels = match.to_model(task_labels)
+    match = _match(work, task)
+    for batch, labels in _model_chunks(work, task, split, count):
         parts.append(erase_chunk(work, batch, labels, folder=keep, done=advance))
         inputs.append(locate_tokens(batch, labels))
         truncated += sum(layout.truncated for layout in batch.layouts)
@@ -197,6 +210,33 @@ def _measure_task(
         unit=work.unit,
         plausibility=measure_plausibility(frame, texts, rationales),
     )
+
+
+def measured_chunks(work: ChunkWork, task: Task, limit: int) -> Iterator[tuple[Batch, Tensor]]:
+    """Yield the texts that a measurement of a task erases, with the model's labels, one chunk at a time."""
+    task, split, count = _measured_split(work, task, limit)
+    return _model_chunks(work, task, split, count)
+
+
+def _measured_split(work: ChunkWork, task: Task, limit: int) -> tuple[Task, Dataset, int]:
+    """Return the task with one label, its test texts, and how many of them are measured; verify them."""
+    if task.kind == "multi-label":
+        task = label_task(task, str(work.evaluator.labels[-1]))
+    split = task.load()["test"]
+    count = min(limit or len(split), len(split))
+    _require_classes(split["label"][:count], task)
+    _require_own_scores(work, split, count)
+    return task, split, count
+
+
+def _model_chunks(work: ChunkWork, task: Task, split: Dataset, count: int) -> Iterator[tuple[Batch, Tensor]]:
+    match = _match(work, task)
+    for batch, labels in read_chunks(work.evaluator, split, count, work.unit):
+        yield batch, match.to_model(labels)
+
+
+def _match(work: ChunkWork, task: Task) -> ClassMatch:
+    return match_classes(getattr(work.evaluator, "labels", task.labels), task.labels)
 
 
 def seeded(method: Method, seed: int) -> Method:

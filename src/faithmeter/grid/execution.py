@@ -8,16 +8,21 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ..config import TrainConfig
 from ..files import write_json
 from ..runs.run import current_inputs, describe_change
 from ..runs.store import Busy, RunStore, Unready, environment
 from .planned import Run
+
+if TYPE_CHECKING:
+    from ..training.inputs import Inputs
 
 RETRY_SECONDS = 2.0
 """Seconds to wait before trying runs again that other processes are working on."""
@@ -50,32 +55,42 @@ def execute(
     while pending:
         waiting: list[Run] = []
         for run in pending:
-            if run.after in failed:
-                failed[run] = f"needs {run.after.name}"
-                report(run, "blocked")
-            elif run.done(store):
-                if changes := run.changed_inputs(store, read):
-                    failed[run] = describe_change(store.folder(run.config), changes)
-                    report(run, "failed")
-                    continue
-                with suppress(OSError):  # the store may be read-only
-                    failure_file(run, store).unlink(missing_ok=True)
-                report(run, "done")
-            elif run.after is not None and not run.after.done(store):
+            outcome, reason = settle(run, store, failed, read)
+            if outcome == "open" and run.after is not None and not run.after.done(store):
                 # the run that it needs is unfinished, or has been put aside as damaged
                 waiting += [run] if run.after in waiting else [run.after, run]
-            else:
+                continue
+            if outcome == "open":
                 outcome, reason = _attempt(run, store, work, call)
-                if outcome == "later":
-                    waiting.append(run)
-                    continue
-                if reason:
-                    failed[run] = reason
-                report(run, outcome)
+            if outcome == "later":
+                waiting.append(run)
+                continue
+            if reason:
+                failed[run] = reason
+            report(run, outcome)
         if waiting == pending:
             time.sleep(RETRY_SECONDS)
         pending = waiting
     return failed
+
+
+def settle(
+    run: Run, store: RunStore, failed: Mapping[Run, str], read: Callable[[TrainConfig], Inputs]
+) -> tuple[str, str]:
+    """Return the outcome of a run that needs no work, and the reason for a failure.
+
+    The outcome is `blocked` if it needs a failed run, `done`, `failed` if it is done but its inputs have
+    changed since, and `open` if it has to be executed. `read` returns the current inputs of a config.
+    """
+    if run.after is not None and run.after in failed:
+        return "blocked", f"needs {run.after.name}"
+    if not run.done(store):
+        return "open", ""
+    if changes := run.changed_inputs(store, read):
+        return "failed", describe_change(store.folder(run.config), changes)
+    with suppress(OSError):  # the store may be read-only
+        failure_file(run, store).unlink(missing_ok=True)
+    return "done", ""
 
 
 def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str) -> tuple[str, str]:
@@ -93,7 +108,7 @@ def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str
             except (Busy, Unready):
                 return "later", ""
             except Exception as error:  # recorded, so that one failing run does not stop the others
-                return "failed", _record_failure(run, error, file, call)
+                return "failed", record_failure(run, error, store, call)
             file.unlink(missing_ok=True)
     except Busy:
         return "later", ""
@@ -102,19 +117,20 @@ def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str
     return "finished", ""
 
 
-def _record_failure(run: Run, error: Exception, file: Path, call: str) -> str:
+def record_failure(run: Run, error: Exception, store: RunStore, call: str) -> str:
+    """Write the error of a run, with its traceback, to its failure file; return the error in one line."""
     reason = _line(error)
     failure = {
         "run": run.name,
         "config": run.config.to_dict(),
         "error": reason,
-        "traceback": traceback.format_exc(),
+        "traceback": "".join(traceback.format_exception(error)),
         "failed": datetime.now(UTC).isoformat(timespec="seconds"),
         "call": call,
         "environment": environment(),
     }
     try:
-        write_json(file, failure)
+        write_json(failure_file(run, store), failure)
     except OSError as trouble:
         return f"{reason}; its traceback could not be written: {_line(trouble)}"
     return reason

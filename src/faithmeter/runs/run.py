@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,11 +21,19 @@ from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measure
 from .store import RunStore, Unready, require_files
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import TrainerCallback
 
+    from ..faithfulness.chunks import ChunkWork
     from ..faithfulness.forecast import Forecast
     from ..faithfulness.measurement import Measurement
+    from ..models.tokens import Batch
     from ..training.inputs import Inputs
+
+    Fill = Callable[
+        [ChunkWork, Iterable[tuple[Batch, Tensor]], Path, Callable[[str, int, int], object] | None], object
+    ]
+    """Function that writes the missing chunks of a measurement to a folder (see `shards.fill_chunks`)."""
 
 
 INPUT_FIELDS = (
@@ -42,6 +50,7 @@ def train(
     resume: bool = False,
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
+    processes: int = 1,
 ) -> TrainRecord:
     """Fine-tune a model, or return the record if the store already has this run.
 
@@ -51,6 +60,8 @@ def train(
         resume: Continue an unfinished run from its last whole epoch.
         restart: Delete any existing run and start over.
         callbacks: Callbacks for the Hugging Face Trainer.
+        processes: Number of processes that share the training, one for each GPU. With several, only
+            callbacks that report steps are called.
 
     Returns:
         The record; the checkpoint is in `store.folder(config)`.
@@ -66,9 +77,7 @@ def train(
     task = task_of(config)
 
     def work(folder: Path) -> dict[str, Any]:
-        from ..training.finetuning import finetune
-
-        result = finetune(config, task, folder, resume=resume, callbacks=callbacks)
+        result = _finetune(config, task, folder, processes, callbacks, resume=resume)
         moveable = config.data or config.data_dir or config.task.endswith(".toml")
         if moveable and task.kind == "single-label":
             _fit_tests(config, task, folder, result["data"])
@@ -118,6 +127,7 @@ def roar(
     *,
     callbacks: Sequence[TrainerCallback] = (),
     progress: Callable[[int, int], object] | None = None,
+    processes: int = 1,
 ) -> RoarRecord:
     """Perform one step of Recursive ROAR, or return its record if the store already has it.
 
@@ -126,7 +136,6 @@ def roar(
         InputError: Another process is working on the run, or its inputs have changed.
     """
     from ..models.loading import load
-    from ..training.finetuning import finetune
     from ..training.inputs import load_splits
     from . import roar as erasing
 
@@ -153,14 +162,33 @@ def roar(
                 progress=progress,
             ),
         )
-        options: dict[str, Any] = {"resume": True, "callbacks": callbacks}
-        result = finetune(config, task, folder, erased=erased, previous=earlier.fingerprint, **options)
+        options: dict[str, Any] = {"resume": True, "erased": erased, "previous": earlier.fingerprint}
+        result = _finetune(config, task, folder, processes, callbacks, **options)
         plain = earlier.plain if isinstance(earlier, RoarRecord) else earlier.unmasked
         seconds = {"explain": explained, **result["seconds"]}
         _keep_logs(folder)
         record = store.put(config, {**result, "plain": plain, "seconds": seconds})
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
         return record
+
+
+def _finetune(
+    config: TrainConfig,
+    task: Task,
+    folder: Path,
+    processes: int,
+    callbacks: Sequence[TrainerCallback],
+    **options: Any,
+) -> dict[str, Any]:
+    """Fine-tune a model in this process, or by several; the options are those of `finetune`."""
+    if processes > 1:
+        from .processes import finetune_together
+
+        show = next((callback.show for callback in callbacks if hasattr(callback, "show")), None)
+        return finetune_together(config, folder, processes=processes, show=show, **options)
+    from ..training.finetuning import finetune
+
+    return finetune(config, task, folder, callbacks=callbacks, **options)
 
 
 def _fit_tests(config: TrainConfig, task: Task, folder: Path, data: str) -> None:
@@ -236,6 +264,7 @@ def measure(
     device: str = "auto",
     progress: Callable[[str, int, int], object] | None = None,
     announce: Callable[[Forecast], object] | None = None,
+    fill: Fill | None = None,
 ) -> Measurement:
     """Measure a checkpoint, or return the measurement if the store already has it.
 
@@ -252,6 +281,7 @@ def measure(
         progress: Called with a method (or `check`), the number of texts just finished (0 while it is at
             work), and the total.
         announce: Called with the expected cost before the work begins, if there is work to do.
+        fill: Computes missing chunks elsewhere before the measurement reads them; None computes them here.
 
     Returns:
         The measurement.
@@ -291,18 +321,17 @@ def measure(
                 tests = fitted_tests(clf, checkpoint, measured, config, progress=fitting)
             else:
                 tests = load_tests(clf, checkpoint, as_given, data_dir=data_dir, progress=fitting) or {}
+        names, chunks = config.methods or default_methods(), store.root / "chunks" / config.chunks
+        options: dict[str, Any] = {
+            **{name: getattr(config, name) for name in ("seed", "percents", "unit", "complement")},
+            "tests": tests,
+        }
+        if fill is not None:
+            work = dataset.chunk_work(clf, names, **options)
+            fill(work, dataset.measured_chunks(work, measured, config.limit), chunks, progress)
+            progress = None  # all has been reported
         result = dataset.measure(
-            clf,
-            measured,
-            config.methods or default_methods(),
-            seed=config.seed,
-            limit=config.limit,
-            percents=config.percents,
-            tests=tests,
-            unit=config.unit,
-            complement=config.complement,
-            keep=store.root / "chunks" / config.chunks,
-            progress=progress,
+            clf, measured, names, limit=config.limit, keep=chunks, progress=progress, **options
         )
         write_parquet(folder / TEXTS, result.frame)
         if result.inputs is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
+import json
 import os
 import platform
 import re
@@ -21,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from ..config import AdaptConfig, Config, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import DamageWarning, InputError
-from ..files import file_checksum, write_sealed_json, writing
+from ..files import file_checksum, write_json, write_sealed_json, writing
 from . import frames
 from .record import (
     RECORD,
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
 MAX_LABEL_BYTES = 120
 """Maximum length of the human-readable part of a folder name; file systems allow 255 bytes in all."""
+WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+"""Error numbers of file systems that have no locks."""
 QUARANTINE = "quarantine"
 """Folder of a store to which damaged runs are moved."""
 RUN_NAME = re.compile(rf"({'|'.join(RECORDS)})-.*-[0-9a-f]{{16}}")
@@ -229,19 +233,59 @@ class RunStore:
     @contextmanager
     def claim(self, config: Config) -> Iterator[None]:
         """Hold the lock of a run within the block; raise `Busy` if another process holds it."""
-        with self.lock(self.folder(config).name):
+        with self.hold(self.folder(config).name):
             yield
 
     @contextmanager
+    def hold(self, name: str, host: str = "") -> Iterator[None]:
+        """Hold the lock of a run's folder, with a note for `running` on which host the work is done."""
+        note = self.root / "locks" / f"{name}.json"
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        with self.lock(name):
+            with suppress(InputError):  # a full disk will be reported by the run itself
+                values = {"host": host or platform.node(), "process": os.getpid(), "since": since}
+                write_json(note, {"run": name, **values})
+            try:
+                yield
+            finally:
+                note.unlink(missing_ok=True)
+
+    def running(self) -> list[dict[str, Any]]:
+        """Return the runs at work now, each with `run` (its folder), `host`, `process` and `since`."""
+        notes = []
+        for file in sorted((self.root / "locks").glob("*.json")):
+            try:
+                with self.lock(file.stem):
+                    file.unlink(missing_ok=True)  # its process was killed
+            except Busy:
+                with suppress(OSError, ValueError):  # it has just ended
+                    notes.append(json.loads(file.read_text(encoding="utf-8")))
+            except (InputError, OSError):  # a read-only store
+                continue
+        return notes
+
+    @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold a lock shared by all processes that use the store; raise `Busy` if it is taken."""
+        """Hold a lock shared by all processes that use the store; raise `Busy` if it is taken.
+
+        Raises:
+            InputError: The file system has no locks.
+        """
         lock = self.root / "locks" / f"{name}.lock"  # not in the run's folder, which may be deleted
         try:
-            with writing(self.root):
+            with writing(self.root), warnings.catch_warnings():
+                warnings.filterwarnings("error", message="flock not supported")
                 lock.parent.mkdir(parents=True, exist_ok=True)
                 held = FileLock(lock, timeout=0).acquire()
         except Timeout as error:
             raise Busy(f"another process is working on {self.root / name}; wait for it to end") from error
+        except (OSError, NotImplementedError, UserWarning) as error:
+            if isinstance(error, OSError) and error.errno not in WITHOUT_LOCKS:
+                raise
+            raise InputError(
+                f"the file system of {self.root.resolve()} has no locks, by which processes share a store; "
+                "choose a folder on another file system"
+            ) from error
         with held:
             yield
 

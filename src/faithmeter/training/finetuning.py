@@ -72,7 +72,6 @@ def finetune(
         encoder = load_encoder(config, task)
         model, tokenizer = encoder.model, encoder.tokenizer
         inputs = summarize_inputs(task, splits, encoder.fingerprint, previous)
-        checkpoint = resume_point(folder / UNFINISHED, inputs, resume=resume)
     with timed(seconds, "tokenize"):
         rows = _tokenized(splits, model, tokenizer, erased)
         if targets is not None:
@@ -93,6 +92,8 @@ def finetune(
     trainer = make_trainer(
         config, task, model, tokenizer, rows["train"], validation, folder / UNFINISHED, enough
     )
+    with trainer.args.main_process_first(local=False):  # of several processes
+        checkpoint = resume_point(folder / UNFINISHED, inputs, resume=resume)
     for callback in (sessions := Sessions(), *callbacks):
         trainer.add_callback(callback)
     with _fitting_threads(model):
@@ -148,12 +149,12 @@ def _tokenized(
 
 
 def _save(trainer: MaskedTrainer, config: TrainConfig, folder: Path) -> None:
-    if not trainer.is_world_process_zero():
-        return
-    with writing(folder):
-        trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
-        # load it again, because the trainer's tokenizer keeps the settings of its last call
-        load_tokenizer(config.model, add_mask_token=config.add_mask_token).save_pretrained(folder)
+    if trainer.is_world_process_zero():
+        with writing(folder):
+            trainer.accelerator.unwrap_model(trainer.model).save_pretrained(folder)
+            # load it again, because the trainer's tokenizer keeps the settings of its last call
+            load_tokenizer(config.model, add_mask_token=config.add_mask_token).save_pretrained(folder)
+    trainer.accelerator.wait_for_everyone()
 
 
 def _describe(task: Task, rows: Mapping[str, Dataset]) -> dict[str, Any]:

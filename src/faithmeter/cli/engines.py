@@ -1,0 +1,85 @@
+"""Options that choose who executes the work: processes of this machine, or a Ray cluster."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError, unknown
+
+ENGINES = ("local", "ray")
+Engine = Annotated[
+    str,
+    typer.Option("--engine", help="local: this machine; ray: a Ray cluster (needs faithmeter[ray])"),
+]
+Address = Annotated[
+    str,
+    typer.Option(
+        help="HOST:PORT of the Ray cluster's head, or auto on one of its machines; "
+        "default: $RAY_ADDRESS, or a cluster of this machine alone"
+    ),
+]
+CpusPerRun = Annotated[
+    float | None, typer.Option(min=0.0, help="CPUs that Ray reserves for each worker (1)", show_default=False)
+]
+GpusPerRun = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        help="GPUs that Ray reserves for each worker; 0.5: two share one (1 if the cluster has any, else 0)",
+        show_default=False,
+    ),
+]
+
+imported: list[str] = []
+"""Files and modules given with --import, which the workers of a cluster import too."""
+
+
+def on_ray(engine: str, address: str, cpus: float | None, gpus: float | None) -> bool:
+    """Return whether the engine is Ray.
+
+    Raises:
+        InputError: The engine is unknown, or an option of Ray is given for another one.
+    """
+    if engine not in ENGINES:
+        raise unknown("--engine", engine, ENGINES)
+    options = {"--address": address or None, "--cpus-per-run": cpus, "--gpus-per-run": gpus}
+    for option, value in options.items():
+        if value is not None and engine != "ray":
+            raise InputError(f"{option} {value} goes with --engine ray; add that, or leave {option} out")
+    return engine == "ray"
+
+
+def import_all(names: Sequence[str]) -> None:
+    """Import Python files and modules that register the user's own methods, each once in a process.
+
+    Raises:
+        InputError: One of them cannot be imported, or ends the program.
+    """
+    for name in names:
+        if name not in imported:
+            _import(name)
+            imported.append(name)
+
+
+def _import(name: str) -> None:
+    path = Path(name)
+    try:
+        if path.suffix == ".py":
+            runpy.run_path(str(path), run_name=path.stem)
+        else:
+            sys.path.append(str(Path.cwd()))  # at the end, so that no file there shadows a library
+            import_module(name)
+    except SystemExit as stop:
+        raise InputError(
+            f"--import {name}: it ends the program by sys.exit({stop.code!r}); expected code that only "
+            "registers methods: remove the call, or guard it by if __name__ == '__main__'"
+        ) from stop
+    except Exception as error:  # the user's code may raise anything
+        raise InputError(f"--import {name}: {type(error).__name__}: {error}") from error

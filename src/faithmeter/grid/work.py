@@ -1,0 +1,53 @@
+"""The work of one planned run, whichever engine executes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..config import MeasureConfig, RoarConfig
+from ..runs.store import RunStore
+from .planned import Run
+
+Show = Callable[[str, int, int, str], object]
+"""Function that is called with the part of a run at work, the amount done, the total, and a remark."""
+
+
+def perform(run: Run, store: RunStore, show: Show, device: str = "auto", processes: int = 1) -> None:
+    """Execute one run and write its record.
+
+    A measurement is evaluated on `device`; a training is shared by so many processes.
+    """
+    from ..runs import run as runs
+
+    config = run.config
+    if isinstance(config, MeasureConfig):
+        folder = store.folder(run.trained)
+        moved = _summed(show, parts=len(config.methods) + 2)  # the check and the baseline
+        runs.measure(folder, config, store, data_dir=_data_dir(run), device=device, progress=moved)
+        return
+    from ..training.steps import StepReport
+
+    options: dict[str, Any] = {"callbacks": [StepReport(partial(show, ""))], "processes": processes}
+    if isinstance(config, RoarConfig):
+        runs.roar(config, store, progress=partial(_summed(show, parts=1), "explain"), **options)
+    else:
+        runs.train(run.trained, store, resume=True, **options)
+
+
+def _summed(show: Show, *, parts: int) -> Callable[[str, int, int], None]:
+    """Return a progress function of a measurement that adds up the texts of all its parts."""
+    finished = 0
+
+    def move(part: str, texts: int, total: int) -> None:
+        nonlocal finished
+        finished += texts
+        show(part, finished, parts * total, "")
+
+    return move
+
+
+def _data_dir(run: Run) -> Path | None:
+    return Path(run.trained.data_dir) if run.trained.data_dir else None

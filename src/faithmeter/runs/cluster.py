@@ -1,0 +1,182 @@
+"""Connection to a Ray cluster: its address, the versions on its nodes, and room for runs."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from .store import environment
+
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",
+}
+"""Environment of Ray: no usage statistics, no warning about machines without a GPU, usual priority."""
+OBJECT_STORE_BYTES = 2**30
+"""Memory for objects in transit on a cluster that is started here; larger ones go to the disk."""
+CONNECT_SECONDS = 5.0
+"""Seconds within which the head of a cluster must accept a connection."""
+LOCAL = "local"
+"""Address of a cluster of this machine alone, which is started and ended with the command."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Resources that Ray reserves for a run: CPUs and GPUs, or parts of a GPU."""
+
+    cpus: float = 1
+    gpus: float = 0
+
+    @property
+    def options(self) -> dict[str, float]:
+        """Options of a Ray task or actor."""
+        return {"num_cpus": self.cpus, "num_gpus": self.gpus}
+
+    @property
+    def processes(self) -> int:
+        """Number of processes that share a training: one for each GPU."""
+        return max(1, int(self.gpus))
+
+    def __str__(self) -> str:
+        return f"{self.cpus:g} CPUs and {self.gpus:g} GPUs"
+
+
+@contextmanager
+def connected(address: str = "") -> Iterator[None]:
+    """Connect to a Ray cluster within the block.
+
+    Args:
+        address: HOST:PORT of the head, or `auto` for a cluster that this machine is part of; empty for the
+            one in the variable RAY_ADDRESS or, without it, a new cluster of this machine alone.
+
+    Raises:
+        InputError: Ray is not installed, there is no cluster at the address, or versions differ.
+    """
+    os.environ.update({name: value for name, value in SETTINGS.items() if name not in os.environ})
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(
+            "engine 'ray' needs the package ray, which is not installed; run: pip install 'faithmeter[ray]'"
+        ) from error
+    address = address or os.environ.get("RAY_ADDRESS", "") or LOCAL
+    _require_listener(address)
+    own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES} if address == LOCAL else {}
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        cause = " ".join(str(error).split())
+        advice = "install the same versions everywhere" if "ersion mismatch" in cause else HEAD_ADVICE
+        raise InputError(f"no connection to a Ray cluster at {address!r}: {cause}; {advice}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+HEAD_ADVICE = "start one with `ray start --head`, and give the address that it prints, or leave --address out"
+
+
+def _require_listener(address: str) -> None:
+    """Raise an InputError if nothing accepts connections at HOST:PORT; Ray would wait for minutes."""
+    if address in (LOCAL, "auto"):
+        return
+    host, colon, port = address.rpartition(":")
+    if "://" in address or not colon or not port.isdecimal():
+        raise InputError(
+            f"--address {address!r}: expected HOST:PORT of the head node, or auto on a machine of the cluster"
+        )
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"no Ray cluster at {address}: {error}; {HEAD_ADVICE}") from error
+
+
+def find_resources(cpus: float | None, gpus: float | None) -> Resources:
+    """Return the resources of a run; by default one CPU, and one GPU if the cluster has any.
+
+    Raises:
+        InputError: No node is large enough.
+    """
+    import ray
+
+    if gpus is None:
+        gpus = float(ray.cluster_resources().get("GPU", 0) >= 1)
+    resources = Resources(1 if cpus is None else cpus, gpus)
+    if not count_places(resources):
+        nodes = [
+            f"{node['NodeManagerHostname']} {_resources(node, 'CPU'):g} CPUs and "
+            f"{_resources(node, 'GPU'):g} GPUs"
+            for node in _nodes()
+        ]
+        raise InputError(
+            f"a run asks for {resources}, and no node has them: {'; '.join(nodes)}; lower --cpus-per-run or "
+            "--gpus-per-run, or add a larger node"
+        )
+    return resources
+
+
+def count_places(resources: Resources) -> int:
+    """Return how many runs the nodes of the cluster can execute at the same time."""
+    wanted = {"CPU": resources.cpus, "GPU": resources.gpus}
+    places = 0
+    for node in _nodes():
+        room = [_resources(node, name) / amount for name, amount in wanted.items() if amount]
+        places += math.floor(min(room, default=math.inf) + 1e-9) if room else 1
+    return places
+
+
+def _nodes() -> list[dict[str, Any]]:
+    import ray
+
+    return [node for node in ray.nodes() if node["Alive"]]
+
+
+def _resources(node: Mapping[str, Any], name: str) -> float:
+    return float(node["Resources"].get(name, 0.0))
+
+
+def own_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that results depend on, in this process."""
+    return {"python": platform.python_version(), **environment()["versions"]}
+
+
+def require_versions(expected: Mapping[str, str]) -> None:
+    """Raise an InputError if this process has other versions than those of the command's."""
+    here = own_versions()
+    if others := [name for name in expected if here.get(name) != expected[name]]:
+        versions = ", ".join(f"{name} {here.get(name)} instead of {expected[name]}" for name in others)
+        raise InputError(f"node {platform.node()} has {versions}; install the same versions on all nodes")
+
+
+def on_every_node(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Call a function on each node of the cluster; return its results.
+
+    Raises:
+        InputError: The function raised one on a node.
+    """
+    import ray
+
+    task, settings = ray.remote(function), {"num_cpus": 0, "max_retries": 0}
+    nodes = [on_node(node["NodeID"]) for node in _nodes()]
+    calls = [task.options(scheduling_strategy=node, **settings).remote(*arguments) for node in nodes]
+    try:
+        return list(ray.get(calls))
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+
+
+def on_node(node: str = "") -> Any:
+    """Return the strategy that places a task or actor on a node; by default on the one of this process."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node or ray.get_runtime_context().get_node_id(), soft=False)

@@ -1,0 +1,130 @@
+"""Training by several processes of this machine, one for each GPU, or on CPUs.
+
+`torch.distributed.run`, which `accelerate launch` also calls, starts this module in each process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..config import RoarConfig, TrainConfig
+from ..errors import InputError
+from ..files import write_json
+
+ORDER, RESULT = ".processes.json", ".processes-result.json"
+"""Files in the run's folder: the arguments for the processes, and what the first of them returns."""
+LOG = "processes.log"
+"""File in the run's folder with the output of processes that failed."""
+ERROR = "error"
+Erased = Mapping[str, Sequence[Sequence[int]]]
+
+
+def finetune_together(
+    config: TrainConfig,
+    folder: Path,
+    *,
+    processes: int,
+    resume: bool,
+    erased: Erased | None = None,
+    previous: str = "",
+    show: Callable[[int, int, str], object] | None = None,
+) -> dict[str, Any]:
+    """Fine-tune a model by several processes, and return the results as `finetune` does.
+
+    The mini-batches are those of one process, each divided among the processes, so the results are the same
+    within rounding for a model without dropout.
+
+    Args:
+        config: Config of the run; its batch size must be a multiple of the processes.
+        folder: Folder of the run.
+        processes: Number of processes.
+        resume: Continue an unfinished run.
+        erased: Tokens to mask in all splits.
+        previous: Fingerprint of the model that chose them.
+        show: Called with the optimizer steps done, their total, and a remark.
+
+    Raises:
+        InputError: The training cannot be done as configured.
+        RuntimeError: A process failed otherwise; its output is in `processes.log`.
+    """
+    for name in (RESULT, LOG):
+        (folder / name).unlink(missing_ok=True)
+    order = {"kind": config.kind, "config": config.to_dict(), "resume": resume}
+    write_json(folder / ORDER, {**order, "erased": erased, "previous": previous})
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += [f"--nproc-per-node={processes}", "-m", __name__, str(folder)]
+    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // processes))
+    streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (folder / LOG).open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            command, stderr=log, env=os.environ | {"OMP_NUM_THREADS": threads}, **streams
+        )
+        try:
+            for line in process.stdout or ():
+                if show is not None and line.startswith("["):
+                    show(*json.loads(line))
+            process.wait()
+        finally:
+            process.terminate()  # after an error in `show`, such as Ctrl-C
+    try:
+        result: dict[str, Any] = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RuntimeError(
+            f"one of {processes} processes ended with exit code {process.returncode}; see {folder / LOG}"
+        ) from None
+    if ERROR in result:
+        raise InputError(result[ERROR])
+    for name in (ORDER, RESULT, LOG):
+        (folder / name).unlink(missing_ok=True)
+    return result
+
+
+def require_one_process() -> None:
+    """Raise an InputError in a process of a launcher; all of them would claim the same run."""
+    if (processes := int(os.environ.get("WORLD_SIZE", 1))) > 1:
+        raise InputError(
+            f"a launcher started {processes} processes of this command; start it once, with "
+            f"--processes {processes}"
+        )
+
+
+def end_with_parent() -> None:
+    """Start a thread that ends this process as soon as its parent ends, i.e. when standard input closes."""
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        os._exit(1)  # has the effect of a kill, after which a store is intact
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main(folder: Path) -> None:
+    """Take part in a training as one of several processes."""
+    end_with_parent()
+    from ..training.finetuning import finetune
+    from ..training.steps import StepReport
+    from .measured import task_of
+
+    order = json.loads((folder / ORDER).read_text(encoding="utf-8"))
+    config = {"train": TrainConfig, "roar": RoarConfig}[order["kind"]](**order["config"])
+    first = os.environ["RANK"] == "0"
+    callbacks = [StepReport(lambda *step: print(json.dumps(step), flush=True))] if first else []
+    options = {name: order[name] for name in ("resume", "erased", "previous")}
+    try:
+        result = finetune(config, task_of(config), folder, callbacks=callbacks, **options)
+    except InputError as error:
+        result = {ERROR: str(error)}
+    if first:
+        write_json(folder / RESULT, result)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,199 @@
+"""One measurement shared by the actors of a Ray cluster, which keep the model loaded.
+
+Each actor erases whole chunks, and this process writes them to the files that a measurement by one process
+reads and writes. The same code merges them, so the results are the same.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..config import Precision
+from ..errors import InputError
+from ..faithfulness.chunks import ChunkWork, erase_chunk, read_chunk, write_chunk
+from ..models.evaluator import Evaluator
+from .cluster import Resources, count_places, on_every_node, own_versions, require_versions
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from torch import Tensor
+
+    from ..models.tokens import Batch
+
+MAX_LOSSES = 3
+"""Number of actors that may be lost while they work on the same chunk."""
+Progress = Callable[[str, int, int], object]
+
+
+class Chunk(NamedTuple):
+    """Texts of a chunk and their labels, as `erase_chunk` takes them."""
+
+    batch: Batch
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class Source:
+    """How an actor loads the model: the arguments of `load`, and the actor's resources."""
+
+    checkpoint: str
+    device: str = "auto"
+    precision: Precision = "auto"
+    label: str | None = None
+    resources: Resources = field(default_factory=Resources)
+
+
+class Eraser:
+    """Actor that loads the model once and erases chunks with it.
+
+    Args:
+        source: Checkpoint, device and precision.
+        files: Contents of the checkpoint's files by name; empty for a hub name, which is loaded as such.
+        work: Settings of the measurement, without the model.
+        versions: Versions that the node must have.
+    """
+
+    def __init__(
+        self, source: Source, files: Mapping[str, bytes], work: Mapping[str, Any], versions: Mapping[str, str]
+    ) -> None:
+        from ..models.loading import load
+
+        require_versions(versions)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in files.items():
+                Path(folder, name).write_bytes(content)
+            clf = load(
+                folder if files else source.checkpoint,
+                device=source.device,
+                precision=source.precision,
+                label=source.label,
+            )
+        self.fingerprint = clf.fingerprint
+        self.work = ChunkWork(Evaluator(clf), **work)
+
+    def ready(self) -> str:
+        """Return the fingerprint of the model as soon as it is loaded."""
+        return self.fingerprint
+
+    def erase(self, chunk: Chunk) -> DataFrame:
+        """Return the results of all methods on a chunk."""
+        return erase_chunk(self.work, chunk.batch, chunk.labels, folder=None, done=lambda *_: None)
+
+
+def fill_chunks(
+    source: Source,
+    work: ChunkWork,
+    chunks: Iterable[tuple[Batch, Tensor]],
+    folder: Path,
+    progress: Progress | None = None,
+) -> None:
+    """Compute the chunks that have no file in `folder` yet on the connected cluster, and write their files.
+
+    Args:
+        source: How the actors load the model.
+        work: Settings of the measurement, with the model.
+        chunks: Texts and labels of all chunks.
+        folder: Folder of the chunks.
+        progress: Called with each method, the number of texts just finished, and the total.
+
+    Raises:
+        InputError: The model of an actor has other weights, or its actors are lost again and again.
+    """
+    whole = [Chunk(*chunk) for chunk in chunks]
+    texts = sum(len(chunk.batch) for chunk in whole)
+
+    def advance(chunk: Chunk) -> None:
+        for name in work.methods:
+            if progress is not None:
+                progress(name, len(chunk.batch), texts)
+
+    missing = []
+    for chunk in whole:
+        if read_chunk(work, *chunk, folder) is None:
+            missing.append(chunk)
+        else:
+            advance(chunk)
+    if not missing:
+        return
+    versions = own_versions()
+    on_every_node(require_versions, versions)
+    for chunk, frame in _erased(
+        _spawner(source, work, versions), missing, source, work.evaluator.fingerprint
+    ):
+        write_chunk(frame, work, *chunk, folder)
+        advance(chunk)
+
+
+def _spawner(source: Source, work: ChunkWork, versions: Mapping[str, str]) -> Callable[[], Any]:
+    """Return a function that starts an actor; the model's files are put into the object store once."""
+    import ray
+
+    place = Path(source.checkpoint)
+    paths = sorted(path for path in place.iterdir() if path.is_file()) if place.is_dir() else []
+    files = ray.put({path.name: path.read_bytes() for path in paths})
+    settings = ray.put({name: value for name, value in vars(work).items() if name != "evaluator"})
+    kind = ray.remote(Eraser).options(max_restarts=0, **source.resources.options)
+    return lambda: kind.remote(source, files, settings, versions)
+
+
+def _erased(
+    spawn: Callable[[], Any], chunks: Iterable[Chunk], source: Source, fingerprint: str
+) -> Iterator[tuple[Chunk, DataFrame]]:
+    """Yield each chunk with its results as soon as they are computed.
+
+    As many actors as the cluster has room for take chunks in turn. A lost actor is replaced, and its chunk
+    goes back to the others.
+    """
+    import ray
+
+    waiting, losses = deque(chunks), Counter[int]()
+    calls: dict[Any, tuple[Any, Chunk | None]] = {}
+
+    def start() -> None:
+        actor = spawn()
+        calls[actor.ready.remote()] = actor, None
+
+    for _ in range(min(len(waiting), max(1, count_places(source.resources)))):
+        start()
+    try:
+        while waiting or any(chunk for _, chunk in calls.values()):
+            for call in ray.wait([*calls])[0]:
+                actor, chunk = calls.pop(call)
+                try:
+                    result = ray.get(call)
+                except ray.exceptions.RayActorError as error:
+                    _count_loss(losses, chunk, error)
+                    if chunk is not None:
+                        waiting.appendleft(chunk)
+                    start()
+                    continue
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause from error
+                if chunk is not None:
+                    yield chunk, result
+                elif result != fingerprint:
+                    raise InputError(
+                        f"{source.checkpoint} has the fingerprint {result} on a node, {fingerprint} here; "
+                        "copy the checkpoint to all nodes again"
+                    )
+                if waiting:
+                    chunk = waiting.popleft()
+                    calls[actor.erase.remote(chunk)] = actor, chunk
+    finally:
+        for actor, _ in calls.values():
+            ray.kill(actor)
+
+
+def _count_loss(losses: Counter[int], chunk: Chunk | None, error: Exception) -> None:
+    """Raise an InputError if actors were lost too often while they loaded the model or erased this chunk."""
+    first = -1 if chunk is None else int(chunk.batch.index[0])
+    losses[first] += 1
+    if losses[first] > MAX_LOSSES:
+        task = "loading the model" if chunk is None else f"the chunk that begins with text {first}"
+        cause = " ".join(str(error).split())[:300]
+        raise InputError(f"{task} ended {losses[first]} workers: {cause}; give each more memory") from error

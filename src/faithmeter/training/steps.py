@@ -1,0 +1,46 @@
+"""Progress of a training, step by step, for displays and for other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+ShowSteps = Callable[[int, int, str], object]
+"""Function that is called with the optimizer steps done, their total, and a remark."""
+
+
+class StepReport(TrainerCallback):  # type: ignore[misc]
+    """Trainer callback that reports every optimizer step and the last validation result."""
+
+    note = ""
+
+    def __init__(self, show: ShowSteps) -> None:
+        self.show = show
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        self.show(state.global_step, state.max_steps, self.note)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        self.show(state.global_step, state.max_steps, "validating" if control.should_evaluate else self.note)
+
+    def on_evaluate(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        metrics: dict[str, float],
+        **_: Any,
+    ) -> None:
+        self.note = f"epoch {round(state.epoch)}: validation {metrics['eval_selection']:.3f}"
+        self.show(state.global_step, state.max_steps, self.note)
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        self.show(state.global_step, state.max_steps, self.note)
