@@ -42,6 +42,7 @@ def test_every_other_field_changes_the_digest() -> None:
     assert len(digests) == 1 + len(TrainConfig.identity())
     assert set(TrainConfig.model_fields) - set(TrainConfig.identity()) == {
         "data_dir",
+        "rationale",
         "report_to",
         "sweep",
     }

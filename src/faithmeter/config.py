@@ -179,6 +179,9 @@ class TrainConfig(Config):
     text: Text = Field(default="", description="column of --data with the text to classify and explain")
     label: Text = Field(default="", description="column of --data with the label")
     pair: Text = Field(default="", description="column of --data with a second text, the context")
+    rationale: Annotated[Text, NOT_IDENTITY] = Field(
+        default="", description="column of the test rows with human rationales, which only `measure` reads"
+    )
     valid: Text = Field(
         default="", description="file with the validation rows; default: split off from --data"
     )

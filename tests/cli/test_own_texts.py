@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
@@ -88,9 +89,34 @@ def test_a_model_of_elsewhere_needs_validation_rows_for_its_check(faithmeter, he
     assert "crossfit" in outcome.out
 
 
+def test_a_rationale_column_gives_plausibility_beside_faithfulness(
+    faithmeter, checkpoint, held_out, folder
+) -> None:
+    """The first word is the reason of each text; a second rationale column is another measurement."""
+    frame = pd.read_csv(folder / "held-out.csv")
+    marks = [[1] + [0] * (len(text.split()) - 1) for text in frame["text"]]
+    frame.assign(why=marks, none="").to_csv(folder / "held-out.csv", index=False)
+    first = [json.dumps({"row": row, "scores": values}) for row, values in enumerate(marks)]
+    (folder / "first.jsonl").write_text("\n".join(first))
+    call = ("measure", checkpoint, *held_out, "--scores", folder / "first.jsonl", "-o", folder / "why")
+    outcome = faithmeter(*call, "--rationale-column", "why")
+    assert outcome.code == 0, outcome.err
+    assert "faithful (ACU) and plausible" in outcome.out
+    measured = json.loads(faithmeter(*call, "--rationale-column", "why", "--json").out)
+    assert measured["methods"]["first"]["plausibility"] == {"token_f1": 1.0, "token_iou": 1.0, "auprc": 1.0}
+    assert measured["methods"]["random"]["plausibility"]["token_f1"] < 1
+    without = json.loads(faithmeter(*call, "--rationale-column", "none", "--json").out)
+    assert without["methods"]["first"]["plausibility"] == {}
+    store = fm.RunStore(folder / "why")
+    lines = reproduce([record for _, record in store.records()], store.root)
+    assert any("--rationale-column why" in line for line in lines)
+    del METHODS["first"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--rationale-column", "why"), "--rationale-column why goes with --data"),
         (("--text-column", "text"), "--text-column text goes with --data, the file that it belongs to"),
         (("--data", "x.csv", "--text-column", "text"), "--data x.csv requires --label-column"),
         (

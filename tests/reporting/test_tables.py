@@ -18,9 +18,12 @@ from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
 from faithmeter.faithfulness.intervals import bootstrap_interval
+from faithmeter.reporting import page
 from faithmeter.reporting.tables import TABLES, Cell, Column, Table, save
 from faithmeter.reporting.tables.cells import format_cell, format_duration
 from faithmeter.reporting.tables.comparison import compare_cells
+from faithmeter.reporting.tables.other_metrics import other_metrics_table
+from faithmeter.reporting.tables.plausibility import plausibility_table
 from faithmeter.runs.frames import COLUMNS
 from fixtures_tasks import SHARED
 
@@ -281,6 +284,40 @@ def test_an_undefined_racu_of_one_task_makes_that_of_all_undefined() -> None:
 
 def roar(method: str, values: dict[int, float], seed: int = 0) -> list[dict[str, Any]]:
     return [{"method": method, "percent": p, "value": v, "seed": seed} for p, v in values.items()]
+
+
+def test_metrics_of_other_papers_are_means_over_seeds_with_links() -> None:
+    values = {"comprehensiveness": 0.25, "log_odds": -1.234, "naopc": 0.5}
+    rows = [{**areas([0.4])[0], **values, "seed": seed} for seed in (0, 1)]
+    rows[1]["comprehensiveness"] = 0.35
+    table = other_metrics_table(frames(areas=[*rows, *areas([0.2], method="grad-l2")]))
+    [row] = rows_of(table)  # grad-l2 comes from a record without these metrics
+    assert (row["method"], float(row["comprehensiveness"]), row["n"]) == ("loo-sign", 30.0, "2")
+    assert (float(row["log_odds"]), row["sufficiency"]) == (-1.234, "")
+    assert "-1.23" in table.to_markdown()
+    url = "https://aclanthology.org/2020.acl-main.408/"
+    assert f"[comprehensiveness]({url})" in table.to_markdown()
+    assert f'<a href="{url}">comprehensiveness</a>' in table.to_html()
+    assert f"comprehensiveness: {url}" in table.to_latex()
+    assert "Prefer ACU with its check" in table.to_markdown()
+
+
+def test_faithful_and_plausible_stand_side_by_side(monkeypatch) -> None:
+    agreement = {"token_f1": 0.5, "token_iou": 0.4, "auprc": 0.75}
+    rows = [*areas([0.4], **agreement), *areas([0.1], method="grad-l2", task="IMDB")]
+    table = plausibility_table(frames(areas=rows))
+    [row] = rows_of(table)  # IMDB has no rationales
+    assert {name: float(row[name]) for name in ("acu", *agreement)} == pytest.approx(
+        {"acu": 40.0, "token_f1": 50.0, "token_iou": 40.0, "auprc": 75.0}
+    )
+    headings = {column.heading for column in table.columns}
+    assert {("faithful", "ACU"), ("plausible", "AUPRC")} <= headings
+    assert "Neither says anything about the other" in table.to_markdown()
+    assert plausibility_table(frames(areas=areas([0.1]))).empty
+    monkeypatch.setattr("faithmeter.reporting.tables.TABLES", {"faithfulness": TABLES["faithfulness"]})
+    on_page, _ = page._tables(frames(areas=rows), None, lambda *_: None)
+    [section] = [one for one in page.fill_sections({}, on_page) if one.anchor == "areas"]
+    assert [one.title for one in section.tables] == [on_page["faithfulness"].title, table.title]
 
 
 def test_racu_of_recursive_roar() -> None:

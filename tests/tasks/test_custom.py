@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import inspect
 import json
+import re
 from typing import get_args
 
 import datasets
@@ -257,3 +258,54 @@ def test_a_path_that_cannot_be_is_one_line(path):
         own_task(path, text="t", label="l")
     with pytest.raises(InputError):
         task("RTE", path or "/").load()
+
+
+def test_a_rationale_column_has_spans_or_marks_of_words(tmp_path) -> None:
+    """In every kind of file; only the test rows need it."""
+    texts = ["a dull film", "very good fun", "not seen", "fine music"]
+    rationales = [[[2, 6]], [0, 1, 1], [], None]
+    expected = {"a dull film": ["dull"], "very good fun": ["good", "fun"], "not seen": [], "fine music": []}
+    frame = pd.DataFrame({"text": texts, "stars": [0, 1, 0, 1]})
+    frame.assign(why=[json.dumps(value) if value else "" for value in rationales]).to_csv(tmp_path / "t.csv")
+    lines = [{**row, "why": why} for row, why in zip(frame.to_dict("records"), rationales, strict=True)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    frame.assign(why=[[[2, 6]], [[5, 9], [10, 13]], [], None]).to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "plain.csv")
+    for name in ("t.csv", "t.jsonl", "t.parquet"):
+        columns = {"text": "text", "label": "stars", "rationale": "why"}
+        for own in (
+            own_task(tmp_path / name, all_test=True, **columns),
+            own_task(tmp_path / "plain.csv", valid=tmp_path / "plain.csv", test=tmp_path / name, **columns),
+        ):
+            splits = own.load()
+            highlighted = {
+                row["text"]: [row["text"][start:end] for start, end in row["supporting"]]
+                for row in splits["test"]
+            }
+            assert highlighted == expected
+            assert all("supporting" not in splits[role].column_names for role in {*splits} - {"test"})
+    (tmp_path / "t.toml").write_text(
+        'data = "t.csv"\ntext = "text"\nlabel = "stars"\nrationale = "why"\nall_test = true\n'
+    )
+    assert "supporting" in task(tmp_path / "t.toml").load()["test"].column_names
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("dull", "'dull' is not JSON; expected [[start, end], …] in characters, or a 0 or 1 for each word"),
+        ("7", "line 2, 'why': 7; expected [[start, end]"),
+        ("[0, 1]", "2 marks for 3 words"),
+        ("[0, 1, 2]", "0 in a rationale; expected [[start, end]"),
+        ("[[2, 60]]", "span 2 to 60; expected a part of its 11 characters"),
+        ("[[6, 2]]", "span 6 to 2; expected a part"),
+        ("[[2, 6, 1]]", "[2, 6, 1] in a rationale"),
+        ("[[2, 6.5]]", "[2, 6.5] in a rationale"),
+    ],
+)
+def test_a_rationale_that_does_not_fit_is_named(tmp_path, value: str, message: str) -> None:
+    rows = [{"text": "a dull film", "stars": 0, "why": value}, {"text": "fun", "stars": 1, "why": ""}]
+    pd.DataFrame(rows).to_csv(tmp_path / "t.csv", index=False)
+    own = own_task(tmp_path / "t.csv", text="text", label="stars", rationale="why", all_test=True)
+    with pytest.raises(InputError, match=re.escape(message)):
+        own.load()

@@ -21,6 +21,7 @@ from .own_texts import (
     LabelColumn,
     Limit,
     PairColumn,
+    RationaleColumn,
     TaskName,
     TextColumn,
     Valid,
@@ -78,6 +79,7 @@ def measure(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     pair_column: PairColumn = None,
+    rationale_column: RationaleColumn = None,
     valid: Valid = None,
     scores: Annotated[
         list[str],
@@ -152,7 +154,7 @@ def measure(
     searches = {required.method for required in requirements if not parse(required.method).recursive}
     if not names and searches - {BASELINE}:
         config = config.replace(methods=tuple(default_methods()))  # a search that is required is not left out
-    own = own_test_texts(task, data, text_column, label_column, pair_column, valid)
+    own = own_test_texts(task, data, text_column, label_column, pair_column, valid, rationale_column)
     amounts = cpus_per_run, gpus_per_run
     engines = _filling(checkpoint, config, device, address, amounts) if cluster else nullcontext()
     with engines as fill:

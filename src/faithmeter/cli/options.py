@@ -30,7 +30,7 @@ Restart = Annotated[
 ]
 C = TypeVar("C", bound=Config)
 Verb = Callable[..., Any]
-ALIASES = {name: (f"--{name}-column",) for name in ("text", "label", "pair")}
+ALIASES = {name: (f"--{name}-column",) for name in ("text", "label", "pair", "rationale")}
 """Further names of options: those that `measure` has for the columns, where --text is a text."""
 
 

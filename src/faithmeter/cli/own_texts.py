@@ -25,6 +25,7 @@ Data = Annotated[
 TextColumn = Annotated[str | None, typer.Option(help="column of --data with the text to explain")]
 LabelColumn = Annotated[str | None, typer.Option(help="column of --data with the label")]
 PairColumn = Annotated[str | None, typer.Option(help="column of --data with a second text, the context")]
+RationaleColumn = Annotated[str | None, typer.Option(help="column of --data with human rationales")]
 Valid = Annotated[
     Path | None,
     typer.Option(help="file with validation rows for the check of --data; default: those of the training"),
@@ -32,15 +33,22 @@ Valid = Annotated[
 
 
 def own_test_texts(
-    task: str, data: Path | None, text: str | None, label: str | None, pair: str | None, valid: Path | None
+    task: str,
+    data: Path | None,
+    text: str | None,
+    label: str | None,
+    pair: str | None,
+    valid: Path | None,
+    rationale: str | None = None,
 ) -> Task | None:
     """Return the task of --data with columns, all rows of which are test texts; None without columns."""
     from ..runs.measured import own_texts
 
     options = {"--text-column": text, "--label-column": label, "--pair-column": pair, "--valid": valid}
+    options |= {"--rationale-column": rationale}
     option, value = next(((name, value) for name, value in options.items() if value), ("", None))
     if data is None and option:
         raise InputError(f"{option} {value} goes with --data, the file that it belongs to")
     if task and option:
         raise InputError(f"--task {task} and --data with columns exclude each other; leave one of them out")
-    return None if data is None else own_texts(data, text, label, pair, valid)
+    return None if data is None else own_texts(data, text, label, pair, valid, rationale)

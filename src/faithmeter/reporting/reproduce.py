@@ -54,9 +54,10 @@ def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[st
         training = record.trained
     trained = record.trained
     if trained.data and trained.data == trained.test:  # all rows of a file
-        columns = (trained.text, trained.label, trained.pair)
-        names = ("--data", "--text-column", "--label-column", "--pair-column", "--valid")
-        for option, value in zip(names, (trained.data, *columns, trained.valid), strict=True):
+        columns = (trained.text, trained.label, trained.pair, trained.rationale)
+        names = ("text", "label", "pair", "rationale")
+        options = ("--data", *(f"--{name}-column" for name in names), "--valid")
+        for option, value in zip(options, (trained.data, *columns, trained.valid), strict=True):
             yield from (option, value) if value else ()
     elif training is None or config.task != training.task_or_data:
         yield from ("--task", config.task)

@@ -101,7 +101,7 @@ def complete_config(config: AdaptConfig) -> AdaptConfig:
     record = training_record(config.model)
     if record is None:
         raise InputError(f"{config.model} does not say what it was trained on; give your texts with --data")
-    names = ("task", "data", "text", "pair", "valid", "test", "data_dir")
+    names = ("task", "data", "text", "pair", "rationale", "valid", "test", "data_dir")
     return config.replace(**{name: getattr(record.trained, name) for name in names})
 
 
@@ -118,6 +118,7 @@ def texts_task(config: AdaptConfig, labels: Sequence[str]) -> Task:
         pair=config.pair or None,
         valid=Path(config.valid) if config.valid else None,
         test=Path(config.test) if config.test else None,
+        rationale=config.rationale or None,
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..errors import unknown
 from ..faithfulness.other_metrics import OTHER_METRICS
+from ..faithfulness.plausibility import PLAUSIBILITY
 from ..faithfulness.trust import choose_test
 from .record import Bounds, MeasureRecord, MethodResult, Record, RoarRecord, TrainRecord
 
@@ -47,7 +48,7 @@ COLUMNS = {
             "p_wholly_masked",
             "outside_share",
         ),
-        *OTHER_METRICS,
+        *(*OTHER_METRICS, *PLAUSIBILITY),
         *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number"),
         *("precision", "agreement"),
     ),
@@ -56,7 +57,7 @@ COLUMNS = {
 }
 """Columns of each frame; `random` is the performance under random erasure of the same texts."""
 OF_ROAR = ("method", "code", "step", "percent")
-NOT_SETTINGS = {"seed", "strategy", "validation", *OF_ROAR, "data_dir", "report_to", "sweep"}
+NOT_SETTINGS = {"seed", "strategy", "validation", *OF_ROAR, "data_dir", "report_to", "sweep", "rationale"}
 
 
 def frame(kind: str, records: Iterable[tuple[Path, Record]], **where: Any) -> DataFrame:
@@ -185,6 +186,7 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
             shares = [step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if percent < 100]
             pvalues["outside_share"] = max(shares)
         areas |= {name: method.metrics.get(name, math.nan) for name in OTHER_METRICS}
+        areas |= {name: method.plausibility.get(name, math.nan) for name in PLAUSIBILITY}
         for name in ("acu", "racu"):
             areas |= _bounds(name, method, name)
         areas |= {"leaders": tuple(record.leaders), "texts_needed": record.texts_needed}

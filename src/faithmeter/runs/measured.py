@@ -28,6 +28,7 @@ def task_of(config: TrainConfig) -> Task:
         text=config.text,
         label=config.label,
         pair=config.pair or None,
+        rationale=config.rationale or None,
         valid=config.valid or None,
         test=None if config.test == config.data else config.test or None,
         all_test=config.test == config.data,
@@ -35,16 +36,23 @@ def task_of(config: TrainConfig) -> Task:
 
 
 def own_texts(
-    data: Path, text: str | None, label: str | None, pair: str | None, valid: Path | None
+    data: Path,
+    text: str | None,
+    label: str | None,
+    pair: str | None,
+    valid: Path | None,
+    rationale: str | None = None,
 ) -> Task | None:
     """Return the task of which all rows of a file are test texts; None if no column is named."""
     columns = {"--text-column": text, "--label-column": label}
-    if not any([*columns.values(), pair, valid]):
+    if not any([*columns.values(), pair, valid, rationale]):
         return None
     for option, column in columns.items():
         if not column:
             raise InputError(f"--data {data} requires {option}, the name of that column")
-    return own_task(data, text=str(text), label=str(label), pair=pair, valid=valid, all_test=True)
+    return own_task(
+        data, text=str(text), label=str(label), pair=pair, valid=valid, all_test=True, rationale=rationale
+    )
 
 
 def training_record(checkpoint: str | Path) -> TrainRecord | None:
@@ -131,6 +139,7 @@ def _on_own_texts(own: Task, trained: TrainConfig) -> TrainConfig:
     paths = own.own.paths if own.own else {}
     test, valid = str(paths["test"]), str(paths.get("validation", ""))
     columns = {"text": own.explained, "label": own.label, "pair": own.context or ""}
+    columns |= {"rationale": own.rationale or ""}
     return trained.replace(task="", data=test, test=test, valid=valid, data_dir="", **columns)
 
 

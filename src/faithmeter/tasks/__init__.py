@@ -17,7 +17,7 @@ __all__ = ["TASKS", "Task", "own_task", "task", "task_file"]
 _XOR = re.compile(r"(Anemia|Diabetes)\(labels=xor\)")
 
 
-def task(name: str, data_dir: str | Path | None = None) -> Task:
+def task(name: str | Path, data_dir: str | Path | None = None) -> Task:
     """Return a task of the paper by its name, or the task that a `.toml` file describes.
 
     `Anemia(labels=xor)` and `Diabetes(labels=xor)` have the labels of the authors' released code, in which
@@ -39,6 +39,7 @@ def task(name: str, data_dir: str | Path | None = None) -> Task:
         >>> fm.task("bAbI-1").labels
         ('garden', 'hallway', 'kitchen', 'office', 'bedroom', 'bathroom')
     """
+    name = str(name)
     if name.endswith(".toml"):
         if data_dir is not None:
             raise InputError(f"data_dir is for the paper's tasks; {name} names its own files: leave it out")

@@ -47,6 +47,10 @@ class TaskFile(Validated):
     labels: tuple[Text, ...] | None = Field(
         default=None, strict=False, description="names of the classes in index order; default: as in the rows"
     )
+    rationale: Text | None = Field(
+        default=None,
+        description="column of the test rows with rationales: spans, or a 0 or 1 for each word",
+    )
     name: Text | None = Field(
         default=None, description="name of the task; default: the file name without its extension"
     )
@@ -64,6 +68,7 @@ def own_task(
     epochs: int = 20,
     all_test: bool = False,
     labels: Sequence[str] | None = None,
+    rationale: str | None = None,
     name: str | None = None,
 ) -> Task:
     """Return a task for your own data; its classes are the labels of the training rows.
@@ -85,6 +90,9 @@ def own_task(
         epochs: Default number of training epochs.
         all_test: All rows of `data` are test texts, in the order of the file; there are no training rows.
         labels: Names of the classes in index order, such as `clf.labels`; default: those of the rows.
+        rationale: Column of the test rows with human rationales, which plausibility is measured by: spans
+            `[[start, end], …]` of characters, or a 0 or 1 for each word between blanks; in csv and tsv files
+            as JSON.
         name: Name of the task; by default the file name without its extension.
 
     Returns:
@@ -101,6 +109,7 @@ def own_task(
     values: dict[str, Any] = {key: str(path) for key, path in paths.items() if path is not None}
     values |= {"text": text, "label": label, "pair": pair, "metric": metric, "epochs": epochs, "name": name}
     values |= {"all_test": all_test, "labels": None if labels is None else tuple(labels)}
+    values |= {"rationale": rationale}
     return _describe(TaskFile(**values))
 
 
@@ -125,7 +134,7 @@ def _describe(entries: TaskFile) -> Task:
         if test is not None:
             raise InputError(f"all rows of {entries.data} are test texts; leave out test = {entries.test}")
         own = Own(None, valid, own.train)
-    columns = Columns(entries.text, entries.label, entries.pair)
+    columns = Columns(entries.text, entries.label, entries.pair, entries.rationale)
     return Task(
         entries.name or own.main.name.partition(".")[0],
         entries.text,
@@ -137,25 +146,31 @@ def _describe(entries: TaskFile) -> Task:
         label=entries.label,
         official=ROLES,
         own=own,
+        rationale=entries.rationale,
     )
 
 
 def read(task: Task, own: Own) -> Parts:
     """Return the rows of each split that the user's files contain."""
     return {
-        role: read_rows(path, records, task.columns, task.labels)
-        for role, path, records in _read_parts(own, task.columns)
+        role: read_rows(path, records, columns, task.labels)
+        for role, path, columns, records in _read_parts(own, task.columns)
     }
 
 
-def _read_parts(own: Own, columns: Columns) -> Iterator[tuple[str, Path, Iterator[Record]]]:
+def _read_parts(own: Own, columns: Columns) -> Iterator[tuple[str, Path, Columns, Iterator[Record]]]:
+    """Yield each split with its path, columns and records; only the source of test rows has rationales."""
+    without = columns._replace(rationale=None)
     for role, path in own.paths.items():
-        if not os.path.isdir(path):
-            yield role, path, _read_file(path, columns)
-            continue
-        for name, data in _open_saved(path, role).items():
+        saved = _open_saved(path, role) if os.path.isdir(path) else {}
+        source = "test" if own.test or "test" in saved else "train"
+        if not saved:
+            used = columns if role == source else without
+            yield role, path, used, _read_file(path, used)
+        for name, data in saved.items():
             if name == role or (role == "train" and name not in own.paths):
-                yield name, path, _read_saved(path, data, columns)
+                used = columns if name == source else without
+                yield name, path, used, _read_saved(path, data, used)
 
 
 def _read_file(path: Path, columns: Columns) -> Iterator[Record]:
@@ -199,7 +214,7 @@ def _read_saved(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
 def _read_labels(own: Own, columns: Columns, state: State) -> tuple[str, ...]:
     """Return the sorted labels of the main file, cached for each `state` of the file."""
     counts: Counter[str] = Counter()
-    for role, _, records in _read_parts(own, columns):
+    for role, _, _, records in _read_parts(own, columns):
         if role == ("train" if own.train else "test"):
             counts.update(_require_label(record, str(columns.label)) for record in records)
     if len(counts) < 2:

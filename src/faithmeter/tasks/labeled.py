@@ -34,7 +34,14 @@ class LabeledTask(Task):
 
 
 def unlabeled_task(
-    data: Path, *, text: str, labels: Sequence[str], pair: str | None, valid: Path | None, test: Path | None
+    data: Path,
+    *,
+    text: str,
+    labels: Sequence[str],
+    pair: str | None,
+    valid: Path | None,
+    test: Path | None,
+    rationale: str | None = None,
 ) -> Task:
     """Return a task for your own unlabeled texts; every row gets the first of `labels` as a placeholder."""
     return Task(
@@ -45,6 +52,7 @@ def unlabeled_task(
         label=None,
         official=ROLES,
         own=Own(data, valid, test),
+        rationale=rationale,
     )
 
 
@@ -73,10 +81,11 @@ def labeled_task(
 
 
 def _relabeled(split: Dataset, labels: Sequence[int], classes: Sequence[str]) -> Dataset:
-    from datasets import ClassLabel, Dataset, Features, Value
+    from datasets import ClassLabel, Dataset, Features, List, Value
 
-    names = [name for name in ("text", "context") if name in split.column_names]
-    features = {name: Value("string") for name in names} | {"label": ClassLabel(names=[*classes])}
+    kinds = {"text": Value("string"), "context": Value("string"), "supporting": List(List(Value("int32")))}
+    names = [name for name in kinds if name in split.column_names]
+    features = {name: kinds[name] for name in names} | {"label": ClassLabel(names=[*classes])}
     columns = {name: split[name][:] for name in names} | {"label": [*labels]}
     return Dataset.from_dict(columns, features=Features(features))
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from .passages import Spans, join_tokens
 from .readers import comma_separated, jsonl, lines
 from .splits import Parts, Row
 from .task import Files, Task
 
-Spans = tuple[tuple[int, int], ...]
 ESNLI = (("esnli_train_1.csv", "esnli_train_2.csv"), ("esnli_dev.csv",), ("esnli_test.csv",))
 """Files of each split of e-SNLI."""
 ESNLI_COLUMNS = ("gold_label", "Sentence1", "Sentence2", "Sentence1_marked_1")
@@ -120,15 +120,6 @@ def _eraser_row(task: Task, record: Any, folder: Path) -> Row:
     text, spans = join_tokens(tokens)
     rationale = tuple((spans[start][0], spans[end - 1][1]) for start, end in sorted(places))
     return Row(key, text, _number(task, label, place), None, rationale)
-
-
-def join_tokens(tokens: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """Return tokens joined by blanks, and their spans."""
-    spans, at = [], 0
-    for token in tokens:
-        spans.append((at, at + len(token)))
-        at += len(token) + 1
-    return " ".join(tokens), spans
 
 
 def _number(task: Task, label: Any, place: str) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
+from .passages import Spans, read_passages
 from .readers import Record
 from .task import ROLES, Columns
 
@@ -24,7 +25,7 @@ class Row(NamedTuple):
     text: str
     label: int | tuple[int, ...]  # of several labels: 0 or 1 for each
     context: str | None = None
-    supporting: tuple[tuple[int, int], ...] | None = None  # start and end of each supporting fact in `text`
+    supporting: Spans | None = None  # passages of `text` that hold the reason
 
 
 Parts = dict[str, list[Row]]  # train, validation, test → rows
@@ -44,8 +45,8 @@ def read_rows(
     Args:
         source: Name of the source for error messages.
         records: The records.
-        columns: Names of the text, label and context columns. Without a label column, all rows get the first
-            label.
+        columns: Names of the text, label, context and rationale columns. Without a label column, all rows
+            get the first label.
         codes: Labels as written in the source, in the order of their class numbers.
         key: Column with the keys of the rows; None uses the row numbers.
         unlabeled: Label of rows to skip.
@@ -71,7 +72,10 @@ def read_rows(
             raise InputError(f"{place}: {columns.text!r} is empty; fill it in or remove the row")
         # the context may be empty: QQP has two such rows
         context = columns.context and require_text(values[columns.context], columns.context, place)
-        rows.append(Row(name, text, index[label], context))
+        rationale = columns.rationale and read_passages(
+            values[columns.rationale], text, f"{place}, {columns.rationale!r}"
+        )
+        rows.append(Row(name, text, index[label], context, rationale or (() if columns.rationale else None)))
     if not rows:
         raise InputError(f"{source} has no rows; expected at least one")
     return rows

@@ -24,6 +24,7 @@ class Columns(NamedTuple):
     text: str
     label: str | None = "label"  # None: the rows have no labels
     context: str | None = None
+    rationale: str | None = None  # passages that people call the reason
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class Task:
         xor: True for the released labels of Anemia and Diabetes, in which two matching codes cancel out.
         kind: `single-label`, or `multi-label`: each row has a list of 0 and 1, one for each label.
         data_dir: Folder with the official files; None uses the hub or the generator.
+        rationale: Column of your own test rows with human rationales; None if there is none.
 
     Example:
         >>> {name: len(split) for name, split in task.load().items()}
@@ -125,12 +127,14 @@ class Task:
     xor: bool = False
     kind: Kind = "single-label"
     data_dir: Path | None = None
+    rationale: str | None = None
 
     def load(self) -> dict[str, Dataset]:
         """Return the splits `train`, `validation` and `test`; without training rows only those there are.
 
-        Their columns are `text`, `label` and, for pairs, `context`. bAbI also has `supporting`: the start and
-        end of each supporting fact in `text`. Files are read again only after they have changed.
+        Their columns are `text`, `label` and, for pairs, `context`. Tasks with rationales also have
+        `supporting`: the start and end of each passage of `text` that holds the reason. Files are read again
+        only after they have changed.
         """
         from .sources import load
 
@@ -159,4 +163,4 @@ class Task:
 
     @property
     def columns(self) -> Columns:
-        return Columns(self.explained, self.label, self.context)
+        return Columns(self.explained, self.label, self.context, self.rationale)

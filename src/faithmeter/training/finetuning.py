@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -174,9 +176,15 @@ def _describe(task: Task, rows: Mapping[str, Dataset]) -> dict[str, Any]:
 
 
 def measured_data(task: Task) -> str:
-    """Return a digest of the complete validation and test splits, which a measurement reads."""
+    """Return a digest of the complete validation and test splits, which a measurement reads.
+
+    It covers a rationale column of your own data, too: plausibility depends on it.
+    """
     splits = task.load()
-    return "-".join(digest(splits[role])[:16] for role in ("validation", "test") if role in splits)
+    parts = [digest(splits[role])[:16] for role in ("validation", "test") if role in splits]
+    if task.rationale:
+        parts.append(sha256(json.dumps(splits["test"]["supporting"][:]).encode()).hexdigest()[:16])
+    return "-".join(parts)
 
 
 def _erased(rows: Dataset, positions: Sequence[Sequence[int]], mask_id: int) -> Dataset:

@@ -144,6 +144,7 @@ def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[
     """
     from ..tables import TABLES, save
     from ..tables.other_metrics import other_metrics_table
+    from ..tables.plausibility import plausibility_table
 
     tables, paths = {}, []
     for number, (name, table_of) in enumerate(TABLES.items(), start=1):
@@ -154,9 +155,13 @@ def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[
                 tables[name] = _with_method_names(table.without_comparison())
             paths += save(table, folder, name) if folder else []
         advance("tables", number, len(TABLES))
-    if not (other := other_metrics_table(tidy)).empty:
-        tables["other_metrics"] = _with_method_names(other)
-        paths += save(other, folder, "other_metrics") if folder else []
+    for name, more in {
+        "plausibility": plausibility_table(tidy),
+        "other_metrics": other_metrics_table(tidy),
+    }.items():
+        if not more.empty:
+            tables[name] = _with_method_names(more)
+            paths += save(more, folder, name) if folder else []
     return tables, paths
 
 

@@ -61,7 +61,7 @@ SECTIONS = (
         "Faithfulness in numbers",
         "ACU is the area between the curves of random and of the method; RACU divides it by the largest area "
         "that a method without signs could reach.",
-        tables=("faithfulness",),
+        tables=("faithfulness", "plausibility"),
         folded_tables=("other_metrics",),
     ),
     Section("examples", "Examples", own_template=True),

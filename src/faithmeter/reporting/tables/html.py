@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 def render(table: Table) -> str:
     """Return a `<table>` with a caption, a `<tbody>` for each section, and totals in `<tfoot>`."""
-    notes = " ".join(table.visible_notes)
-    notes = f' <span class="notes">{escape(notes)}</span>' if notes else ""
+    links = ", ".join(
+        f'<a href="{escape(address)}">{escape(title)}</a>' for title, address in table.definitions
+    )
+    notes = " ".join([*map(escape, table.visible_notes), *([f"Definitions: {links}."] if links else [])])
+    notes = f' <span class="notes">{notes}</span>' if notes else ""
     caption = f"<caption>{escape(table.title)}.{notes}</caption>"
     lines = ["<table>", caption, "<thead>", *_head(table), "</thead>"]
     for section, rows in table.sections():

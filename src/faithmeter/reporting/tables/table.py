@@ -28,6 +28,7 @@ class Table:
     notes: tuple[str, ...] = ()
     comparison_notes: tuple[str, ...] = ()  # notes on published values and differences
     reference: str = ""  # model of the published values, if it is not the one that was run
+    definitions: tuple[tuple[str, str], ...] = ()  # titles of columns, and addresses of their definitions
 
     @property
     def empty(self) -> bool:
@@ -42,7 +43,9 @@ class Table:
 
     @property
     def caption(self) -> str:
-        return " ".join([f"{self.title}.", *self.visible_notes])
+        addresses = "; ".join(f"{title}: {address}" for title, address in self.definitions)
+        definitions = [f"Definitions: {addresses}."] if addresses else []
+        return " ".join([f"{self.title}.", *self.visible_notes, *definitions])
 
     @property
     def visible_notes(self) -> tuple[str, ...]:
@@ -130,6 +133,7 @@ class Table:
                     *lines,
                     "",
                     *map(escape_markdown, self.visible_notes),
+                    *(f"[{escape_markdown(title)}]({address})" for title, address in self.definitions),
                 ]
             ).rstrip()
             + "\n"

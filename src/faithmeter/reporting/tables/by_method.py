@@ -1,0 +1,61 @@
+"""Tables with a row for each task, model and method, and columns of the frame `areas` as means over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..aggregate import Frames, over_seeds
+from ..labels import short_names
+from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, MeanCells, mean_cells, mean_row_cells
+from .same_texts import note_fewer_texts
+from .table import Table
+
+
+def number_column(name: str, heading: tuple[str, ...], unit: str = "%") -> Column:
+    """Return the column of a number with its interval; percents have one decimal, other numbers two."""
+    decimals = (1, 1) if unit else (2, 2)
+    names = (name, f"{name}_minus", f"{name}_plus")
+    return Column(names, heading, form="number", decimals=decimals, unit=unit)
+
+
+def table_by_method(
+    frames: Frames, title: str, columns: Mapping[str, Column], notes: Iterable[str], *, needs: str
+) -> Table:
+    """Return the means of some columns of `areas`, without methods that have no value in the column `needs`.
+
+    Args:
+        frames: Frames of a store, restricted to comparable runs.
+        title: Title of the table.
+        columns: Columns by their names in `areas`; those in percent are fractions there.
+        notes: Notes below the table.
+        needs: Name of a column.
+    """
+    areas, by = frames["areas"], ["task", "model", "method"]
+    cells: dict[str, dict[tuple[str, ...], MeanCells]] = {
+        name: mean_cells(areas, by, name) if column.unit else mean_row_cells(over_seeds(areas, by, name), by)
+        for name, column in columns.items()
+    }
+    names, present = short_names(areas["model"].unique()), cells[needs]
+    rows = tuple(
+        (
+            Cell(task),
+            Cell(names[model]),
+            Cell(method),
+            *(cells[name][task, model, method].value for name in columns),
+            *present[task, model, method].seeds,
+        )
+        for task, model, method in present
+        if not present[task, model, method].value.missing
+    )
+    heads = (
+        Column(("task",), ("Dataset",), "section"),
+        Column(("model",), ("Model",), "group"),
+        Column(("method",), ("Method",), "label", form="method"),
+    )
+    return Table(
+        title,
+        (*heads, *columns.values(), *SEED_COLUMNS),
+        rows,
+        (),
+        (*notes, SEEDS_NOTE, *note_fewer_texts(areas)),
+    )
