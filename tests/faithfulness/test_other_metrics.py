@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,6 +95,30 @@ def test_comprehensiveness_and_sufficiency_are_those_of_eraser(clf, task, result
     assert metrics["sufficiency"] == pytest.approx(np.mean(sufficiency), abs=1e-6)
 
 
+FERRET = {
+    "comprehensiveness": [0.084308813, -0.148228931, 0.066265915, -0.143632946, 0.152545544, -0.100193827],
+    "sufficiency": [0.054966266, -0.061588385, 0.123594352, -0.248528015, 0.201481485, -0.178805244],
+}
+"""Values of each text by ferret-xai 0.4.2 (transformers 4.57.6, torch 2.13.0): scripts/ferret_values.py."""
+
+
+def test_comprehensiveness_and_sufficiency_are_those_of_ferret(tmp_path) -> None:
+    """On the same scores and model, with masks in place of deleted tokens, to 1e-6."""
+    case = runpy.run_path(str(Path(__file__).parents[2] / "scripts/ferret_values.py"))
+    clf = fm.Classifier(case["build_model"](), case["build_tokenizer"]())
+    lines = [f"{text},{label}" for text, label in zip(case["TEXTS"], case["LABELS"], strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["text,label", *lines]))
+    task = fm.own_task(tmp_path / "t.csv", text="text", label="label", all_test=True)
+    result = fm.measure(clf, task, {"sines": case["SCORES"]}, complement=True)
+    columns = [result.curve("sines").percents.index(round(100 * share)) for share in case["SHARES"]]
+    erased, kept = (result._probabilities[name, "sines"] for name in ("probability", "kept"))
+    for name, values in (("comprehensiveness", erased), ("sufficiency", kept)):
+        falls = (erased[:, :1] - values[:, columns]).mean(axis=1)
+        assert falls.tolist() == pytest.approx(FERRET[name], abs=1e-6)
+        assert result.metrics("sines")[name] == pytest.approx(np.mean(FERRET[name]), abs=1e-6)
+    assert np.ptp(FERRET["comprehensiveness"]) > 0.1, "the texts differ"
+
+
 def test_a_measurement_has_all_metrics_and_its_searches_bound_naopc(result: fm.Measurement) -> None:
     table = result.metric_table()
     assert table.notna().all().all()
@@ -100,6 +126,10 @@ def test_a_measurement_has_all_metrics_and_its_searches_bound_naopc(result: fm.M
     assert all(0 <= values["naopc"] <= 1 for values in metrics.values())
     assert metrics["beam(width=3)"]["naopc"] > metrics["random"]["naopc"]
     assert metrics["random"]["naopc"] > metrics["beam(width=3,worst=true)"]["naopc"]
+    erased = {name: result._probabilities["probability", name] for name in result.methods}
+    of_texts = np.stack(list(normalized_aopc(erased).values()))  # [M, N]
+    assert (of_texts.max(axis=0) == 1).all(), "the best order of each text"
+    assert (of_texts.min(axis=0) == 0).all(), "the worst order of each text"
     frame = result.frame[result.frame["method"] == "once"]
     ends = dict(iter(frame.groupby("percent")))
     assert ends[0]["kept"].tolist() == pytest.approx(ends[100]["probability"].tolist())
