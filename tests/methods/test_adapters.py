@@ -15,8 +15,10 @@ from captum.attr import (
 )
 
 import faithmeter as fm
+from decoders import SIZES, decoder, decoder_tokenizer
 from faithmeter.methods.adapter_scores import locate
 from faithmeter.models.evaluator import Evaluator
+from faithmeter.models.mask_token import add_embeddings, add_tokens
 from faithmeter.models.units import in_units
 from toy import encoder, tiny, word_tokenizer
 
@@ -93,9 +95,21 @@ def test_forward_passes_are_counted_whoever_makes_them() -> None:
     assert not clf.model._forward_hooks
 
 
-@pytest.mark.parametrize("architecture", ["roberta", "bert", "distilbert", "modernbert"])
+def decoder_classifier(kind: str) -> fm.Classifier:
+    model, tokenizer = decoder(kind).double(), decoder_tokenizer()
+    add_tokens(tokenizer, "")
+    add_embeddings(model, tokenizer)
+    return fm.Classifier(model, tokenizer)
+
+
+@pytest.mark.parametrize("architecture", ["roberta", "bert", "distilbert", "modernbert", *SIZES])
 def test_attention_is_that_of_the_plain_formula(architecture: str) -> None:
-    clf = fm.Classifier(encoder(architecture), word_tokenizer())
+    """From the first token, from all tokens (mean), or from the last token of a decoder."""
+    reads_last = architecture in SIZES
+    if reads_last:
+        clf = decoder_classifier(architecture)
+    else:
+        clf = fm.Classifier(encoder(architecture), word_tokenizer())
     before = clf.model.config._attn_implementation
     batch = clf.encode(TEXTS)
     last, rollout = (
@@ -113,6 +127,7 @@ def test_attention_is_that_of_the_plain_formula(architecture: str) -> None:
             mixed = layer + torch.eye(n, dtype=torch.float64)
             flow = mixed / mixed.sum(dim=1, keepdim=True) @ flow
         read = slice(None) if getattr(clf.model.config, "classifier_pooling", "") == "mean" else slice(0, 1)
+        read = slice(n - 1, n) if reads_last else read
         places = batch.explained[row]
         for scores, expected in ((last, layers[-1]), (rollout, flow)):
             np.testing.assert_allclose(scores[row, places], expected[read].mean(dim=0)[places[:n]], atol=1e-7)

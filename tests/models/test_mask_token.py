@@ -98,19 +98,24 @@ def test_the_last_token_decides_and_a_mask_there_is_no_padding(clf: fm.Classifie
     assert not torch.allclose(masked, clf.logits(shorter)), "the mask is read, not skipped as padding"
 
 
-def test_a_decoder_goes_the_whole_way(faithmeter, folder: Path) -> None:
-    """Train, check, measure, explain, adapt, serve."""
+@pytest.fixture(scope="module")
+def checkpoint(folder: Path) -> Path:
     store = fm.RunStore(folder / "runs")
     own = {"data": str(folder / "reviews.csv"), "text": "review"}
     config = fm.TrainConfig(
         model=str(folder / "decoder"), add_mask_token=True, epochs=1, batch_size=32, label="stars", **own
     )
     fm.train(config, store)
-    checkpoint = store.folder(config)
-    check = faithmeter("check", checkpoint, "--limit", 10, "-o", store.root)
+    return store.folder(config)
+
+
+def test_a_decoder_goes_the_whole_way(faithmeter, checkpoint: Path) -> None:
+    """Check, measure, explain, serve after its training."""
+    runs = ("-o", checkpoint.parent)
+    check = faithmeter("check", checkpoint, "--limit", 10, *runs)
     assert check.code == 0, check.err
     assert "crossfit" in check.out
-    measured = faithmeter("measure", checkpoint, "--limit", 10, "-m", "loo-sign", "-o", store.root)
+    measured = faithmeter("measure", checkpoint, "--limit", 10, "-m", "loo-sign", *runs)
     assert measured.code == 0, measured.err
     explained = faithmeter("explain", checkpoint, "the film was fun")
     assert explained.code == 0, explained.err
@@ -119,6 +124,29 @@ def test_a_decoder_goes_the_whole_way(faithmeter, folder: Path) -> None:
         answer = page.post("/api/probe", json={"text": "the film was fun", "masked": [1]})
     assert answer.status_code == 200
     assert answer.json()["prediction"] in clf.labels
+
+
+@pytest.mark.slow
+def test_a_decoder_has_a_report_and_a_model_card(faithmeter, checkpoint: Path) -> None:
+    runs = checkpoint.parent
+    for more in (("--complement",), ("--unit", "word")):
+        measured = faithmeter("measure", checkpoint, "--limit", 10, *more, "-o", runs)
+        assert measured.code == 0, measured.err
+    report = faithmeter("report", runs, "-o", runs / "report.html")
+    assert report.code == 0, report.err
+    page = (runs / "report.html").read_text()
+    for words in ("Faithfulness in numbers", "Metrics of other papers", "Are masked texts in distribution?"):
+        assert words in page
+    for method in METHODS:
+        if METHODS[method].by_default:
+            assert f"<code>{method}</code>" in page
+    card = faithmeter("report", runs, "--model-card", checkpoint)
+    assert card.code == 0, card.err
+    assert "model-index:" in (checkpoint / "README.md").read_text()
+    for kind in ("rollout", "last"):
+        clf = fm.load(checkpoint)
+        result = fm.measure_text(clf, TEXTS[2], methods=[fm.adapters.attention(kind)], orders=19)
+        assert result.methods[f"attention-{kind}"].acu <= 1
 
 
 @pytest.mark.slow

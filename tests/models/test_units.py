@@ -70,6 +70,24 @@ def test_leave_one_out_masks_the_whole_word(clf, words: fm.Batch) -> None:
     assert scores[0].count_nonzero() == 4
 
 
+@pytest.mark.parametrize("of", ["logprob", "margin"])
+def test_words_are_scored_by_the_value_that_is_explained(clf, words: fm.Batch, of: str) -> None:
+    def value(logits: torch.Tensor) -> float:
+        logits = logits.detach()
+        others = [logit for label, logit in enumerate(logits.tolist()) if label != 0]
+        return float(logits.log_softmax(dim=0)[0] if of == "logprob" else logits[0] - max(others))
+
+    scores = fm.explain(clf, words, [0, 1], f"loo-sign(of={of})")
+    for first in (1, 4, 6, 7):
+        ids = words.input_ids[:1].masked_fill(words.units[:1] == first, clf.mask_id)
+        [masked] = clf.logits(replace(words[:1], input_ids=ids, units=None))
+        fall = value(clf.logits(words)[0]) - value(masked)
+        assert scores[0, first].item() == pytest.approx(fall, abs=1e-12)
+    tokens = fm.explain(clf, clf.encode([TEXT, "c abc"]), [0, 1], f"int-grad-sign(of={of})")
+    of_words = fm.explain(clf, words, [0, 1], f"int-grad-sign(of={of})")
+    assert of_words[0, 7].item() == pytest.approx(tokens[0, 7:11].sum().item(), abs=1e-12)
+
+
 @pytest.mark.parametrize("name", ["inp-grad-sign", "int-grad-sign", "grad-l1"])
 def test_a_word_has_the_sum_of_its_tokens(clf, words: fm.Batch, name: str) -> None:
     tokens = fm.explain(clf, clf.encode([TEXT, "c abc"]), [0, 1], name)
@@ -109,23 +127,43 @@ def test_words_are_measured_shown_and_part_of_the_result(clf, tmp_path) -> None:
     assert [unit.text for unit in shown.tokens] == TEXT.split()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["granite-embedding-30m-english-roberta", "paraphrase-MiniLM-L3-v2"])
-def test_words_of_a_real_encoder_fall_together(name: str) -> None:
+def real_encoder(name: str) -> fm.Classifier:
     folder = SHARED / "models" / name
     if not folder.exists():
         pytest.skip(f"needs the encoder in {folder}; set FAITHMETER_SHARED")
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+    torch.manual_seed(0)
     model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)
-    clf = fm.Classifier(model, AutoTokenizer.from_pretrained(folder))
-    texts = ["An unputdownable, heartwarming masterpiece of storytelling.", "Overlong and underwhelming."]
-    batch = in_units(clf.encode(texts), "word")
-    assert (batch.covered.sum(dim=1) > batch.explained.sum(dim=1)).all(), "some words have several tokens"
-    for percent, masked in fm.erase(clf, batch, [1, 0], "loo-sign"):
-        is_masked = masked.input_ids == clf.mask_id
-        for row in range(2):
-            firsts = batch.explained[row].nonzero()[:, 0].tolist()
-            of_words = [is_masked[row, batch.units[row] == first] for first in firsts]
-            assert all(word.all() or not word.any() for word in of_words)
-            assert sum(bool(word.all()) for word in of_words) == len(firsts) * percent // 100
+    return fm.Classifier(model, AutoTokenizer.from_pretrained(folder))
+
+
+REVIEWS = [
+    "An unputdownable, heartwarming masterpiece of storytelling. Unmissable! I'd rewatch it.",
+    "Overlong and underwhelming. Nobody laughed.",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["word", "sentence"])
+@pytest.mark.parametrize("name", ["granite-embedding-30m-english-roberta", "paraphrase-MiniLM-L3-v2"])
+def test_units_of_a_real_encoder_fall_together(name: str, unit: str) -> None:
+    """At every step of methods of each kind; counts are whole numbers of units."""
+    clf = real_encoder(name)
+    batch = in_units(clf.encode(REVIEWS), unit)
+    pieces = [layout.text[start:end] for layout in batch.layouts for start, end in layout.of_units.spans]
+    if unit == "word":
+        assert "".join(pieces) == "".join("".join(REVIEWS).split())
+        assert not any(" " in piece for piece in pieces)
+    else:
+        expected = ["Unmissable!", "I'd rewatch it.", "Overlong and underwhelming.", "Nobody laughed."]
+        assert pieces[1:] == expected
+    assert (batch.covered.sum(dim=1) > batch.explained.sum(dim=1)).all(), "some units have several tokens"
+    for method in ("loo-sign", "int-grad-sign(of=margin)", "grad-l2", "beam(width=2)", "random"):
+        for percent, masked in fm.erase(clf, batch, [1, 0], method):
+            is_masked = masked.input_ids == clf.mask_id
+            for row in range(2):
+                firsts = batch.explained[row].nonzero()[:, 0].tolist()
+                of_units = [is_masked[row, batch.units[row] == first] for first in firsts]
+                assert all(one.all() or not one.any() for one in of_units)
+                assert sum(bool(one.all()) for one in of_units) == len(firsts) * percent // 100

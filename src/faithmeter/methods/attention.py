@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..models.evaluator import Evaluator
+from ..models.mask_token import reads_last_token
 from ..models.tokens import Batch
 
 ATTENTION_KINDS = ("rollout", "last")
@@ -29,6 +30,8 @@ def attention_scores(clf: Evaluator, kind: str, batch: Batch, items: Tensor) -> 
         flow = identity.expand_as(flow)
         for mean in means:
             flow = (mean + identity) / 2 @ flow
+    if reads_last_token(clf.model):
+        return flow[torch.arange(len(flow)), batch.attention_mask.sum(dim=1) - 1]
     if getattr(clf.model.config, "classifier_pooling", "cls") != "mean":
         return flow[:, 0]
     attended = batch.attention_mask.to(flow)

@@ -28,6 +28,7 @@ from .options import default_options, read_option
 from .random import random_order
 from .search import evaluations_allowed, search
 from .source import Function, digest_source, find_place
+from .target import TARGET_UNITS
 
 Cost = Callable[..., int]
 """Function `(tokens, **options) -> int`, see `Method.cost`."""
@@ -54,7 +55,7 @@ class Method:
     about: str = ""
     """One-line description, shown to users."""
     unit: str = ""
-    """Unit of the scores, empty if they have none."""
+    """Unit of the scores if the logit is explained, empty if they have none."""
     code: str = ""
     """Digest of the function's source, which changes when it is edited; empty for built-in methods."""
     cost: Cost | None = None
@@ -73,6 +74,12 @@ class Method:
     def options_with_defaults(self) -> dict[str, Any]:
         """Values of all options, given or default, with which the function is called."""
         return {**self.defaults, **self.options}
+
+    @property
+    def score_unit(self) -> str:
+        """Unit of the scores of the value that the option `of` chooses."""
+        of = self.options_with_defaults.get("of", "logit")
+        return self.unit.replace(TARGET_UNITS["logit"], TARGET_UNITS[of])
 
     def evaluations(self, tokens: int) -> int:
         """Return an upper bound on the evaluations needed to explain `tokens` tokens of one text."""

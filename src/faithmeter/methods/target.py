@@ -16,6 +16,14 @@ The margin is the label's logit minus the highest other logit.
 """
 
 
+TARGET_UNITS: dict[str, str] = {
+    "logit": "logit points",
+    "logprob": "nats of log-probability",
+    "margin": "logit points of margin",
+}
+"""Unit of each value that can be explained."""
+
+
 def target_values(logits: Tensor, labels: Tensor, of: Target) -> Tensor:
     """Return the explained value of each row, Tensor [B].
 

@@ -44,7 +44,12 @@ def add_embeddings(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -
         model.get_input_embeddings().weight[added] = mean
 
 
+def reads_last_token(model: PreTrainedModel) -> bool:
+    """Return whether a classifier is a decoder, which reads its output at the last token before padding."""
+    return hasattr(model, "score")
+
+
 def set_padding(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Set the id of padding in a model that reads its output at the last token that is not padding."""
-    if hasattr(model, "score") and tokenizer.pad_token_id is not None:
+    """Set the id of padding in a decoder, which must find its last token before padding."""
+    if reads_last_token(model) and tokenizer.pad_token_id is not None:
         model.config.get_text_config().pad_token_id = tokenizer.pad_token_id

@@ -171,7 +171,7 @@ def _readable(folder: Path, record: Record) -> bool:
 
 
 def _require_runs(store: RunStore, records: provenance.Records) -> None:
-    if not any(record.kind in ("train", "measure") for _, record in records):
+    if not any(record.kind in ("train", "adapt", "measure") for _, record in records):
         raise InputError(
             f"{store.root} holds no finished run; expected a store of runs: begin with `faithmeter demo`, "
             "or `faithmeter train` and then `faithmeter measure` on its checkpoint"

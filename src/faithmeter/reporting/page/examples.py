@@ -178,7 +178,11 @@ def _round_score(score: float) -> float:
 def _describe(name: str) -> dict[str, Any]:
     """Return the name, sign and unit of a method; a method that is not imported counts as signed."""
     method = find_method(name)
-    return {"name": name, "signed": method is None or method.signed, "unit": method.unit if method else ""}
+    return {
+        "name": name,
+        "signed": method is None or method.signed,
+        "unit": method.score_unit if method else "",
+    }
 
 
 def _first_masked(masks: Sequence[Sequence[int]], tokens: int) -> list[int]:

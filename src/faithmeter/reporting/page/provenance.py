@@ -68,7 +68,7 @@ def _describe_method(name: str) -> dict[str, Any]:
         return {"name": name, "about": "a method that is not part of faithmeter", "notes": []}
     options = [f"{option}={value}" for option, value in method.options_with_defaults.items()]
     again = "computed again at every step" if method.recursive else "computed once for all steps"
-    unit = [f"scores in {method.unit}"] if method.unit else []
+    unit = [f"scores in {method.score_unit}"] if method.unit else []
     return {"name": name, "about": method.about, "notes": [*options, *unit, again]}
 
 
