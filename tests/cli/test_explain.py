@@ -199,6 +199,18 @@ def test_a_model_of_pairs_needs_a_pair_and_one_of_single_texts_takes_none(faithm
         assert [message in line for line in outcome.err.splitlines()] == [True]
 
 
+def test_sentences_are_explained_as_units(faithmeter, checkpoint) -> None:
+    text = "the film was good. a dull plot"
+    result = faithmeter("explain", checkpoint, text, "--unit", "sentence", "--json")
+    assert result.code == 0, result.err
+    [explanation] = json.loads(result.out)
+    assert [unit["text"] for unit in explanation["words"]] == ["the film was good.", "a dull plot"]
+    assert len(json.loads(faithmeter("explain", checkpoint, text, "--json").out)[0]["words"]) > 2
+    wrong = faithmeter("explain", checkpoint, text, "--unit", "letter")
+    assert wrong.code == 2
+    assert "unknown unit 'letter'; expected one of sentence, token, word" in wrong.err
+
+
 def test_the_bar_counts_evaluations_inside_a_text(faithmeter, checkpoint, monkeypatch) -> None:
     notes: list[str] = []
     progress = bars()

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
+from ..config import UnitName
 from ..errors import InputError, unknown
-from .options import Device, PrecisionOption, as_precision
+from .options import Device, PrecisionOption, Unit, as_precision
 from .progress import bars
 from .screen import Json, console, marked, output, print_json, quiet
 
@@ -59,6 +60,7 @@ def explain(
     html: Annotated[
         Path | None, typer.Option(help="write an HTML page to this file", callback=_writable)
     ] = None,
+    unit: Unit = "token",
     device: Device = "auto",
     precision: PrecisionOption = "auto",
     as_json: Json = False,
@@ -93,7 +95,12 @@ def explain(
         for row in rows:
             with _name_place(row.place):
                 explanations += explain_texts(
-                    clf, [row.text], pairs=row.pairs, methods=methods, labels=[row.label]
+                    clf,
+                    [row.text],
+                    pairs=row.pairs,
+                    methods=methods,
+                    labels=[row.label],
+                    unit=cast(UnitName, unit),
                 )
             progress.advance(bar)
     if html is not None:

@@ -14,7 +14,7 @@ from ..config import BASELINE, MeasureConfig, TrainedWith, UnitName
 from ..errors import InputError, unknown
 from .engines import Address, CpusPerRun, Engine, GpusPerRun, on_ray
 from .explain import Checkpoint
-from .options import Device, PrecisionOption, as_precision
+from .options import Device, PrecisionOption, Unit, as_precision
 from .own_texts import (
     Data,
     DataDir,
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 TEXT_METHODS = ("loo-sign", "int-grad-sign", "grad-l2")
 """Default methods for measuring a single text."""
 
-Unit = Annotated[
-    str, typer.Option(help="what is scored and erased as one piece: token, word or sentence", metavar="UNIT")
-]
 TrainedWithOption = Annotated[
     str,
     typer.Option(

@@ -24,6 +24,9 @@ PrecisionOption = Annotated[
     str,
     typer.Option("--precision", help="data type to evaluate in: auto (fp32), fp32, bf16, fp16"),
 ]
+Unit = Annotated[
+    str, typer.Option(help="what is scored and erased as one piece: token, word or sentence", metavar="UNIT")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="continue an unfinished run")]
 Restart = Annotated[
     bool, typer.Option("--restart", help="delete an unfinished or finished run and start over")
