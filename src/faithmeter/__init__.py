@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .models.loading import load
     from .models.tokens import Batch
     from .runs.adaptation import adapt
+    from .runs.fitted_tests import saved_tests
     from .runs.run import train
     from .runs.store import RunStore
     from .tasks import Task, own_task, task
@@ -95,6 +96,7 @@ _HOME = {
     "pipeline": "explanations.pipeline",
     "racu": "faithfulness.curves",
     "register_pipeline": "explanations.registered",
+    "saved_tests": "runs.fitted_tests",
     "simes": "faithfulness.pvalues",
     "task": "tasks",
     "train": "runs.run",
@@ -134,6 +136,7 @@ __all__ = [
     "pipeline",
     "racu",
     "register_pipeline",
+    "saved_tests",
     "simes",
     "task",
     "train",

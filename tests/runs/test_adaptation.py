@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
+from huggingface_hub.errors import EntryNotFoundError
 
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
 from faithmeter.faithfulness.trust import AdaptEvidence, judge_adaptation
+from faithmeter.models import loading
 from faithmeter.reporting.reproduce import reproduce
 from faithmeter.runs import adaptation
 from faithmeter.runs.run import measure
@@ -237,3 +241,46 @@ def test_the_verb_prints_both_checks_and_the_verdict(faithmeter, adapted, place:
         assert words in result.out
     answers = json.loads(faithmeter("adapt", settings.model, *given, "-o", store.root, "--json").out)
     assert len(answers["verdict"]) == 3
+
+
+@pytest.fixture
+def hub(adapted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The adapted model as `someone/adapted` on a hub, without its texts, which are private."""
+    settings, store = adapted
+    folder = tmp_path / "snapshot"
+    shutil.copytree(store.folder(settings), folder, ignore=shutil.ignore_patterns(LABELED))
+
+    def download(name: str, file: str, *, revision: str | None = None) -> str:
+        if name != "someone/adapted":
+            raise EntryNotFoundError("404 Client Error: no such file")
+        return str(folder / file)
+
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: None)
+    monkeypatch.setattr("huggingface_hub.model_info", lambda *_, timeout: None)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, *, revision: str(folder))
+    for function in (loading._require_on_hub, loading._download):
+        function.cache_clear()
+    yield folder
+    for function in (loading._require_on_hub, loading._download):
+        function.cache_clear()
+
+
+def test_a_model_of_the_hub_brings_its_record_and_its_fitted_check(adapted, hub: Path) -> None:
+    settings, store = adapted
+    clf, local = fm.load("someone/adapted"), fm.load(store.folder(settings))
+    assert clf.agreement == local.agreement == store.get(settings).agreement
+    features = clf.features(clf.encode(["the film was fun", "a dull story"])).detach()
+    expected = fm.saved_tests(local)
+    assert fm.saved_tests(clf).keys() == expected.keys() == {"published", "crossfit"}
+    for name, test in fm.saved_tests(clf).items():
+        assert test.pvalues(features).tolist() == expected[name].pvalues(features).tolist()
+    result = fm.pipeline("someone/adapted", orders=19)("the film was fun")
+    assert result["p_value"] is not None
+    assert any("this holds for the adapted model" in doubt for doubt in result["doubts"])
+    assert loading.local_copy("someone/else") == "someone/else", "no checkpoint of faithmeter"
+    with pytest.raises(fm.InputError, match="no tests were saved with this classifier; fit them"):
+        fm.saved_tests(fm.Classifier(clf.model, clf.tokenizer))
+    (hub / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(fm.InputError, match=r"model\.safetensors is not as it was written"):
+        fm.load("someone/adapted")

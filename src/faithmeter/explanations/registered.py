@@ -12,7 +12,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 from ..errors import unknown
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
-from ..models.loading import read_checkpoint
+from ..models.loading import local_copy, read_checkpoint
 from .pipeline import OPTIONS, Pipeline, own_tests, parse_row
 
 TASK = "faithful-text-classification"
@@ -28,7 +28,7 @@ class FaithfulTextClassification(Base):  # type: ignore[misc]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        training = read_checkpoint(self.model.name_or_path)
+        training = read_checkpoint(local_copy(self.model.name_or_path))
         clf = Classifier(
             self.model, self.tokenizer, takes_pair=training.takes_pair, agreement=training.agreement
         )

@@ -77,6 +77,8 @@ class Classifier:
         self.max_length = find_max_length(model, tokenizer)
         self.takes_pair = takes_pair
         self.agreement = agreement
+        self.checkpoint = ""
+        """Folder or hub name that the classifier was loaded from; empty if it was not loaded."""
 
     def __repr__(self) -> str:
         size = f"{sum(p.numel() for p in self.model.parameters()) / 1e6:.1f} M parameters"

@@ -16,6 +16,7 @@ import torch
 from ..config import EMBEDDED, Precision
 from ..errors import InputError
 from ..files import file_checksum, read_sealed_json
+from ..tasks.labeled import LABELED
 from .classes import MULTI_LABEL
 from .classifier import Classifier, find_mask_id
 from .devices import find_device, require_precision
@@ -55,7 +56,8 @@ def load(
     """Load a classifier and verify its files.
 
     Args:
-        path: A checkpoint folder of `faithmeter train`, a folder of another saved model, or a hub name.
+        path: A checkpoint folder of `faithmeter train`, a folder of another saved model, or a hub name. A
+            checkpoint of faithmeter comes with its record and its fitted tests (see `saved_tests`).
         device: `cpu`, `cuda`, `cuda:1`, `mps` or `xpu`; `auto` is the accelerator, or the CPU without one.
         precision: Data type to compute in: `fp32`, `bf16` or `fp16`; `auto` is `fp32`.
         revision: Branch, tag or commit of a hub model.
@@ -80,6 +82,7 @@ def load(
 
     target = find_device(device)
     precision = require_precision(precision, target)
+    path = local_copy(path, revision=revision)
     training = read_checkpoint(resolve(path))
     tokenizer = load_tokenizer(path, revision=revision, add_mask_token=add_mask_token)
     options = {"dtype": torch.float32, "revision": revision or "main"}
@@ -102,6 +105,7 @@ def load(
         clf = Classifier(
             model, tokenizer, takes_pair=training.takes_pair, agreement=training.agreement, label=label
         )
+    clf.checkpoint = str(path)
     clf.place(target, precision)
     return clf
 
@@ -167,6 +171,32 @@ def resolve(path: str | Path) -> str:
     return name
 
 
+def local_copy(path: str | Path, *, revision: str | None = None) -> str | Path:
+    """Return the folder of a checkpoint of faithmeter on the hub, downloaded; any other path as it is.
+
+    Beside the weights it holds the training record and the fitted tests.
+    """
+    name = str(path)
+    if isinstance(path, Path) or name == EMBEDDED or Path(name).exists() or _looks_local(name):
+        return path
+    _require_on_hub(name)
+    return _download(name, revision) or path
+
+
+@cache
+def _download(name: str, revision: str | None) -> Path | None:
+    """Download a repository of the hub with a training record; return None if it has none."""
+    import huggingface_hub
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        huggingface_hub.hf_hub_download(name, RECORD, revision=revision)
+    except EntryNotFoundError:  # also without a network, if the cache has none
+        return None
+    with reading("checkpoint", name):
+        return Path(huggingface_hub.snapshot_download(name, revision=revision))
+
+
 def _looks_local(name: str) -> bool:
     """Return whether a name looks like a path; hub names have the form `name` or `owner/name`."""
     first, *rest = name.split("/")
@@ -214,6 +244,8 @@ def read_checkpoint(path: str | Path) -> Training:
     record = read_sealed_json(folder / RECORD)
     for name, checksum in record.get("files", {}).items():
         file = folder / name
+        if name == LABELED and not file.is_file():  # the texts of an adaptation may be private
+            continue
         if not file.is_file() or file_checksum(file) != checksum:
             state = "not as it was written" if file.is_file() else "missing"
             raise InputError(f"{file} is {state}; copy that checkpoint again, or train it again")

@@ -9,13 +9,13 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from ..config import MeasureConfig
+from ..config import MeasureConfig, Precision
 from ..errors import DamageWarning, InputError
 from ..faithfulness.masf import MIN_ROWS
 from ..tasks import Task
-from .measured import filled_config, measured_task, training_record
+from .measured import filled_config, folder_of, measured_task, training_record
 from .record import TESTS
 
 if TYPE_CHECKING:
@@ -51,6 +51,39 @@ def load_tests(
             return None
     measured, known, _ = measured_task(clf, checkpoint, config, data_dir)
     return fitted_tests(clf, checkpoint, measured, known, progress=progress)
+
+
+def saved_tests(clf: Classifier) -> dict[str, MaSF]:
+    """Return the in-distribution tests that were saved with the checkpoint of a classifier.
+
+    `faithmeter adapt` saves them, and so does the first `check`, `measure` or `serve` of a checkpoint. They
+    need no data, and come with a checkpoint from the hub.
+
+    Args:
+        clf: A classifier that `load` returned.
+
+    Returns:
+        By name, the tests for `measure`, `measure_text` and `pipeline`.
+
+    Raises:
+        InputError: The classifier was not loaded from a checkpoint of faithmeter, or no tests were saved.
+
+    Example:
+        >>> fm.saved_tests(clf)
+        Traceback (most recent call last):
+        ...
+        faithmeter.errors.InputError: no tests were saved with this classifier; fit them: ...
+    """
+    record = training_record(clf.checkpoint) if clf.checkpoint else None
+    if record is not None:
+        config = MeasureConfig(precision=cast(Precision, clf.precision))
+        known = filled_config(config, record.trained, clf.fingerprint, record.data)
+        if (tests := read_tests(clf, clf.checkpoint, known)) is not None:
+            return tests
+    raise InputError(
+        f"no tests were saved with {clf.checkpoint or 'this classifier'}; fit them: fm.fit_tests(clf, task), "
+        "or faithmeter check CHECKPOINT"
+    )
 
 
 def fitted_tests(
@@ -112,7 +145,8 @@ def _write_tests(
 def _folders(clf: Classifier, checkpoint: str | Path) -> list[Path]:
     """Return the folders that may hold a checkpoint's tests: its own, if it has one, and the cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    beside = [Path(checkpoint)] if Path(checkpoint).is_dir() else []
+    folder = folder_of(checkpoint)
+    beside = [folder] if folder.is_dir() else []
     return [*beside, cache / "faithmeter" / "tests" / clf.fingerprint]
 
 

@@ -55,9 +55,16 @@ def own_texts(
     )
 
 
+def folder_of(checkpoint: str | Path) -> Path:
+    """Return the folder of a checkpoint, downloaded if it is on the hub."""
+    from ..models.loading import local_copy
+
+    return Path(local_copy(checkpoint))
+
+
 def training_record(checkpoint: str | Path) -> TrainRecord | None:
     """Return the record of a checkpoint's training; None if it was not trained by faithmeter."""
-    path = Path(checkpoint) / RECORD
+    path = folder_of(checkpoint) / RECORD
     if not path.exists():
         return None
     record = read_record(path)
@@ -116,7 +123,7 @@ def measured_task(
         measured: Task
         if isinstance(record, AdaptRecord) and isinstance(trained, AdaptConfig):
             measured = read_labeled(
-                Path(checkpoint) / LABELED, name=trained.task_or_data, classes=record.labels
+                folder_of(checkpoint) / LABELED, name=trained.task_or_data, classes=record.labels
             )
         else:
             measured = task_of(trained)

@@ -16,7 +16,7 @@ from ..tasks import Task
 from ..training import UNFINISHED
 from .fitted_tests import fitted_tests, load_tests
 from .forecasts import expensive_methods, forecast_measurement
-from .measured import filled_config, measured_task, task_of
+from .measured import filled_config, folder_of, measured_task, task_of
 from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
 from .store import RunStore, Unready, require_files
 
@@ -370,7 +370,7 @@ def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
 
     A damaged checkpoint is an error; if it is in the store, it is also put aside.
     """
-    folder = Path(checkpoint)
+    folder = folder_of(checkpoint)
     if not (folder / RECORD).exists():
         return None
     if folder.resolve().parent == store.root.resolve():
