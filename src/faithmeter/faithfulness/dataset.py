@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -225,7 +225,7 @@ def _measured_split(work: ChunkWork, task: Task, limit: int) -> tuple[Task, Data
     split = task.load()["test"]
     count = min(limit or len(split), len(split))
     _require_classes(split["label"][:count], task)
-    _require_own_scores(work, split, count)
+    require_own_scores(work.evaluator, split, work.methods.values(), limit, work.unit)
     return task, split, count
 
 
@@ -246,12 +246,15 @@ def seeded(method: Method, seed: int) -> Method:
     return replace(method, options={"seed": seed})
 
 
-def _require_own_scores(work: ChunkWork, split: Dataset, count: int) -> None:
+def require_own_scores(
+    clf: Model, split: Dataset, methods: Iterable[Method], limit: int, unit: UnitName
+) -> None:
     """Raise an InputError if scores that were computed elsewhere do not fit the texts, before any work."""
-    given = [method for method in work.methods.values() if method.scores]
-    for batch, labels in read_chunks(work.evaluator, split, count, work.unit) if given else ():
+    given, evaluator = [method for method in methods if method.scores], Evaluator.of(clf)
+    count = min(limit or len(split), len(split))
+    for batch, labels in read_chunks(evaluator, split, count, unit) if given else ():
         for method in given:
-            method.function(work.evaluator, batch, labels)
+            method.function(evaluator, batch, labels)
 
 
 def _require_classes(labels: Sequence[int], task: Task) -> None:

@@ -288,7 +288,7 @@ def measure(
     """
     from ..faithfulness import dataset
     from ..files import timed
-    from ..methods.registry import default_methods
+    from ..methods.registry import default_methods, parse
     from ..models.loading import load
 
     fingerprint = _checked(checkpoint, store)
@@ -308,6 +308,8 @@ def measure(
         config = config.replace(methods=chosen)
         if (finished := find_measurement(config, store)) is not None:
             return finished
+    names = config.methods or default_methods()
+    dataset.require_own_scores(clf, measured.split("test"), map(parse, names), config.limit, config.unit)
     if announce is not None:
         announce(forecast_measurement(clf, measured, config, left_out))
     folder = store.folder(config)
@@ -321,7 +323,7 @@ def measure(
                 tests = fitted_tests(clf, checkpoint, measured, config, progress=fitting)
             else:
                 tests = load_tests(clf, checkpoint, as_given, data_dir=data_dir, progress=fitting) or {}
-        names, chunks = config.methods or default_methods(), store.root / "chunks" / config.chunks
+        chunks = store.root / "chunks" / config.chunks
         options: dict[str, Any] = {
             **{name: getattr(config, name) for name in ("seed", "percents", "unit", "complement")},
             "tests": tests,
