@@ -111,8 +111,9 @@ def interpreto(
 ) -> Method:
     """Return a method that calls an attribution explainer of interpreto for each text.
 
-    A class is made for the classifier's model and tokenizer, and scores the tokens of texts at every step. An
-    object explains whole texts, once, at its own granularity.
+    A class is made for the classifier's model and tokenizer, and scores the tokens of texts at every step;
+    special tokens, which interpreto skips, score 0: masks and unknown words. An object explains whole texts,
+    once, at its own granularity.
 
     Args:
         explainer: Class such as `interpreto.Occlusion`, or an object of it.
