@@ -54,7 +54,7 @@ notebooks: setup ## run the notebooks of the site and save their outputs
 	@$(BIN)/python scripts/docs/notebooks.py
 
 docs: setup ## build the documentation site into docs/_build; warnings are errors
-	@$(BIN)/sphinx-build -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	@$(BIN)/sphinx-build -q -E -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 DATA ?= data
@@ -72,7 +72,8 @@ constraints: setup ## write the files of versions: constraints.txt keeps those t
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@$(COMPILE) --output-file constraints.txt
 	@rm -f constraints-lowest.txt
-	@$(COMPILE) --resolution lowest-direct --output-file constraints-lowest.txt
+	@echo "datasets<4.1" > .venv/hint.txt # uv would otherwise take the newest fsspec, and with it a newer datasets
+	@$(COMPILE) --resolution lowest-direct --constraint .venv/hint.txt --output-file constraints-lowest.txt
 	@sed -i -E '/^(nvidia|cuda|triton)/d; s/^(torch==[0-9.]+)\+.*/\1/' constraints.txt constraints-lowest.txt
 
 dist: setup ## build wheel and sdist into dist/

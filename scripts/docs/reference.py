@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import typer
+from pydantic import BaseModel
 
 import faithmeter
 from faithmeter.cli import app
@@ -21,7 +22,7 @@ Schema = dict[str, Any]
 def write_api() -> str:
     """Return all public names with their docstrings, in the order of the packages."""
     return "\n\n".join(
-        f"## {package}: {about}\n\n" + "\n\n".join(map(_autodoc, names))
+        f"## {package}\n\n{about[0].upper()}{about[1:]}.\n\n" + "\n\n".join(map(_autodoc, names))
         for package, about in faithmeter.LAYERS.items()
         if (names := [name for name, home in faithmeter._HOME.items() if home.split(".")[0] == package])
     )
@@ -37,6 +38,9 @@ def _autodoc(name: str) -> str:
 def _autodoc_block(name: str, value: object) -> str:
     kind = "exception" if isinstance(value, type) and issubclass(value, Exception) else ""
     kind = kind or ("class" if isinstance(value, type) else "function")
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        block = f"```{{eval-rst}}\n.. autoclass:: faithmeter.{name}(**values)\n```"
+        return "\n\n".join([f"### `fm.{name}`", block, *_write_section("", value.model_json_schema())])
     members = "   :members:\n" if kind == "class" else ""
     return f"### `fm.{name}`\n\n```{{eval-rst}}\n.. auto{kind}:: faithmeter.{name}\n{members}```"
 

@@ -217,5 +217,9 @@ def test_many_models_in_three_sentences() -> None:
     assert second.text == "In the lead most often, alone or tied: a (1 of 2)."
     assert third.text == "There are reservations about RTE (tiny): see below."
     assert together([good]) is good
+    unchecked = judge([areas(floor_crossfit=0.09), areas(method="a", acu=0.3, floor_crossfit=0.09)])
+    assert not unchecked.measurable
+    first = together([good, bad, unchecked]).sentences[0].text
+    assert first == "1 of 3 models are measurable; not measurable: RTE (tiny); not known: RTE (tiny)."
     many = together([bad] * 5).sentences[2].text
     assert many == "There are reservations about RTE (tiny), RTE (tiny), RTE (tiny) and 2 more: see below."

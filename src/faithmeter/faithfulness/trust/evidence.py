@@ -145,6 +145,12 @@ class TaskEvidence(Evidence):
         return mostly or rejects(self.p(method))
 
     @property
+    def measurable(self) -> bool:
+        """Whether the model learned masked texts, and a test that could have rejected them did not."""
+        masked = self.trained_with in ("half", "all")
+        return masked and self.learned and self.checked and not self.is_outside(BASELINE)
+
+    @property
     def explained(self) -> dict[str, MethodEvidence]:
         """Methods other than the baseline, largest area first."""
         others = {name: method for name, method in self.methods.items() if name != BASELINE}

@@ -174,10 +174,9 @@ def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
         how = describe_outside(evidence, BASELINE)
         strange = f"for the model, {training}, texts masked at random are out of distribution ({how})"
         return BAD, f"No: {strange}, so its predictions on them say little about what it relies on."
-    masked = evidence.trained_with in ("half", "all")
     normal = "there is no sign that texts masked at random are out of distribution for the model"
-    text = f"{'Yes' if masked else 'Perhaps'}: {normal}, {training} ({p}); it has {reached}"
-    if not masked:
+    text = f"{'Yes' if evidence.measurable else 'Perhaps'}: {normal}, {training} ({p}); it has {reached}"
+    if not evidence.measurable:
         return CAUTION, f"{text}."
     if math.isnan(evidence.cost):
         return GOOD, f"{text}, with no plainly fine-tuned model here to tell what the masks cost."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import Any
 from urllib.parse import quote
 
 from ... import __version__
-from ...config import SIGNIFICANCE_LEVEL
 from ...errors import InputError
 from ...faithfulness.formats import UNDEFINED, format_pvalue, join_names
 from ...faithfulness.trust import QUESTIONS, format_area
@@ -106,9 +106,8 @@ def _render(gallery: Gallery) -> str:
         "gallery/gallery.html",
         (),
         version=__version__,
-        heading=f"{count} measured model{'s' * (count != 1)}",
+        heading=f"{count} model{'s' * (count != 1)}",
         about=together(gallery.verdicts).sentences[0].text,
-        significance=SIGNIFICANCE_LEVEL,
         questions=QUESTIONS,
         entries=entries,
     )
@@ -123,5 +122,5 @@ def _rows(verdicts: Sequence[Verdict]) -> Iterator[dict[str, str]]:
             "answer": verdict.sentences[0].text,
             "leaders": join_names(verdict.leaders) if verdict.leaders else UNDEFINED,
             "acu": UNDEFINED if verdict.area is None else format_area(verdict.area),
-            "p": UNDEFINED if verdict.p is None else format_pvalue(verdict.p),
+            "p": UNDEFINED if math.isnan(verdict.p) else format_pvalue(verdict.p),
         }

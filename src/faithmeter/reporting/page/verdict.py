@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -37,8 +38,9 @@ class Verdict:
         sentences: Answers to the three questions of `QUESTIONS`.
         leaders: Methods that share the lead; empty if none leads.
         doubts: All reasons to doubt the measurement, as sentences.
+        measurable: Whether the answer to the first question is yes.
         area: ACU of the first leader; None if no method leads.
-        p: P-value of randomly masked texts, by the deciding test; None if nothing was checked.
+        p: P-value of randomly masked texts, by the deciding test; NaN if nothing was checked.
     """
 
     task: str
@@ -46,8 +48,9 @@ class Verdict:
     sentences: tuple[Answer, ...]
     leaders: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    measurable: bool = False
     area: trust.Area | None = None
-    p: float | None = None
+    p: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON-ready values."""
@@ -72,12 +75,15 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
         return verdicts[0]
     count = len(verdicts)
     bad = [_subject(verdict) for verdict in verdicts if verdict.sentences[0].mood == BAD]
+    unknown = [_subject(v) for v in verdicts if not v.measurable and v.sentences[0].mood != BAD]
     doubtful = [_subject(verdict) for verdict in verdicts if verdict.sentences[2].mood != GOOD]
     wins = Counter(method for verdict in verdicts for method in verdict.leaders)
     leaders = [f"{method} ({won} of {count})" for method, won in wins.most_common(3)]
-    measurable = f"{count - len(bad)} of {count} models are measurable"
+    measurable = f"{sum(verdict.measurable for verdict in verdicts)} of {count} models are measurable"
+    others = {"not measurable": bad, "not known": unknown}
+    named = [f"{answer}: {_some(subjects)}" for answer, subjects in others.items() if subjects]
     sentences = (
-        (BAD if bad else GOOD, f"{measurable}; not measurable: {_some(bad)}." if bad else f"{measurable}."),
+        (BAD if bad else CAUTION if unknown else GOOD, f"{'; '.join([measurable, *named])}."),
         (GOOD, f"In the lead most often, alone or tied: {join_names(leaders)}.")
         if leaders
         else (CAUTION, "No method leads anywhere."),
@@ -113,15 +119,10 @@ def _verdict(frames: Frames, task: str, model: str, published: Published) -> Ver
         second = replace(second, text=text + comparison, mood=CAUTION if ahead else second.mood)
     doubts = tuple(doubt.text for doubt in verdict.doubts)
     area = evidence.methods[verdict.leaders[0]].acu if verdict.leaders else None
-    return Verdict(*names, (first, second, third), verdict.leaders, doubts, area, _check(evidence))
-
-
-def _check(evidence: trust.TaskEvidence) -> float | None:
-    """Return the p-value of randomly masked texts by the deciding test; None if it cannot reject."""
-    baseline = evidence.methods.get(BASELINE)
-    if baseline is None or evidence.test is None or not evidence.checked:
-        return None
-    return baseline.p[evidence.test]
+    answers = (first, second, third)
+    return Verdict(
+        *names, answers, verdict.leaders, doubts, evidence.measurable, area=area, p=evidence.p(BASELINE)
+    )
 
 
 def _some(subjects: Sequence[str]) -> str:
