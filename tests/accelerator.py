@@ -25,7 +25,7 @@ from faithmeter.models.evaluator import Evaluator
 from toy import MASK, rows_batch, tiny
 
 NAME = "fake"
-METHODS = ("loo-sign", "grad-l1", "grad-l2", "mask-grad", "int-grad-sign(steps=3)", "beam(width=2)")
+METHODS = ("loo-sign", "grad-l1", "grad-l2", "int-grad-sign(steps=3)", "beam(width=2)")
 COPIES = ("aten::copy_", "aten::_to_copy")
 WAITING = (
     "aten::_local_scalar_dense",

@@ -22,8 +22,8 @@ from faithmeter.models.tokens import Batch
 from toy import MASK, PAD, SIZE, LookupClassifier, rows_batch, tiny
 
 NAMES = ["random", "grad-l1", "grad-l2", "inp-grad-sign", "inp-grad-abs"]
-NAMES += ["int-grad-sign", "int-grad-abs", "loo-sign", "loo-abs", "beam", "mask-grad", "search"]
-FORMULAS = ["grad-l1", "grad-l2", "inp-grad-sign", "int-grad-sign", "loo-sign", "mask-grad"]
+NAMES += ["int-grad-sign", "int-grad-abs", "loo-sign", "loo-abs", "beam", "search", "exhaustive"]
+FORMULAS = ["grad-l1", "grad-l2", "inp-grad-sign", "int-grad-sign", "loo-sign"]
 TEXTS = [
     "the film was not good",
     "dull",
@@ -74,9 +74,6 @@ def plain_scores(clf: Classifier, inputs: dict[str, Tensor], label: int, name: s
         return plain_gradient(clf, inputs, label, onehot).pow(2).sum(dim=1).sqrt()
     if name == "inp-grad-sign":
         return (plain_gradient(clf, inputs, label, onehot) * onehot).sum(dim=1)
-    if name == "mask-grad":
-        mask = torch.nn.functional.one_hot(torch.tensor(MASK), SIZE).double()
-        return (plain_gradient(clf, inputs, label, onehot) * (onehot - mask)).sum(dim=1)
     if name == "int-grad-sign":
         return plain_integrated(clf, inputs, label, torch.zeros(SIZE), steps=20)
     assert name == "loo-sign"
@@ -275,7 +272,7 @@ def test_only_explained_tokens_are_scored_and_masked(name: str) -> None:
 def test_a_text_of_one_token_and_one_that_is_masked_already(name: str) -> None:
     clf, batch = tiny(), rows_batch([9], [MASK], [MASK, MASK])
     require_scores(clf, batch, [0, 1, 2], name, lambda *text: plain_scores(clf, *text, name))
-    if name in ("loo-sign", "mask-grad"):
+    if name == "loo-sign":
         assert explain(clf, batch, [0, 1, 2], name)[1:].eq(0).all(), "what is masked already has no score"
 
 
@@ -321,9 +318,11 @@ def test_gradient_methods_leave_the_parameters_alone() -> None:
 def test_the_table_has_the_papers_ten_methods_which_are_the_default_and_two_more() -> None:
     assert list(METHODS) == NAMES
     assert default_methods() == NAMES[:10]
-    assert [name for name in NAMES if not METHODS[name].recursive] == ["random", "beam", "search"]
+    assert [name for name in NAMES if not METHODS[name].recursive] == [
+        *("random", "beam", "search", "exhaustive")
+    ]
     assert [name for name in NAMES if METHODS[name].signed] == [
-        *("inp-grad-sign", "int-grad-sign", "loo-sign", "mask-grad")
+        *("inp-grad-sign", "int-grad-sign", "loo-sign")
     ]
     assert all(one.about and not one.code for one in METHODS.values())
     assert len({one.about for one in METHODS.values()}) == len(METHODS)

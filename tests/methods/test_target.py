@@ -91,9 +91,9 @@ class LinearClassifier:
 
 
 @pytest.mark.parametrize(("of", "factor"), [("logit", 1), ("margin", 2)])
-def test_the_mask_gradient_of_a_linear_model_is_leave_one_out(of: str, factor: float) -> None:
+def test_integrated_gradients_of_a_linear_model_from_masks_are_leave_one_out(of: str, factor: float) -> None:
     """Masking a word replaces its worth by 0.5; one that is masked already keeps it."""
     clf, batch = LinearClassifier(), rows_batch([5, 6, MASK, 7])
     expected = [[0, 0.5 * factor, -2.5 * factor, 0, -0.25 * factor, 0]]
-    for name in ("mask-grad", "loo-sign"):
-        assert explain(clf, batch, [0], f"{name}(of={of})").tolist() == expected
+    for name in ("int-grad-sign(baseline=mask,", "loo-sign("):
+        assert explain(clf, batch, [0], f"{name}of={of})").tolist() == expected

@@ -64,8 +64,8 @@ def measure(
         typer.Option(
             "--method",
             "-m",
-            help="may be repeated; default: all but mask-grad and search, and without beam where it would "
-            "cost more than the others together",
+            help="may be repeated; default: the paper's and your own, without beam where it would cost more "
+            "than the others together",
         ),
     ] = [],  # noqa: B006
     limit: Limit = 0,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..methods.registry import find_method
 
 ERASER_SHARES = (1, 5, 10, 20, 50)
 """Percents at which ERASER erases; those that were measured count by default."""
@@ -100,6 +101,10 @@ def normalized_aopc(erased: Mapping[str, Floats]) -> dict[str, Floats]:
 
 def has_search_bounds(methods: Sequence[str]) -> bool:
     """Return whether a search for the best and one for the worst order are among the methods."""
-    searches = [name for name in methods if name.startswith(("beam", "search"))]
-    worst = [name for name in searches if "worst=true" in name]
-    return bool(worst) and len(worst) < len(searches)
+    return {"best", "worst"} <= find_searches(methods)
+
+
+def find_searches(methods: Iterable[str]) -> set[str]:
+    """Return what the searches among the methods look for: the best order, the worst, or both."""
+    known = (find_method(name) for name in methods)
+    return {method.searches for method in known if method is not None and method.searches}

@@ -87,7 +87,7 @@ class MeasureTable(Validated):
     methods: list[Text] | None = Field(
         default=None,
         min_length=1,
-        description="names of methods with their options; default: all but mask-grad and search",
+        description="names of methods with their options; default: the paper's and your own",
     )
     without: dict[str, list[Text]] = Field(
         default={}, description="by method, the tasks on which it is not measured"

@@ -46,19 +46,6 @@ def input_x_gradient(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target
     return _scores(clf, batch, labels, _dot, of)
 
 
-def mask_gradient(clf: Evaluator, batch: Batch, labels: Tensor, *, of: Target = "logit") -> Tensor:
-    """Return (e_token − e_mask) · gradient for each token, Tensor [B, T].
-
-    This is a first-order estimate of leave-one-out that costs a single evaluation.
-    """
-    mask = clf.embedding_matrix()[clf.mask_id].detach()
-
-    def fall(gradients: Tensor, embeddings: Tensor) -> Tensor:
-        return _dot(gradients, embeddings - mask)
-
-    return _scores(clf, batch, labels, fall, of)
-
-
 def target_gradient(clf: Evaluator, embeddings: Tensor, batch: Batch, labels: Tensor, of: Target) -> Tensor:
     """Return the gradient of each row's explained value with respect to its word embeddings, [B, T, E]."""
     embeddings = embeddings.detach().requires_grad_()

@@ -17,6 +17,21 @@ CANDIDATES = 0.3
 """Fraction of the unmasked tokens, taken from the start of the order, that are occluded one by one."""
 
 
+PREDICTED = 100.0
+"""Cost of a step at which the label is predicted; no sum of tanh(margin) over the steps outweighs it."""
+CHANGED_AT_EVERY_STEP = PREDICTED / 2
+"""Objectives below this belong to orders that change the prediction at every step."""
+
+
+def step_costs(margins: Floats, repeats: Ints) -> Floats:
+    """Return the cost of masks with these margins, where `repeats` is how many steps have a mask's size.
+
+    The objective of an order is the sum of the costs of its steps: first the number of steps at which the
+    label is predicted counts and, among equal numbers, the sum of tanh(margin).
+    """
+    return repeats * (PREDICTED * (margins >= 0) + np.tanh(margins))
+
+
 class Question(NamedTuple):
     """Request for the margins of one text under several masks, or for its scores under one mask."""
 
@@ -60,7 +75,7 @@ class OrderSearch:
         self.exchanges = exchanges
         self.evaluations_left = budget
         self.order: Ints = np.arange(n)
-        self.objective = (math.inf, math.inf)
+        self.objective = math.inf
         self.margins: dict[bytes, float] = {}  # by mask
         self.scores: dict[bytes, Floats] = {}  # by mask, from gradients
 
@@ -71,7 +86,7 @@ class OrderSearch:
         try:
             self.order = order = yield from self._propose(self.order[:0], self.order, 0)
             yield from self._walk(order)
-            while self.exchanges and self.objective[0] and (yield from self._improve()):
+            while self.exchanges and self.objective > CHANGED_AT_EVERY_STEP and (yield from self._improve()):
                 pass
         except BudgetSpent:
             return
@@ -173,7 +188,7 @@ class OrderSearch:
     def _consider(self, order: Ints) -> Questions[Floats]:
         """Return the margins at all steps of an order; store the order if it is the best so far."""
         margins = yield from self._request_margins(self._prefixes(order))
-        objective = (int(self.repeats[margins >= 0].sum()), float((self.repeats * np.tanh(margins)).sum()))
+        objective = float(step_costs(margins, self.repeats).sum())
         if objective < self.objective:
             self.order, self.objective = order, objective
         return margins

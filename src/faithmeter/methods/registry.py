@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -21,7 +21,8 @@ from ..errors import InputError, unknown
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from .beam import beam_search
-from .gradients import gradient_l1, gradient_l2, input_x_gradient, mask_gradient
+from .exhaustive import count_evaluations, exhaustive
+from .gradients import gradient_l1, gradient_l2, input_x_gradient
 from .integrated import integrated_gradient
 from .occlusion import leave_one_out
 from .options import default_options, read_option
@@ -80,6 +81,16 @@ class Method:
         """Unit of the scores of the value that the option `of` chooses."""
         of = self.options_with_defaults.get("of", "logit")
         return self.unit.replace(TARGET_UNITS["logit"], TARGET_UNITS[of])
+
+    @property
+    def searches(self) -> Literal["best", "worst", ""]:
+        """Whether the method searches for the best or the worst erasure order; empty if it does neither.
+
+        A search returns ranks, which have no sign, and aims at the label's score.
+        """
+        if self.signed or not self.directed:
+            return ""
+        return "worst" if self.options_with_defaults.get("worst") else "best"
 
     def evaluations(self, tokens: int) -> int:
         """Return an upper bound on the evaluations needed to explain `tokens` tokens of one text."""
@@ -219,12 +230,6 @@ method(
     cost=lambda tokens, width, **_: width * tokens * (tokens + 1) // 2,
 )(beam_search)
 method(
-    "mask-grad",
-    about="what a word adds or takes away, with its masking estimated from one gradient (mask gradient)",
-    unit="logit points",
-    by_default=False,
-)(mask_gradient)
-method(
     "search",
     recursive=False,
     signed=False,
@@ -234,6 +239,16 @@ method(
     cost=lambda tokens, budget, gradients, **_: evaluations_allowed(tokens, budget, gradients),
     by_default=False,
 )(search)
+method(
+    "exhaustive",
+    recursive=False,
+    signed=False,
+    directed=True,
+    about="the best of all orders of masking words of short texts, and that of search of longer ones",
+    unit="ranks, the highest first",
+    cost=count_evaluations,
+    by_default=False,
+)(exhaustive)
 
 
 @cache

@@ -17,7 +17,7 @@ from ..models.evaluator import Evaluator
 from ..models.masks import PERCENTS
 from ..models.tokens import Batch
 from .integrated import masking_effects
-from .order_search import Floats, Ints, OrderSearch, Question, Questions
+from .order_search import Bools, Floats, Ints, OrderSearch, Question, Questions
 from .target import target_values
 
 STEPS = PERCENTS[1:-1]
@@ -69,10 +69,9 @@ def search(
     sizes = batch.explained.sum(dim=1).numpy()
     searches = {}
     for row, n in enumerate(open_tokens.sum(axis=1)):
-        counts = [int(sizes[row] * percent // 100 - (sizes[row] - n)) for percent in STEPS]
         searches[row] = OrderSearch(
             int(n),
-            [count for count in counts if count > 0],
+            step_sizes(int(sizes[row]), int(n)),
             budget=evaluations_allowed(int(n), budget, gradients),
             gradients=gradients,
             exchanges=exchanges,
@@ -86,6 +85,25 @@ def search(
     for row, state in searches.items():
         ranks[row, places[row][state.order]] = torch.arange(state.n, 0, -1).double()
     return ranks
+
+
+def step_sizes(tokens: int, n: int) -> list[int]:
+    """Return how many of n unmasked tokens, of `tokens` in all, each step masks; leave out steps of none."""
+    sizes = (tokens * percent // 100 - (tokens - n) for percent in STEPS)
+    return [size for size in sizes if size > 0]
+
+
+def request_margins(clf: Evaluator, batch: Batch, labels: Tensor, rows: Tensor, where: Bools) -> Floats:
+    """Return the margins [K] of masked variants of texts, `rows` [K] with the tokens `where` [K, T] masked.
+
+    Raises:
+        InputError: The model has a single class.
+    """
+    logits = clf.variants(batch, rows, torch.from_numpy(where))
+    if logits.shape[1] == 1:
+        raise InputError("the model has one class; expected two or more: search changes predictions")
+    margins: Floats = target_values(logits, labels[rows], "margin").numpy()
+    return margins
 
 
 Answer = Callable[[Mapping[int, Question]], Mapping[int, Floats]]
@@ -128,10 +146,7 @@ def _answer(
             values = masking_effects(clf, masked, labels[rows], steps=gradients).numpy()
             answers |= {row: values[[i]][:, places[row]] for i, row in enumerate(asking)}
         else:
-            logits = clf.variants(batch, rows, torch.from_numpy(where))
-            if logits.shape[1] == 1:
-                raise InputError("the model has one class; expected two or more: search changes predictions")
-            margins = target_values(logits, labels[rows], "margin")
-            parts = np.split(margins.numpy(), np.cumsum(counts)[:-1])
+            margins = request_margins(clf, batch, labels, rows, where)
+            parts = np.split(margins, np.cumsum(counts)[:-1])
             answers |= dict(zip(asking, parts, strict=True))
     return answers
