@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..methods.registry import find_method
 
 ERASER_SHARES = (1, 5, 10, 20, 50)
 """Percents at which ERASER erases; those that were measured count by default."""
@@ -106,5 +105,7 @@ def has_search_bounds(methods: Sequence[str]) -> bool:
 
 def find_searches(methods: Iterable[str]) -> set[str]:
     """Return what the searches among the methods look for: the best order, the worst, or both."""
+    from ..methods.registry import find_method  # imports torch
+
     known = (find_method(name) for name in methods)
     return {method.searches for method in known if method is not None and method.searches}
