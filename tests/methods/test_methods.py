@@ -23,6 +23,7 @@ from toy import MASK, PAD, SIZE, LookupClassifier, rows_batch, tiny
 
 NAMES = ["random", "grad-l1", "grad-l2", "inp-grad-sign", "inp-grad-abs"]
 NAMES += ["int-grad-sign", "int-grad-abs", "loo-sign", "loo-abs", "beam", "search", "exhaustive"]
+NAMES += ["ridge", "shapley"]
 FORMULAS = ["grad-l1", "grad-l2", "inp-grad-sign", "int-grad-sign", "loo-sign"]
 TEXTS = [
     "the film was not good",
@@ -315,14 +316,14 @@ def test_gradient_methods_leave_the_parameters_alone() -> None:
     assert all(p.grad is None and p.requires_grad for p in clf.model.parameters())
 
 
-def test_the_table_has_the_papers_ten_methods_which_are_the_default_and_two_more() -> None:
+def test_the_table_has_the_papers_ten_methods_which_are_the_default_and_four_more() -> None:
     assert list(METHODS) == NAMES
     assert default_methods() == NAMES[:10]
     assert [name for name in NAMES if not METHODS[name].recursive] == [
-        *("random", "beam", "search", "exhaustive")
+        *("random", "beam", "search", "exhaustive", "ridge", "shapley")
     ]
     assert [name for name in NAMES if METHODS[name].signed] == [
-        *("inp-grad-sign", "int-grad-sign", "loo-sign")
+        *("inp-grad-sign", "int-grad-sign", "loo-sign", "ridge", "shapley")
     ]
     assert all(one.about and not one.code for one in METHODS.values())
     assert len({one.about for one in METHODS.values()}) == len(METHODS)

@@ -47,6 +47,7 @@ X_TITLES = {
     "ablation": ("validation texts",),
     "epochs": ("epoch",),
     **dict.fromkeys(("pvalues", "faithfulness", "roar"), ("masked tokens (%)",)),
+    "pareto": ("evaluations per text",),
 }
 STRENGTH = dict(zip(METHODS, (0, 0.5, 0.55, 0.4, 0.3, 0.35, 0.3, 0.8, 0.5, 0.9), strict=True))
 
@@ -107,7 +108,18 @@ def made_up(tasks: int = 3, seeds: int = 5, *, step: int = 10, longest: int = 50
                     gone = value + 0.3 * strength * fall * (1 - share) + rng.normal(0, 0.02)
                     row = {**common, "digest": "", "folder": "", "method": method, "step": step}
                     roar.append({**row, "percent": percent, "value": gone})
-    return {"train": DataFrame(train), "measure": DataFrame(measured), "roar": DataFrame(roar)}
+    measure = DataFrame(measured)
+    frames = {"train": DataFrame(train), "measure": measure, "roar": DataFrame(roar)}
+    return {**frames, "areas": made_up_areas(measure[measure["percent"] == 0])}
+
+
+def made_up_areas(once: DataFrame) -> DataFrame:
+    """Areas that follow the strengths of the methods, each of which needs one evaluation per text more."""
+    acu = once["method"].map(STRENGTH) / 2
+    bounds = {"acu_lower": acu - 0.02, "acu_upper": acu + 0.02}
+    bounds |= {"racu_lower": 2 * acu - 0.04, "racu_upper": 2 * acu + 0.04}
+    evaluations = once["method"].map(METHODS.index) * once["texts"] + once["texts"]
+    return once.assign(acu=acu, racu=2 * acu, evaluations_alone=evaluations, **bounds)
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +158,47 @@ def trained(**columns: Any) -> DataFrame:
     common |= {"validation": "unmasked", "split": "test", "epoch": 1, "best": True, "masking": "0"}
     common |= {"metric": "accuracy", "majority": 0.5, "converged": True}
     return DataFrame({**common, **columns})
+
+
+def test_pareto_by_hand() -> None:
+    """`loo-sign` needs more than `search` for less; `grad-l2` is compared by RACU, in a view of its own."""
+    rows = [("search", 0.4, 0.6, 40.0), ("loo-sign", 0.3, 0.5, 200.0), ("int-grad-sign", 0.2, 0.4, 20.0)]
+    rows += [("grad-l2", 0.1, 0.3, 10.0), ("random", 0.0, 0.0, 1.0)]
+    common: dict[str, Any] = {
+        "task": "RTE",
+        "model": "m",
+        "seed": 0,
+        "strategy": "half",
+        "validation": "both",
+    }
+    common |= {"metric": "accuracy", "converged": True, "texts": 10, "scope": "explained"}
+    values = zip(("method", "acu", "racu"), zip(*[row[:3] for row in rows], strict=True), strict=True)
+    areas = DataFrame({**dict(values), "evaluations_alone": [10 * row[3] for row in rows]}).assign(**common)
+    for name in ("acu", "racu"):
+        areas = areas.assign(**{f"{name}_lower": areas[name] - 0.1, f"{name}_upper": areas[name] + 0.1})
+    spec = figure("pareto", areas=areas)
+    signed = shown(spec, "RTE", "mean", group="Signed: ACU")
+    points = {row["label"]: (row["evaluations"], row["mean"], row["lower"], row["upper"]) for row in signed}
+    assert points["search"] == pytest.approx((40, 40, 30, 50))
+    assert set(points) == {"search", "loo-sign", "int-grad-sign"}
+    assert [row["mean"] for row in shown(spec, "RTE", "front", group="Signed: ACU")] == pytest.approx(
+        [20, 40]
+    )
+    [absolute] = shown(spec, "RTE", "mean", group="Absolute: RACU")
+    assert (absolute["label"], absolute["mean"]) == ("grad-l2", pytest.approx(30))
+    assert figures.FIGURES["pareto"]({"areas": areas[areas["method"] == "search"]}) is None
+    assert figures.FIGURES["pareto"]({"areas": areas.assign(evaluations_alone=math.nan)}) is None
+
+
+def test_the_ceiling_is_a_line_beside_the_signed_methods() -> None:
+    frames = made_up(tasks=1, seeds=1, step=50, longest=1)
+    measured = frames["measure"].assign(ceiling=0.1)
+    rows = shown(
+        figure("faithfulness", measure=measured), "bAbI-1", "mean", label="ceiling", model="roberta-base"
+    )
+    assert {(row["group"], row["percent"], row["mean"]) for row in rows} == {
+        ("Signed", percent, 10.0) for percent in (0, 50, 100)
+    }
 
 
 def test_all_and_its_dashed_line_in_a_chart() -> None:

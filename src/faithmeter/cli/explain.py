@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -17,6 +17,11 @@ from ..errors import InputError, unknown
 from .options import Device, PrecisionOption, Unit, as_precision
 from .progress import bars
 from .screen import Json, console, marked, output, print_json, quiet
+
+if TYPE_CHECKING:
+    from ..methods.registry import Method
+    from ..models.classifier import Classifier
+    from ..models.evaluator import Evaluator
 
 
 def _writable(html: Path | None) -> Path | None:
@@ -41,7 +46,12 @@ Checkpoint = Annotated[
 ]
 Methods = Annotated[
     list[str],
-    typer.Option("--method", "-m", help="method, e.g. loo-sign or beam(width=20); may be repeated"),
+    typer.Option(
+        "--method",
+        "-m",
+        help="method, e.g. loo-sign or beam(width=20); may be repeated; auto, or auto(budget=200) "
+        "evaluations per text, takes the most faithful one on the validation texts of the training",
+    ),
 ]
 
 
@@ -74,15 +84,20 @@ def explain(
     from ..models.classes import class_number
     from ..models.evaluator import Evaluator
     from ..models.loading import choose_label, load
+    from ..runs.chosen_method import read_budget
 
     rows = _rows(file, text=text, pair=pair, label=label)
-    methods = [parse(name) for name in method]
+    budgets = [read_budget(name) for name in method]
+    named = [None if budget else parse(name) for name, budget in zip(method, budgets, strict=True)]
     number_type = as_precision(precision)
     quiet()
     # methods and identical texts share evaluations
     clf = Evaluator(
         load(checkpoint, device=device, precision=number_type, label=choose_label(checkpoint, label))
     )
+    methods = [
+        known or _choose(clf, checkpoint, budget) for known, budget in zip(named, budgets, strict=True)
+    ]
     for row in rows:  # check all rows before explaining the first
         with _name_place(row.place):
             clf.encode([row.text], row.pairs)
@@ -118,6 +133,23 @@ def explain(
             if len(rows) > 1:
                 output.print(marked("\n" * (number > 0) + row.place, "bold", ""))
             output.print(explanation)
+
+
+def _choose(clf: Evaluator, checkpoint: str, budget: int | None) -> Method:
+    """Return the method that `auto` takes for a checkpoint, and print why."""
+    from ..methods.registry import parse
+    from ..runs.chosen_method import BUDGET, choose_method
+
+    with bars() as progress:
+        bar = progress.add_task("choosing a method", total=None, note="")
+        choice = choose_method(
+            cast("Classifier", clf.clf),
+            checkpoint,
+            budget or BUDGET,
+            progress=lambda name, *_: progress.update(bar, note=name),
+        )
+    console.print(choice.reason, soft_wrap=True)
+    return parse(choice.method)
 
 
 @dataclass(frozen=True)

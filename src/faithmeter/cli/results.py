@@ -67,13 +67,20 @@ def summary(*results: Measurement) -> Table:
         lines.add_row(
             method, acu, interval, racu, *pvalues, f"{result.texts}", f"{result.evaluations[method]}", seconds
         )
+    captions = []
+    if shares := [
+        f"{method} {format_percent(result.share_of_ceiling(method))}"
+        for result, method in rows
+        if result.ceiling
+    ]:
+        captions.append(f"% of the ceiling, the best order of each text by any method: {', '.join(shares)}")
     common = set.intersection(*(set(result.frame["row"]) for result in results))
     if any(result.texts > len(common) for result in results):
         shared = {method: result.among(common).acu(method) for result, method in rows}
         ranked = sorted(shared.items(), key=lambda item: -item[1])
         areas = [f"{method} {format_percent(area)}" for method, area in ranked]
-        lines.caption = f"ACU on the {len(common)} texts that all were measured on: {', '.join(areas)}"
-        lines.caption_justify = "left"
+        captions.append(f"ACU on the {len(common)} texts that all were measured on: {', '.join(areas)}")
+    lines.caption, lines.caption_justify = "\n".join(captions) or None, "left"
     return lines
 
 

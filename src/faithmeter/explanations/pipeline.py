@@ -18,6 +18,7 @@ from ..methods.registry import Method, parse
 from ..models.encoding import encode
 from ..models.evaluator import Evaluator, Model
 from ..models.loading import load
+from ..runs.chosen_method import Choice, choose_method, read_budget
 from ..runs.fitted_tests import load_tests
 from .explanation import explain_text
 
@@ -57,6 +58,7 @@ class Pipeline:
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
         progress: Called after each text of a list with the number of texts finished, and their total.
+        choice: Why `auto` chose the method; None if it was named.
 
     Example:
         >>> pipe = fm.pipeline(clf, orders=19)
@@ -72,6 +74,7 @@ class Pipeline:
     seed: int = 0
     top_k: int | None = 0
     progress: Progress | None = field(default=None, repr=False)
+    choice: Choice | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require_explaining(self.method)
@@ -158,7 +161,8 @@ def pipeline(
 
     Args:
         model: Folder of a checkpoint, hub name, or classifier.
-        method: Name of the method that explains.
+        method: Name of the method that explains. `"auto"`, or `"auto(budget=200)"` evaluations per text,
+            takes the most faithful one on validation texts; for checkpoints that faithmeter trained.
         tests: In-distribution tests, from `fit_tests`, or None for none. "auto" loads or fits the tests of
             a checkpoint that faithmeter trained, and uses none for other models.
         orders: Number of random orders to compare with, at least 19.
@@ -181,15 +185,23 @@ def pipeline(
     """
     clf: Any = model
     fitted: Any = None if tests == "auto" else tests
+    budget, choice = read_budget(method) if isinstance(method, str) else None, None
     if isinstance(model, str | Path):
         clf = load(model, device=device, precision=precision)
         fitted = own_tests(clf, model, seed) if tests == "auto" else tests
+        if budget is not None:
+            choice = choose_method(clf, model, budget, seed=seed)
+            method = choice.method
     elif (device, precision) != ("auto", "auto"):
         raise InputError(
             f"device={device!r}, precision={precision!r}, but the model is loaded already; expected the name "
             "of a checkpoint: give these options to fm.load instead"
         )
-    return Pipeline(Evaluator.of(clf), fitted, method, orders, seed, top_k, progress)
+    elif budget is not None:
+        raise InputError(
+            "method='auto', but the model is loaded already; expected the folder of a checkpoint"
+        )
+    return Pipeline(Evaluator.of(clf), fitted, method, orders, seed, top_k, progress, choice)
 
 
 def require_explaining(name: str | Method) -> Method:

@@ -137,13 +137,16 @@ def _compute(work: ChunkWork, batch: Batch, labels: Tensor, done: Done) -> DataF
     for name, method in sort_by_cost(work.methods, batch, work.percents):
         evaluator.progress = partial(_beat, done, name)
         before, seconds = evaluator.evaluations, dict.fromkeys(PHASES, 0.0)
+        evaluator.requested = {}
         rows = trace_erasure(
             evaluator, batch, labels, method, work.percents, work.tests, seconds, complement=work.complement
         )
         frames[name] = rows.assign(method=name)
-        costs[name] = {"evaluations": evaluator.evaluations - before, "seconds": seconds}
+        evaluations = evaluator.evaluations - before
+        alone = evaluations + sum(evaluator.requested.values())
+        costs[name] = {"evaluations": evaluations, "alone": alone, "seconds": seconds}
         done(name, len(batch))
-    evaluator.progress = None
+    evaluator.progress = evaluator.requested = None
     frame = pd.concat([frames[name] for name in work.methods], ignore_index=True)
     frame.insert(0, "method", frame.pop("method"))
     frame.attrs = {"costs": costs, "device": str(evaluator.device)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from torch import Tensor
 
@@ -45,6 +45,7 @@ def measure(
     tests: Tests | None = ...,
     unit: UnitName = ...,
     complement: bool = ...,
+    split: Literal["validation", "test"] = ...,
     keep: Path | None = ...,
     progress: Progress | None = ...,
 ) -> Measurement: ...
@@ -81,10 +82,11 @@ def measure(
     tests: Tests | None = None,
     unit: UnitName = "token",
     complement: bool = False,
+    split: Literal["validation", "test"] = "test",
     keep: Path | None = None,
     progress: Progress | None = None,
 ) -> Measurement | TextMeasurement:
-    """Measure explanations on the test texts of a task, or on one text.
+    """Measure explanations on the texts of a task, or on one text.
 
     Args:
         clf: A classifier, or an `Evaluator` that shares its evaluations.
@@ -95,12 +97,14 @@ def measure(
         label: For one text: name or number of the class; by default the predicted one.
         orders: For one text: the number of random orders, by default 100.
         seed: Seed of the random orders.
-        limit: For a task: measure only the first `limit` test texts; 0 measures all.
+        limit: For a task: measure only the first `limit` texts; 0 measures all.
         percents: Percentages of tokens to erase: increasing whole numbers, the first 0 and the last 100.
         tests: In-distribution tests, from `fit_tests`; without them no area is trusted.
         unit: What is scored and erased as one piece: token, word or sentence.
         complement: For a task: also evaluate texts with only the erased part left, which sufficiency and
             insertion need (see `Measurement.metrics`).
+        split: For a task: the split whose texts are measured. Choose methods and their options on
+            validation texts, and measure the chosen one on test texts.
         keep: For a task: folder of finished chunks; a stopped measurement continues from them.
         progress: Called with a method's name and two counts: for a task, the texts just finished (0 while
             the method is at work) and all texts; for one text, the methods finished and all methods.
@@ -119,7 +123,8 @@ def measure(
     if isinstance(task, str):
         if task in TASKS:
             raise InputError(f"{task!r} would be measured as a text; for the task give fm.task({task!r})")
-        _refuse_options("one text", limit=limit, keep=keep, complement=complement)
+        others = {"split": split} if split != "test" else {}
+        _refuse_options("one text", limit=limit, keep=keep, complement=complement, **others)
         return measure_text(
             clf,
             task,
@@ -139,7 +144,7 @@ def measure(
     work = chunk_work(
         clf, methods, seed=seed, percents=percents, tests=tests, unit=unit, complement=complement
     )
-    return _measure_task(work, task, limit, keep, progress)
+    return _measure_task(work, task, split, limit, keep, progress)
 
 
 def chunk_work(
@@ -164,12 +169,12 @@ def _refuse_options(measured: str, **options: object) -> None:
 
 
 def _measure_task(
-    work: ChunkWork, task: Task, limit: int, keep: Path | None, progress: Progress | None
+    work: ChunkWork, task: Task, role: str, limit: int, keep: Path | None, progress: Progress | None
 ) -> Measurement:
-    """Measure the methods on the first `limit` test texts of a task (0: on all), chunk by chunk."""
+    """Measure the methods on the first `limit` texts of a split (0: on all), chunk by chunk."""
     import pandas as pd
 
-    task, split, count = _measured_split(work, task, limit)
+    task, split, count = _measured_split(work, task, limit, role)
     named = work.methods
 
     def advance(name: str, texts: int) -> None:
@@ -193,6 +198,7 @@ def _measure_task(
         metric=task.metric,
         others=tuple(metric for metric in task.metrics if metric != task.metric),
         evaluations={name: sum(cost[name]["evaluations"] for cost in costs) for name in named},
+        evaluations_alone={name: sum(cost[name].get("alone", 0) for cost in costs) for name in named},
         seconds={
             name: {phase: sum(cost[name]["seconds"][phase] for cost in costs) for phase in PHASES}
             for name in named
@@ -218,11 +224,13 @@ def measured_chunks(work: ChunkWork, task: Task, limit: int) -> Iterator[tuple[B
     return _model_chunks(work, task, split, count)
 
 
-def _measured_split(work: ChunkWork, task: Task, limit: int) -> tuple[Task, Dataset, int]:
-    """Return the task with one label, its test texts, and how many of them are measured; verify them."""
+def _measured_split(
+    work: ChunkWork, task: Task, limit: int, role: str = "test"
+) -> tuple[Task, Dataset, int]:
+    """Return the task with one label, the texts of a split, and how many of them are measured; verify them."""
     if task.kind == "multi-label":
         task = label_task(task, str(work.evaluator.labels[-1]))
-    split = task.load()["test"]
+    split = task.split(role)
     count = min(limit or len(split), len(split))
     _require_classes(split["label"][:count], task)
     require_own_scores(work.evaluator, split, work.methods.values(), limit, work.unit)

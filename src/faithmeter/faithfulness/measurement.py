@@ -17,11 +17,12 @@ from ..display import card, grid
 from ..errors import unknown
 from ..files import write_csv
 from ..metrics import majority, score
+from .ceiling import best_erasures
 from .comparisons import Ranking, rank_methods
 from .curves import Curve, acu, racu
 from .formats import format_percent
 from .intervals import Interval, TextIntervals, resample_texts
-from .other_metrics import OTHER_METRICS, has_search_bounds, normalized_aopc, text_metrics
+from .other_metrics import OTHER_METRICS, find_searches, has_search_bounds, normalized_aopc, text_metrics
 from .predictions import Predictions
 from .pvalues import DatasetPValue, dataset_pvalue, of_steps
 from .trust import Area, Measured, MethodEvidence, TaskEvidence, choose_test
@@ -39,7 +40,8 @@ class Measurement(Measured):
         classes: Number of classes.
         metric: Name of the task's first metric.
         others: Names of its other metrics.
-        evaluations: By method, the number of model evaluations.
+        evaluations: By method, the number of model evaluations; methods share equal ones.
+        evaluations_alone: By method, the number that it would have needed alone; empty if not counted.
         seconds: By method and phase: explain, evaluate, check.
         floors: By test, the smallest p-value that it can give.
         inputs: The texts with their token positions (`chunks.locate_tokens`); None if read from a store.
@@ -79,6 +81,7 @@ class Measurement(Measured):
     scores: Mapping[str, str] = field(default_factory=dict)
     unit: UnitName = "token"
     plausibility: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    evaluations_alone: Mapping[str, int] = field(default_factory=dict)
     _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -102,7 +105,8 @@ class Measurement(Measured):
     def table(self) -> DataFrame:
         """Return a frame with a row for each method, most faithful first, random last.
 
-        Columns: method, acu and racu (fractions), `p_…` for each test, texts, evaluations, seconds.
+        Columns: method, acu, racu and share_of_ceiling (fractions), `p_…` for each test, texts, evaluations,
+        evaluations_alone, seconds.
         """
         import pandas as pd
 
@@ -111,9 +115,11 @@ class Measurement(Measured):
                 "method": name,
                 "acu": acu,
                 "racu": racu,
+                "share_of_ceiling": self.share_of_ceiling(name),
                 **{f"p_{test}": self.p(name, test) for test in self.tests},
                 "texts": self.texts,
                 "evaluations": self.evaluations[name],
+                "evaluations_alone": self.evaluations_alone.get(name, math.nan),
                 "seconds": sum(self.seconds[name].values()),
             }
             for name, (acu, racu) in self._ranked()
@@ -156,6 +162,7 @@ class Measurement(Measured):
             frame=self.frame[self.frame["method"].isin(chosen)].reset_index(drop=True),
             evaluations={name: count for name, count in self.evaluations.items() if name in chosen},
             seconds={name: phases for name, phases in self.seconds.items() if name in chosen},
+            evaluations_alone={n: count for n, count in self.evaluations_alone.items() if n in chosen},
         )
 
     def among(self, rows: Iterable[int]) -> Measurement:
@@ -180,6 +187,26 @@ class Measurement(Measured):
     def racu(self, method: str, metric: str | None = None) -> float:
         """Return the ACU relative to that of a curve that falls at once, as a fraction; NaN if undefined."""
         return racu(self.curve(method, metric), self.curve(BASELINE, metric))
+
+    @cached_property
+    def ceiling(self) -> Curve | None:
+        """Curve of the best order of each text by any method; None without a search and another method.
+
+        The ceiling rises when a better search is added. With `exhaustive` it is exact for short texts.
+        """
+        if len(self.methods) < 3 or "best" not in find_searches(self.methods):  # one is the baseline
+            return None
+        predictions, classes = self.predictions, self.classes
+        steps = best_erasures(predictions)[0].T
+        values = [score([self.metric], predictions.labels, step, classes)[self.metric] for step in steps]
+        best = Curve(tuple(predictions.percents), tuple(values), self.metric, self.texts)
+        return max((best, *map(self.curve, self.methods)), key=lambda curve: acu(curve, self.curve(BASELINE)))
+
+    def share_of_ceiling(self, method: str) -> float:
+        """Return the ACU of a method divided by that of the ceiling; NaN without a positive ceiling."""
+        if self.ceiling is None or (highest := acu(self.ceiling, self.curve(BASELINE))) <= 0:
+            return math.nan
+        return self.acu(method) / highest
 
     @property
     def areas(self) -> dict[str, tuple[float, float]]:
@@ -272,6 +299,7 @@ class Measurement(Measured):
             "classes_by_number": self.classes_by_number,
             "agreement": self.agreement,
             "methods": {method: self._describe(method) for method in self.methods},
+            "ceiling": None if self.ceiling is None else self._describe_curve(self.ceiling, self.metric),
             "leaders": list(self.leaders),
             "texts_needed": self.texts_needed,
             "device": self.device,
@@ -297,6 +325,7 @@ class Measurement(Measured):
                 for test, steps in pvalues.items()
             },
             "evaluations": self.evaluations[method],
+            "evaluations_alone": self.evaluations_alone.get(method, 0),
             "seconds": dict(self.seconds[method]),
             "scores": self.scores.get(method, ""),
             "metrics": self.metrics(method),
@@ -357,8 +386,11 @@ class Measurement(Measured):
         return {name: {"lower": each.lower, "upper": each.upper} for name, each in quantities.items()}
 
     def _describe_areas(self, method: str, metric: str) -> dict[str, Any]:
-        curve = asdict(self.curve(method, metric))
-        return {"curve": curve, "acu": self.acu(method, metric), "racu": self.racu(method, metric)}
+        return self._describe_curve(self.curve(method, metric), metric)
+
+    def _describe_curve(self, curve: Curve, metric: str) -> dict[str, Any]:
+        random = self.curve(BASELINE, metric)
+        return {"curve": asdict(curve), "acu": acu(curve, random), "racu": racu(curve, random)}
 
     def _steps(self, method: str) -> Iterator[tuple[int, DataFrame]]:
         """Yield each percentage with the rows of a method at that percentage."""

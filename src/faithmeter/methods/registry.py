@@ -27,6 +27,7 @@ from .integrated import integrated_gradient
 from .occlusion import leave_one_out
 from .options import default_options, read_option
 from .random import random_order
+from .regression import ridge, shapley
 from .search import evaluations_allowed, search
 from .source import Function, digest_source, find_place
 from .target import TARGET_UNITS
@@ -249,6 +250,23 @@ method(
     cost=count_evaluations,
     by_default=False,
 )(exhaustive)
+
+method(
+    "ridge",
+    recursive=False,
+    about="what a word adds or takes away, by a linear model of randomly masked texts (as LIME does)",
+    unit="logit points",
+    cost=lambda tokens, samples, **_: samples,
+    by_default=False,
+)(ridge)
+method(
+    "shapley",
+    recursive=False,
+    about="what a word adds or takes away on average over sets of other words (Shapley values)",
+    unit="logit points",
+    cost=lambda tokens, samples, **_: min(samples, 2**tokens),
+    by_default=False,
+)(shapley)
 
 
 @cache

@@ -79,6 +79,8 @@ class Evaluator:
         self.memory = Memory(memory)
         self.progress = progress
         self.evaluations = 0
+        self.requested: dict[bytes, bool] | None = None
+        """Inputs requested so far, and whether the cache answered the first request; None: not recorded."""
 
     @classmethod
     def of(cls, clf: Model) -> Evaluator:
@@ -135,6 +137,9 @@ class Evaluator:
         where = where if batch.units is None else whole_units(where, batch.units[rows])
         keys = _keys(batch, rows, where, self.mask_id)
         known = [self.memory.get(key) for key in keys]
+        if self.requested is not None:
+            for key, value in zip(keys, known, strict=True):
+                self.requested.setdefault(key, value is not None)
         new: dict[bytes, int] = {}  # key → the first of all variants with this input
         for variant, (key, value) in enumerate(zip(keys, known, strict=True)):
             if value is None:

@@ -116,7 +116,7 @@ def read_tests(clf: Classifier, checkpoint: str | Path, config: MeasureConfig) -
     """Read the tests for a config, saved beside the checkpoint or in the cache; None if there are none."""
     from ..faithfulness.masf import MaSF
 
-    for folder in _folders(clf, checkpoint):
+    for folder in checkpoint_folders(clf, checkpoint):
         files = _files(folder, config)
         if all(file.is_file() for file in files.values()):
             try:
@@ -133,7 +133,7 @@ def _write_tests(
     tests: dict[str, MaSF], clf: Classifier, checkpoint: str | Path, config: MeasureConfig
 ) -> None:
     """Write tests to the first writable folder; if there is none, the tests are not saved."""
-    for folder in _folders(clf, checkpoint):
+    for folder in checkpoint_folders(clf, checkpoint):
         try:
             for name, file in _files(folder, config).items():
                 tests[name].save(file, fingerprint=clf.fingerprint)
@@ -142,8 +142,8 @@ def _write_tests(
         return
 
 
-def _folders(clf: Classifier, checkpoint: str | Path) -> list[Path]:
-    """Return the folders that may hold a checkpoint's tests: its own, if it has one, and the cache."""
+def checkpoint_folders(clf: Classifier, checkpoint: str | Path) -> list[Path]:
+    """Return the folders for files about a checkpoint: its own, if it has one, and one in the cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = folder_of(checkpoint)
     beside = [folder] if folder.is_dir() else []

@@ -34,12 +34,12 @@ COLUMNS = {
     ),
     "measure": (
         *(*SEEDED, "method", "percent", "texts", "metric", "value", "value_lower", "value_upper"),
-        *("random", "random_lower", "random_upper"),
+        *("random", "random_lower", "random_upper", "ceiling"),
         *("p_published", "p_crossfit", "below_published", "below_crossfit", "converged"),
     ),
     "areas": (
         *(*SEEDED, "method", "texts", "metric", "acu", "acu_lower", "acu_upper"),
-        *("racu", "racu_lower", "racu_upper", "leaders", "texts_needed"),
+        *("racu", "racu_lower", "racu_upper", "share_of_ceiling", "leaders", "texts_needed"),
         *(
             "p_published",
             "p_crossfit",
@@ -49,7 +49,8 @@ COLUMNS = {
             "outside_share",
         ),
         *(*OTHER_METRICS, *PLAUSIBILITY),
-        *("evaluations", "whole", "majority", "converged", "truncated", "classes_by_number"),
+        *("evaluations", "evaluations_alone", "whole", "majority", "converged", "truncated"),
+        "classes_by_number",
         *("precision", "agreement"),
     ),
     "seconds": (*SEEDED, "kind", "method", "phase", "seconds"),
@@ -156,9 +157,10 @@ def _measure(record: Record, run: Row) -> Iterator[Row]:
         return
     for method, common in _methods(record, run):
         random = record.methods.get(BASELINE, method)
-        erased = zip(method.curve.percents, method.curve.values, random.curve.values, strict=True)
-        for percent, value, baseline in erased:
-            points = {"value": value, "random": baseline}
+        ceiling = record.ceiling.curve.values if record.ceiling else [math.nan] * len(method.curve.values)
+        erased = zip(method.curve.percents, method.curve.values, random.curve.values, ceiling, strict=True)
+        for percent, value, baseline, highest in erased:
+            points = {"value": value, "random": baseline, "ceiling": highest}
             points |= _bounds("value", method, f"curve.{percent}")
             points |= _bounds("random", random, f"curve.{percent}")
             steps = {test: steps[percent] for test, steps in method.pvalues.items()}
@@ -178,6 +180,9 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
         return
     for method, common in _methods(record, run):
         areas: Row = {"acu": method.acu, "racu": method.racu, "evaluations": method.evaluations}
+        areas["evaluations_alone"] = method.evaluations_alone or math.nan
+        highest = record.ceiling.acu if record.ceiling else 0.0
+        areas["share_of_ceiling"] = method.acu / highest if highest > 0 else math.nan
         pvalues = {f"p_{test}": p for test, p in method.p.items()}
         pvalues |= {f"floor_{test}": floor for test, floor in record.floors.items()}
         if method.pvalues:

@@ -38,6 +38,8 @@ INPUTS = "inputs.parquet"
 """File name of the measured texts with their token positions, beside the record of a measurement."""
 TESTS = "masf-"
 """Prefix of the names of files with fitted in-distribution tests, beside a checkpoint."""
+CHOICES = "auto-"
+"""Prefix of the names of files with the method that `auto` chose, beside a checkpoint."""
 RECORD_FORMAT: Final = 1
 """Version of the record format; it changes when a field is renamed, removed or redefined."""
 
@@ -142,6 +144,9 @@ class MethodResult(Areas):
     p: Numbers = Field(description="by test: p-value of the steps below 100 % together")
     pvalues: dict[str, dict[int, StepPValue]] = Field(description="by test and percent")
     evaluations: int = Field(description="model evaluations, in texts")
+    evaluations_alone: int = Field(
+        default=0, description="evaluations that the method would have needed alone; 0 if not counted"
+    )
     seconds: dict[str, float] = Field(description="by phase: explain, evaluate, check")
     intervals: dict[str, Bounds] = Field(default={}, description="by quantity, over texts")
     metrics: Numbers = Field(default={}, description="metrics of other papers, by name")
@@ -283,6 +288,9 @@ class MeasureRecord(_Record):
     majority: Number = Field(description="performance of always predicting the most frequent class")
     floors: Numbers = Field(description="by test: the smallest p-value that it can give")
     methods: dict[str, MethodResult] = Field(description="results by method")
+    ceiling: Areas | None = Field(
+        default=None, description="the best order of each text by any method; null if none searches for it"
+    )
     trained_with: Literal["half", "all", "none", "unknown"] = Field(
         default="unknown", description="masking strategy of the training"
     )
@@ -389,4 +397,7 @@ def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
         scores={name: method.scores for name, method in methods.items() if method.scores},
         unit=record.config.unit,
         plausibility={name: method.plausibility for name, method in methods.items() if method.plausibility},
+        evaluations_alone={
+            name: method.evaluations_alone for name, method in methods.items() if method.evaluations_alone
+        },
     )

@@ -27,6 +27,7 @@ from ..files import file_checksum, write_json, write_sealed_json, writing
 from ..tasks.labeled import LABELED
 from . import frames
 from .record import (
+    CHOICES,
     RECORD,
     RECORD_FORMAT,
     RECORDS,
@@ -354,7 +355,7 @@ def _files(folder: Path) -> list[Path]:
     """
     paths = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
     own = (RECORD, "README.md")
-    return [path for path in paths if path.name not in own and not path.name.startswith(TESTS)]
+    return [path for path in paths if path.name not in own and not path.name.startswith((TESTS, CHOICES))]
 
 
 def require_files(folder: Path, record: Record) -> None:

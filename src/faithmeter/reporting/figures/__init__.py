@@ -12,6 +12,7 @@ import vl_convert
 
 from ..aggregate import Frames
 from .faithfulness import faithfulness, pvalues, roar
+from .pareto import pareto
 from .performance import ablation, by_epoch, by_strategy
 from .styles import config
 
@@ -28,6 +29,7 @@ FIGURES: dict[str, Callable[[Frames], alt.ConcatChart | None]] = {
     "pvalues-crossfit": partial(pvalues, calibration="crossfit"),
     "pvalues-published": partial(pvalues, calibration="published"),
     "faithfulness": faithfulness,
+    "pareto": pareto,
     "roar": roar,
 }
 """Functions by figure name; each returns a chart, or None if the frames hold no data for it.

@@ -150,6 +150,29 @@ def curves(
     return draw
 
 
+def scatter(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
+    """Return a function that draws means with intervals, and a stepped line through the rows of `front`."""
+    color, shape = (
+        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=POINT_LEGEND)
+        for channel, name in ((alt.Color, "color"), (alt.Shape, "shape"))
+    )
+    mean, front = (
+        alt.Chart().encode(x).transform_filter(alt.datum.part == part) for part in ("mean", "front")
+    )
+    cost = alt.Tooltip(x["shorthand"], title=x["title"], format=",.4~r")
+
+    def draw(unit: str, domain: list[float]) -> list[Any]:
+        line = front.mark_line(interpolate="step-after", strokeWidth=1, strokeDash=[2, 2], style="baseline")
+        bars = mean.mark_rule(strokeWidth=1.2).encode(_y("lower", unit, domain), color, y2="upper:Q")
+        point = mean.mark_point(size=45, filled=True, opacity=1).encode(
+            _y("mean", unit, domain), shape, color
+        )
+        tips = [_name_tip(field, legend), cost, *_interval_tips()]
+        return [line.encode(_y("mean", unit, domain)), bars, point.encode(tooltip=tips)]
+
+    return draw
+
+
 def _domain(rows: DataFrame, floor: float, top: float | None) -> list[float]:
     """Return the start and end of the y axis.
 

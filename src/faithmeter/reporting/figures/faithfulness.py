@@ -11,7 +11,7 @@ from ..aggregate import Frames, bound_columns, over_seeds
 from ..evidence import choose_tunings
 from .charts import PERCENT, Draw, curves, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
-from .styles import GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts
+from .styles import CEILING, GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts
 
 TESTED = (PLAIN, MASKED, UNKNOWN)
 WAYS = ("Recursive ROAR", "Ours")
@@ -45,7 +45,8 @@ def faithfulness(frames: Frames) -> alt.ConcatChart | None:
     rows = _learned(frames["measure"])
     if rows.empty:
         return None
-    rows = _with_random(rows.assign(group=rows["method"].map(group)), "group")
+    rows = rows.assign(group=rows["method"].map(group))
+    rows = pd.concat([_with_random(rows, "group"), _ceilings(rows)], ignore_index=True)
     means = over_seeds(rows, [*PANEL, "label", "group", "percent"])
     return panels(join_parts(mean=means), _curves(rows), column="group", order=GROUPS, model_rows=True)
 
@@ -83,6 +84,18 @@ def _with_random(rows: DataFrame, column: str) -> DataFrame:
     baseline = {column: random[column.replace("value", "random")] for column in columns}
     random = random.assign(method=BASELINE, **baseline)
     return _label(pd.concat([methods, random], ignore_index=True), column)
+
+
+def _ceilings(rows: DataFrame) -> DataFrame:
+    """Return rows of the best order of each text by any method, beside the signed methods."""
+    if "ceiling" not in rows:
+        return rows[:0]
+    by = [*PANEL, "seed", "texts", "percent"]
+    known = rows[rows["ceiling"].notna() & (rows["group"] == GROUPS[1])].sort_values("texts")
+    most = known.groupby(PANEL)["texts"].transform("max")
+    highest = known[known["texts"] == most].drop_duplicates(by)
+    bounds = dict.fromkeys(bound_columns(highest, "value"), float("nan"))
+    return highest.assign(method=CEILING, label=CEILING, value=highest["ceiling"], **bounds)
 
 
 def _label(rows: DataFrame, column: str) -> DataFrame:

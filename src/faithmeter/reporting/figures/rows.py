@@ -9,7 +9,10 @@ from .styles import STRATEGIES
 
 PANEL = ["task", "model", "unit"]
 """Columns that determine the panel in which a row is drawn."""
-PERCENT_COLUMNS = ("value", "value_lower", "value_upper", "random", "random_lower", "random_upper")
+PERCENT_COLUMNS = (
+    *("value", "value_lower", "value_upper", "random", "random_lower", "random_upper"),
+    *("ceiling", "acu", "acu_lower", "acu_upper", "racu", "racu_lower", "racu_upper"),
+)
 
 
 def label_rows(frame: DataFrame) -> DataFrame:

@@ -57,6 +57,8 @@ STRATEGY_STYLES = {name: TRAINING[training] for (training, _), name in STRATEGIE
 PLAIN, _, MASKED, UNKNOWN = STRATEGIES.values()
 
 GROUPS = ("Absolute", "Signed")
+CEILING = "ceiling"
+"""Label of the best order of each text by any method."""
 METHOD_STYLES = {
     BASELINE: Style(GRAY, SOLID, SHAPES["circle"]),
     "grad-l1": Style(SKY, SOLID, SHAPES["square"]),
@@ -71,6 +73,7 @@ METHOD_STYLES = {
         for sign, dash, shapes in (("abs", SOLID, SHAPES), ("sign", DASHED, HOLLOW))
     },
     "beam": Style(PURPLE, SOLID, SHAPES["cross"]),
+    CEILING: Style(GRAY, (1, 2), SHAPES["triangle-right"]),
 }
 OTHER_STYLES = tuple(  # for methods of your own: neighbors differ in color, dash and shape
     Style(color, dash, SHAPES[shape])

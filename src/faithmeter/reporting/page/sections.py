@@ -61,6 +61,7 @@ SECTIONS = (
         "Faithfulness in numbers",
         "ACU is the area between the curves of random and of the method; RACU divides it by the largest area "
         "that a method without signs could reach.",
+        figures=("pareto",),
         tables=("faithfulness", "plausibility"),
         folded_tables=("other_metrics",),
     ),
@@ -106,6 +107,8 @@ TITLES = {
     "pvalues-crossfit": "In-distribution p-values of the cross-fitted test, by percent of tokens masked",
     "pvalues-published": "In-distribution p-values of the published test",
     "faithfulness": "Performance by percent of tokens masked",
+    "pareto": "Area by evaluations per text of each method alone, a gradient counted as one; dashed: no "
+    "cheaper method has more",
     "roar": "Recursive ROAR beside masked fine-tuning",
 }
 INTERVAL_CAPTION = "; ribbons and bars: 95 % intervals over {}"

@@ -35,6 +35,11 @@ LABELS = ("model", "dataset", "importance_measure")
 BOUNDS = {"acu": "acu", "racu": "racu", "rroar_racu": "rroar"}  # score → the published name of its bounds
 PUBLISHED_HEADINGS = (("Our", "ACU"), ("Our", "RACU"), ("R-ROAR", "RACU"))
 GREY_NOTE = "The less relevant score is set back: RACU of signed methods, ACU of absolute ones."
+SHARE = "share_of_ceiling"
+CEILING_NOTE = (
+    "Ceiling: the ACU of a method in percent of that of the best order of each text by any method, where a "
+    "search was among the methods."
+)
 HIGHER_NOTE = "Higher is better; below 0 a method is not faithful."
 ALL_NOTE = "All: for each seed that was run on all of these tasks, the mean over those on which it converged."
 BY = ["model", "task", "method"]
@@ -78,6 +83,7 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
         score: mean_cells(frame, BY, score) | _all_tasks_cells(frame, score, groups)
         for score, frame in scores.items()
     }
+    means[SHARE] = mean_cells(areas, BY, SHARE)
     reference = comparison.reference_model({*areas["model"], *roar["model"]})
     texts = {score: _texts(frame) for score, frame in scores.items()}
     rows = tuple(_rows(means, texts, reference, like_published, [group.name for group in groups]))
@@ -86,6 +92,7 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
         GREY_NOTE,
         SEEDS_NOTE,
         TEXTS_NOTE,
+        *([CEILING_NOTE] if areas[SHARE].notna().any() else []),
         *([POOLED_NOTE] if POOLED_SEEDS in areas and areas[POOLED_SEEDS].notna().any() else []),
         *_group_notes(groups),
         *left_out,
@@ -131,6 +138,7 @@ def _columns() -> tuple[Column, ...]:
         Column(("method",), ("Method",), "label", "method"),
         *comparison.comparison_columns("acu", "ACU [%]"),
         *comparison.comparison_columns("racu", "RACU [%]"),
+        Column((SHARE,), ("Ceiling", "share [%]"), form="number", decimals=(1, 1)),
         *comparison.comparison_columns("rroar_racu", "R-ROAR RACU [%]"),
         *SEED_COLUMNS,
         Column(("texts",), ("Texts",), form="number"),
@@ -164,6 +172,8 @@ def _rows(
             published = comparison.published_cell(theirs, score, bounds)
             triple = comparison.compare_cells(published, ours, comparable=not reference)
             cells += [replace(cell, grey=_is_grey(score, method)) for cell in triple]
+            if score == "racu":
+                cells.append(replace(means[SHARE].get(key, MeanCells()).value, minus=None, plus=None))
         for score in ("acu", "rroar_racu"):
             cells += [*means[score].get(key, MeanCells()).seeds, Cell(mean=texts[score].get(key))]
         yield (Cell(names[model]), Cell(task), Cell(method), *cells)

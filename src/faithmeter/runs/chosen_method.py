@@ -1,0 +1,182 @@
+"""Method `auto`: the most faithful method of a checkpoint within a budget, chosen on its validation texts.
+
+The choice is made once and saved beside the checkpoint, or in a cache folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..config import BASELINE, MeasureConfig
+from ..errors import InputError
+from ..faithfulness.formats import format_percent
+from ..files import read_sealed_json, write_sealed_json
+from .fitted_tests import checkpoint_folders
+from .measured import measured_task, training_record
+from .record import CHOICES
+
+if TYPE_CHECKING:
+    from ..models.classifier import Classifier
+    from ..tasks import Task
+
+CANDIDATES = (
+    *("inp-grad-sign", "int-grad-sign", "int-grad-sign(baseline=mask)", "loo-sign", "loo-sign(of=margin)"),
+    *("ridge", "search(exchanges=0)", "search", "beam"),
+)
+"""Methods that are compared, as far as the budget allows."""
+BUDGET, TEXTS = 500, 100
+"""Default budget, and the number of validation texts that the candidates are measured on."""
+Progress = Callable[[str, int, int], object]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """ACU of a candidate on validation texts, with its interval, and the evaluations of an explanation."""
+
+    acu: float
+    lower: float
+    upper: float
+    evaluations: int  # upper bound for the longest of the texts
+
+    def __str__(self) -> str:
+        lower, upper = format_percent(self.lower), format_percent(self.upper)
+        return f"{format_percent(self.acu)} % [{lower}, {upper}]"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Method with the highest ACU on validation texts, among candidates within the budget.
+
+    Attributes:
+        budget: Maximum number of evaluations to explain a text.
+        texts: Number of validation texts.
+        candidates: Results by method, the highest ACU first.
+    """
+
+    budget: int
+    texts: int
+    candidates: Mapping[str, Candidate]
+
+    @property
+    def method(self) -> str:
+        """Name of the chosen method."""
+        return next(iter(self.candidates))
+
+    @property
+    def reason(self) -> str:
+        """Sentence that names the method, its ACU and the next best one."""
+        (name, best), *others = self.candidates.items()
+        after = f"; next: {others[0][0]}, {others[0][1]}" if others else ""
+        return (
+            f"auto chose {name}: the highest ACU on {self.texts} validation texts, {best}, of "
+            f"{len(self.candidates)} methods with up to {self.budget:,} evaluations per text{after}"
+        )
+
+
+def read_budget(name: str) -> int | None:
+    """Return the budget of `auto` or `auto(budget=200)`; None for the name of any other method.
+
+    Raises:
+        InputError: `auto` has another option, or its budget is not a positive whole number.
+    """
+    match = re.fullmatch(r"\s*auto\s*(?:\((.*)\))?\s*", name)
+    if match is None:
+        return None
+    option = re.fullmatch(r"\s*budget\s*=\s*(\d+)\s*", match[1] or f"budget={BUDGET}")
+    if option is None or int(option[1]) < 1:
+        raise InputError(f"method {name!r}; expected auto, or auto(budget={BUDGET}): evaluations per text")
+    return int(option[1])
+
+
+def choose_method(
+    clf: Classifier,
+    checkpoint: str | Path,
+    budget: int = BUDGET,
+    *,
+    seed: int = 0,
+    data_dir: Path | None = None,
+    progress: Progress | None = None,
+) -> Choice:
+    """Return the choice for a checkpoint and a budget: read it, or measure the candidates and save it.
+
+    Args:
+        clf: The loaded checkpoint.
+        checkpoint: Its folder.
+        budget: Maximum number of evaluations to explain a text, for each of the validation texts.
+        seed: Seed of the random baseline.
+        data_dir: Folder with the official files of the task, if they were moved.
+        progress: Called with a method's name, the texts just finished and all texts.
+
+    Raises:
+        InputError: The checkpoint has no validation texts, or they are not where its training read them.
+    """
+    record = training_record(checkpoint)
+    if record is None:
+        raise _missing_texts(checkpoint, "it was not trained by faithmeter")
+    config = MeasureConfig(
+        checkpoint=clf.fingerprint, data=record.data, methods=CANDIDATES, seed=seed, limit=TEXTS
+    )
+    name = f"{CHOICES}{budget}-{config.digest}.json"
+    for folder in checkpoint_folders(clf, checkpoint):
+        if (choice := _read(folder / name)) is not None:
+            return choice
+    measured, _, _ = measured_task(clf, checkpoint, MeasureConfig(), data_dir)
+    if "validation" not in measured.load():
+        raise _missing_texts(checkpoint, "its data have no validation split")
+    choice = _measure_candidates(clf, measured, budget, seed, progress)
+    _write(choice, name, clf, checkpoint)
+    return choice
+
+
+def _missing_texts(checkpoint: str | Path, why: str) -> InputError:
+    return InputError(
+        f"auto needs validation texts, but {checkpoint} has none: {why}; name a method, such as loo-sign"
+    )
+
+
+def _measure_candidates(
+    clf: Classifier, measured: Task, budget: int, seed: int, progress: Progress | None
+) -> Choice:
+    from ..faithfulness.chunks import read_chunks
+    from ..faithfulness.dataset import measure
+    from ..faithfulness.forecast import count_tokens
+    from ..methods.registry import parse
+    from ..models.evaluator import Evaluator
+
+    split = measured.split("validation")
+    count = min(TEXTS, len(split))
+    lengths = [n for batch, _ in read_chunks(Evaluator.of(clf), split, count) for n in count_tokens(batch)]
+    costs = {name: max(map(parse(name).evaluations, lengths)) for name in CANDIDATES}
+    methods = [name for name, cost in costs.items() if cost <= budget]
+    result = measure(clf, measured, methods, split="validation", limit=count, seed=seed, progress=progress)
+    areas = {name: result.intervals.acu(name) for name in result.methods if name != BASELINE}
+    ranked = sorted(areas.items(), key=lambda item: -item[1].mean)
+    candidates = {name: Candidate(*interval[:3], costs[name]) for name, interval in ranked}
+    return Choice(budget, result.texts, candidates)
+
+
+def _read(file: Path) -> Choice | None:
+    """Return the choice in a file; None if it is missing or damaged."""
+    if not file.is_file():
+        return None
+    try:
+        values = read_sealed_json(file)
+        candidates = {name: Candidate(**each) for name, each in values["candidates"].items()}
+        return Choice(values["budget"], values["texts"], candidates)
+    except (InputError, KeyError, TypeError):
+        return None
+
+
+def _write(choice: Choice, name: str, clf: Classifier, checkpoint: str | Path) -> None:
+    """Write a choice to the first writable folder; if there is none, it is not saved."""
+    for folder in checkpoint_folders(clf, checkpoint):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_sealed_json(folder / name, asdict(choice))
+        except (InputError, OSError):
+            continue
+        return

@@ -1,0 +1,100 @@
+"""`auto`: its choice on validation texts, kept beside the checkpoint, and the lines that say why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import faithmeter as fm
+from faithmeter.faithfulness import dataset
+from faithmeter.runs import chosen_method
+from faithmeter.runs.chosen_method import Candidate, Choice, choose_method, read_budget
+from toy import tiny
+
+ROWS = [f"the {'apple' if i % 2 else 'milk'} number {i},{'fruit' if i % 2 else 'drink'}" for i in range(240)]
+TEXT = "the milk number 3"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("auto")
+    (folder / "reviews.csv").write_text("\n".join(["review,kind", *ROWS]))
+    config = fm.TrainConfig(data=str(folder / "reviews.csv"), text="review", label="kind", epochs=1)
+    fm.train(config, fm.RunStore(folder / "runs"))
+    [run] = folder.glob("runs/train-*")
+    return run
+
+
+@pytest.fixture(autouse=True)
+def few_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(chosen_method, "TEXTS", 12)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_names_and_budgets() -> None:
+    assert read_budget("auto") == 500
+    assert read_budget(" auto( budget = 20 )") == 20
+    assert read_budget("loo-sign") is read_budget("automatic") is None
+    for wrong in ("auto(budget=0)", "auto(width=3)", "auto(budget=x)"):
+        with pytest.raises(fm.InputError, match="expected auto, or auto"):
+            read_budget(wrong)
+
+
+def test_the_reason_names_the_best_the_next_and_the_budget() -> None:
+    candidates = {"search": Candidate(0.449, 0.41, 0.48, 200), "loo-sign": Candidate(0.441, 0.4, 0.47, 40)}
+    choice = Choice(500, 100, candidates)
+    assert choice.method == "search"
+    assert choice.reason == (
+        "auto chose search: the highest ACU on 100 validation texts, 44.9 % [41.0, 48.0], of 2 methods with "
+        "up to 500 evaluations per text; next: loo-sign, 44.1 % [40.0, 47.0]"
+    )
+
+
+def test_the_choice_has_the_highest_acu_on_validation_texts_and_is_made_once(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clf = fm.load(checkpoint)
+    choice = choose_method(clf, checkpoint, 30)
+    assert set(choice.candidates) == {"inp-grad-sign", "int-grad-sign", "int-grad-sign(baseline=mask)"} | {
+        *("loo-sign", "loo-sign(of=margin)", "search(exchanges=0)", "search")
+    }, "ridge and beam need more than 30 evaluations"
+    assert all(candidate.evaluations <= 30 for candidate in choice.candidates.values())
+    task = fm.own_task(checkpoint.parents[1] / "reviews.csv", text="review", label="kind")
+    result = fm.measure(clf, task, list(choice.candidates), split="validation", limit=12)
+    assert {name: each.acu for name, each in choice.candidates.items()} == pytest.approx(
+        {name: result.acu(name) for name in choice.candidates}
+    )
+    assert result.acu(choice.method) == max(map(result.acu, choice.candidates))
+    monkeypatch.setattr(dataset, "measure", lambda *_, **__: pytest.fail("chosen again"))
+    assert choose_method(clf, checkpoint, 30) == choice
+    pipe = fm.pipeline(checkpoint, method="auto(budget=30)", orders=19)
+    assert (pipe.method, pipe.choice) == (choice.method, choice)
+    assert pipe(TEXT)["explanation"]
+
+
+def test_the_command_line_prints_the_reason(faithmeter, checkpoint: Path) -> None:
+    outcome = faithmeter("explain", checkpoint, TEXT, "-m", "auto(budget=1)", "--json")
+    assert outcome.code == 0, outcome.err
+    assert "auto chose inp-grad-sign: the highest ACU on 12 validation texts" in outcome.err
+    assert '"inp-grad-sign"' in outcome.out
+
+
+def test_a_damaged_choice_is_made_again(checkpoint: Path) -> None:
+    clf = fm.load(checkpoint)
+    choice = choose_method(clf, checkpoint, 1)
+    [file] = checkpoint.glob("auto-1-*.json")
+    file.write_text(file.read_text().replace("inp-grad-sign", "loo-sign"))
+    assert choose_method(clf, checkpoint, 1) == choice
+
+
+def test_a_checkpoint_without_validation_texts_gets_one_clear_line(tmp_path: Path, faithmeter) -> None:
+    clf = tiny(dtype=torch.float32)
+    clf.model.save_pretrained(tmp_path / "model")
+    clf.tokenizer.save_pretrained(tmp_path / "model")
+    outcome = faithmeter("explain", tmp_path / "model", "the film", "-m", "auto")
+    assert outcome.code == 2
+    assert "has none: it was not trained by faithmeter; name a method, such as loo-sign" in outcome.err
+    with pytest.raises(fm.InputError, match="expected the folder of a checkpoint"):
+        fm.pipeline(clf, method="auto")
