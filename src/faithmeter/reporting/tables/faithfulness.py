@@ -138,8 +138,8 @@ def _columns() -> tuple[Column, ...]:
         Column(("method",), ("Method",), "label", "method"),
         *comparison.comparison_columns("acu", "ACU [%]"),
         *comparison.comparison_columns("racu", "RACU [%]"),
-        Column((SHARE,), ("Ceiling", "share [%]"), form="number", decimals=(1, 1)),
         *comparison.comparison_columns("rroar_racu", "R-ROAR RACU [%]"),
+        Column((SHARE,), ("Ceiling", "share [%]"), form="number", decimals=(1, 1)),
         *SEED_COLUMNS,
         Column(("texts",), ("Texts",), form="number"),
         *(replace(column, heading=("R-ROAR", column.heading[-1])) for column in roar_seeds),
@@ -172,8 +172,7 @@ def _rows(
             published = comparison.published_cell(theirs, score, bounds)
             triple = comparison.compare_cells(published, ours, comparable=not reference)
             cells += [replace(cell, grey=_is_grey(score, method)) for cell in triple]
-            if score == "racu":
-                cells.append(replace(means[SHARE].get(key, MeanCells()).value, minus=None, plus=None))
+        cells.append(replace(means[SHARE].get(key, MeanCells()).value, minus=None, plus=None))
         for score in ("acu", "rroar_racu"):
             cells += [*means[score].get(key, MeanCells()).seeds, Cell(mean=texts[score].get(key))]
         yield (Cell(names[model]), Cell(task), Cell(method), *cells)
