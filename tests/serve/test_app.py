@@ -43,6 +43,7 @@ HOSTILE = [
     "'\"`${x}",
 ]
 STREAM = {"Accept": "application/x-ndjson"}
+CHEAP_TO_LOAD = [*(name for name in METHODS if name != "shapley"), "beam(width=2)"]
 
 
 @pytest.fixture(scope="module")
@@ -452,7 +453,7 @@ def test_fuzzed_requests_find_no_server_error(app: FastAPI, path: str, verb: str
 @given(
     text=st.text(st.sampled_from("a good film <>&\n😀ש") | st.characters(), max_size=40),
     pair=st.none() | st.text(max_size=10),
-    methods=st.lists(st.sampled_from([*METHODS, "beam(width=2)"]), min_size=1, max_size=3),
+    methods=st.lists(st.sampled_from(CHEAP_TO_LOAD), min_size=1, max_size=3),
     what=st.sampled_from(["explain", "measure"]),
 )
 def test_any_text_is_answered_or_refused(

@@ -54,16 +54,16 @@ def check_stability(
 
 
 def choose_methods(names: Sequence[str], tokens: int) -> list[Method]:
-    """Return the named methods; without names, all methods except the baseline.
+    """Return the named methods; without names, the default methods except the baseline.
 
     A method that costs more evaluations than all others together is also left out, with a message.
     """
     from ..faithfulness.forecast import too_expensive
-    from ..methods import METHODS, parse
+    from ..methods import default_methods, parse
 
     if names:
         return [parse(name) for name in names]
-    methods = [method for name, method in METHODS.items() if name != BASELINE]
+    methods = [parse(name) for name in default_methods() if name != BASELINE]
     expensive = too_expensive({method.name: method.evaluations(tokens) for method in methods})
     for name in expensive:
         console.print(f"{name} is left out: it costs more than all others together (--method {name} adds it)")
