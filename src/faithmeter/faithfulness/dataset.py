@@ -224,10 +224,8 @@ def measured_chunks(work: ChunkWork, task: Task, limit: int) -> Iterator[tuple[B
     return _model_chunks(work, task, split, count)
 
 
-def _measured_split(
-    work: ChunkWork, task: Task, limit: int, role: str = "test"
-) -> tuple[Task, Dataset, int]:
-    """Return the task with one label, the texts of a split, and how many of them are measured; verify them."""
+def _measured_split(work: ChunkWork, task: Task, limit: int, role: str = "test") -> tuple[Task, Dataset, int]:
+    """Return the task with one label, the texts of a split, and how many are measured; verify them."""
     if task.kind == "multi-label":
         task = label_task(task, str(work.evaluator.labels[-1]))
     split = task.split(role)
