@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -124,3 +125,29 @@ def test_options_out_of_range_say_what_is_expected(options: str) -> None:
 def test_a_model_of_one_class_is_refused() -> None:
     with pytest.raises(InputError, match="one class; expected two or more"):
         explain(LookupClassifier(lambda ids: (1.0,)), rows_batch(range(5, 15)), [0], "search(gradients=0)")
+
+
+def test_more_budget_is_never_worse_with_gradients_either() -> None:
+    """Each text keeps to its own budget, and its objective falls or stays as the budget grows."""
+    clf = tiny(initializer_range=0.8)
+    texts = ["the film was not good and the story was very dull", "a fun plot but bad music and actors"]
+    batch = clf.encode(texts)
+    labels = clf.logits(batch).argmax(dim=1)
+    for row in range(2):
+        one, before = batch[[row]], (math.inf, math.inf)
+        n = int(one.explained.sum())
+        for budget in (1, 2, 3, 5, 9, 20):
+            method, evaluator = parse(f"search(budget={budget})"), Evaluator(clf)
+            ranks = explain(evaluator, one, labels[[row]], method)
+            assert evaluator.evaluations <= method.evaluations(n) == max(budget * n, 4 + 9)
+            erased = dict(erase(clf, one, labels[[row]], method))
+            steps = [masked for percent, masked in erased.items() if 0 < percent < 100]
+            margins = [
+                float(target_values(clf.logits(step), labels[[row]], "margin"))
+                for step in steps
+                if (step.input_ids == MASK).any()
+            ]
+            objective = (sum(margin >= 0 for margin in margins), sum(map(math.tanh, margins)))
+            assert objective <= (before[0], before[1] + 1e-9)
+            assert ranks.max() == n
+            before = objective
