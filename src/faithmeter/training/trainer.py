@@ -179,7 +179,7 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
     if config.batch_size % devices:
         raise InputError(f"batch_size is {config.batch_size}; expected a multiple of the {devices} processes")
     precision = find_precision(config.precision)
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=config.epochs or task.epochs,
         per_device_train_batch_size=config.batch_size // devices,
@@ -189,7 +189,8 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
         lr_scheduler_type="linear",
         warmup_steps=config.warmup,
         max_grad_norm=0.0,
-        use_cpu=precision == "bf16" and not torch.cuda.is_available(),  # otherwise bf16 is rejected on a CPU
+        # otherwise bf16 is rejected on a CPU, and several processes would not be joined
+        use_cpu=(precision == "bf16" or devices > 1) and not torch.cuda.is_available(),
         bf16=precision == "bf16",
         fp16=precision == "fp16",
         seed=config.seed,
@@ -206,6 +207,9 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
         disable_tqdm=True,
         dataloader_pin_memory=torch.cuda.is_available(),
     )
+    if arguments.world_size != devices:
+        raise RuntimeError(f"{devices} processes were started, but {arguments.world_size} are joined")
+    return arguments
 
 
 def read_history(log: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
