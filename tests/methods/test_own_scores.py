@@ -103,7 +103,9 @@ def test_bad_scores_are_refused_before_any_work(clf, reviews, scores, monkeypatc
         ([*scores[:65], [float("nan")] * len(scores[65]), *scores[66:]], "nan among its scores"),
         ([0.5] * 70, "scores of a text are 0.5; expected a list"),
         (3, "scores of mine are 3; expected a list for each text"),
-        ({"another text": [1.0]}, "mine has no scores for text 0"),
+        ({"another text": [1.0]}, "mine has scores for the text 'another text', which is not among the 70"),
+        ([*scores, [1.0]], "mine has scores for row 70, which is not among the 70 test texts"),
+        (dict(enumerate(scores[:-1])), "mine has no scores for text 69"),
     ):
         with pytest.raises(fm.InputError, match=re.escape(message)):
             fm.measure(clf, reviews, {"mine": bad})

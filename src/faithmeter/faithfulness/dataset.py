@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..config import BASELINE, UnitName
 from ..errors import InputError
+from ..methods.own_scores import Lookup
 from ..methods.registry import Method, default_methods, parse
 from ..models.classes import ClassMatch, match_classes
 from ..models.evaluator import Evaluator, Model
@@ -258,6 +259,10 @@ def require_own_scores(
     """Raise an InputError if scores that were computed elsewhere do not fit the texts, before any work."""
     given, evaluator = [method for method in methods if method.scores], Evaluator.of(clf)
     count = min(limit or len(split), len(split))
+    contexts = split["context"][:] if "context" in split.column_names else [""] * len(split)
+    for method in given:
+        if isinstance(method.function, Lookup):
+            method.function.require_known(split["text"][:], contexts)
     for batch, labels in read_chunks(evaluator, split, count, unit) if given else ():
         for method in given:
             method.function(evaluator, batch, labels)

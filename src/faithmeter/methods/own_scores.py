@@ -47,6 +47,17 @@ class Lookup:
             "itself: add it, or measure fewer texts (limit)"
         )
 
+    def require_known(self, texts: Sequence[str], contexts: Sequence[str]) -> None:
+        """Raise an InputError if there are scores for a row or text that is not among these."""
+        known: set[Key] = {*range(len(texts)), *texts, *zip(texts, contexts, strict=True)}
+        for key in self.scores:
+            if key not in known:
+                what = f"row {key}" if isinstance(key, int) else f"the text {key!r:.60}"
+                raise InputError(
+                    f"{self.name} has scores for {what}, which is not among the {len(texts)} test texts; "
+                    "remove it, or correct the text"
+                )
+
 
 def own_scores(name: str, scores: OwnScores | str | Path, *, signed: bool = True) -> Method:
     """Return a method whose scores were computed elsewhere.
