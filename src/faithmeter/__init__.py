@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .faithfulness.single_text import TextMeasurement, measure_text
     from .methods import adapters, explain, method
     from .methods.own_scores import own_scores
+    from .metrics import metric
     from .models.alignment import align
     from .models.classifier import Classifier
     from .models.evaluator import Evaluator
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 LAYERS = {
     "errors": "errors that a user can act on",
     "config": "configs of runs, and constants that several packages share",
+    "source": "identity and digest of a user's function",
     "metrics": "labels and predictions → performance",
     "files": "atomic writes, JSON, parquet, checksums, timing",
     "display": "HTML of results, in one style",
@@ -91,6 +93,7 @@ _HOME = {
     "measure": "faithfulness.dataset",
     "measure_text": "faithfulness.single_text",
     "method": "methods",
+    "metric": "metrics",
     "own_scores": "methods.own_scores",
     "own_task": "tasks",
     "pipeline": "explanations.pipeline",
@@ -131,6 +134,7 @@ __all__ = [
     "measure",
     "measure_text",
     "method",
+    "metric",
     "own_scores",
     "own_task",
     "pipeline",

@@ -45,7 +45,10 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 SweepTime = Literal["best-epoch", "every-epoch"]
 UnitName = Literal["token", "word", "sentence"]
 """What is scored and erased as one piece."""
-MetricName = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
+Kind = Literal["single-label", "multi-label", "regression"]
+"""Whether a text has one of the labels, any number of them, or a number."""
+SIDES = ("lower value", "higher value")
+"""The two classes for which a predicted number is explained: what lowers it, and what raises it."""
 
 
 def _resolve_precision(precision: Precision) -> Precision:
@@ -177,7 +180,20 @@ class TrainConfig(Config):
         description="your own data instead of a task: csv, tsv, jsonl, parquet, or a saved `datasets` folder",
     )
     text: Text = Field(default="", description="column of --data with the text to classify and explain")
-    label: Text = Field(default="", description="column of --data with the label")
+    label: Text = Field(
+        default="",
+        description="column of --data with the label; for multi-label also several columns of 0 and 1, with "
+        "commas between them",
+    )
+    label_kind: Kind = Field(
+        default="single-label",
+        description="labels of --data: one class, several at once, or a number",
+    )
+    metric: Text = Field(
+        default="",
+        description="metric that selects the best epoch; default: that of the task; with --data accuracy, "
+        "micro_f1 of several labels, pearson of numbers",
+    )
     pair: Text = Field(default="", description="column of --data with a second text, the context")
     rationale: Annotated[Text, NOT_IDENTITY] = Field(
         default="", description="column of the test rows with human rationales, which only `measure` reads"
@@ -309,6 +325,11 @@ class MeasureConfig(Config):
     rates: Literal["", Rates] = Field(
         default="", description="masking rates that the check assumes; default: as in training"
     )
+    metric: Text = Field(
+        default="",
+        description="metric of curves and areas; default: that of the task, or macro_f1 of a label",
+    )
+    metric_code: Text = Field(default="", description="digest of the metric's source; empty if built in")
     code: tuple[Text, ...] = Field(
         default=(), strict=False, description="name:digest of each method that is not built in"
     )
@@ -326,5 +347,5 @@ class MeasureConfig(Config):
 
     @property
     def chunks(self) -> str:
-        """Digest under which finished chunks are stored; it does not depend on `limit`."""
-        return self.replace(limit=0).digest
+        """Digest under which finished chunks are stored; it depends neither on `limit` nor on the metric."""
+        return self.replace(limit=0, metric="", metric_code="").digest

@@ -152,7 +152,7 @@ def damage(checkpoint: Path, tmp_path: Path) -> Callable[..., Path]:
     ("missing", "settings", "message"),
     [
         (("tokenizer*", "vocab*", "special*"), {}, "tokenizer"),
-        ((), {"problem_type": "regression"}, "for regression"),
+        ((), {"problem_type": "regression"}, "numbers at once (problem_type regression)"),
         ((), {"problem_type": "multi_label_classification"}, "several labels at once"),
     ],
 )

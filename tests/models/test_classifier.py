@@ -90,13 +90,12 @@ def test_the_longest_input_is_what_model_and_tokenizer_both_allow() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_labels": 1}, "a head for regression"),
-        ({"problem_type": "regression"}, "a head for regression"),
+        ({"problem_type": "regression"}, "predicts 3 numbers at once"),
         ({"problem_type": "multi_label_classification"}, "gives several labels at once"),
         ({"id2label": {0: "a", 2: "b"}}, r"names the classes \[0, 2\]; expected 0 to 1"),
     ],
 )
-def test_a_head_that_does_not_choose_one_class_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_a_head_that_can_be_explained_in_no_way_is_refused(settings: dict[str, Any], message: str) -> None:
     model = encoder("roberta")
     for name, value in settings.items():
         setattr(model.config, name, value)

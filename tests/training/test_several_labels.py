@@ -81,7 +81,7 @@ def test_wrong_rows_are_refused_in_one_line(tmp_path: Path, line: str, message: 
 def test_metrics_of_several_labels_by_hand() -> None:
     labels = np.array([[1, 0], [1, 1], [0, 0]])
     logits = np.array([[2.0, 1.0], [0.5, -1.0], [-3.0, -2.0]])
-    predictions = predict(logits, several=True)
+    predictions = predict(logits, "multi-label")
     assert predictions.tolist() == [[1, 1], [1, 0], [0, 0]]
     # 2 hits of 3 predicted and 3 true; the F1 of the labels are 1 and 0
     assert score(["micro_f1", "macro_f1"], labels, predictions, 2) == pytest.approx(

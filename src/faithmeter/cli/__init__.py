@@ -72,7 +72,8 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def before(
     imported: Annotated[
-        list[str], typer.Option("--import", help="a Python file or module that registers your own methods")
+        list[str],
+        typer.Option("--import", help="a Python file or module that registers your own methods and metrics"),
     ] = [],  # noqa: B006
     version: Annotated[
         bool,

@@ -87,7 +87,7 @@ def check(
         precision=as_precision(precision),
         **training_option(trained_with),
     )
-    own = own_test_texts(task, data, text_column, label_column, pair_column, valid)
+    own = own_test_texts(checkpoint, task, data, text_column, label_column, pair_column, valid)
     result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
     if not result.tests:
         raise InputError(

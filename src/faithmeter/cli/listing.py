@@ -123,6 +123,7 @@ def task_values(detail: Detail) -> dict[str, Any]:
             s: dict(zip(detail.task.labels, c, strict=True)) for s, c in detail.class_counts.items()
         },
         "majority": detail.majority,
+        "numbers": detail.numbers,
         "words": {column: dict(zip(QUANTILES, q, strict=True)) for column, q in detail.lengths.items()},
         "examples": detail.examples,
         "digests": detail.digests,
@@ -141,6 +142,9 @@ def task_parts(detail: Detail) -> list[Any]:
         "these are the published splits" if detail.as_published else "",
         detail.source.note,
     ]
+    if detail.numbers is not None:
+        low, mean, high = detail.numbers
+        lines.append(f"{task.labels[0]} from {low:g} to {high:g} in training, {mean:.3g} on average")
     counts = table("rows by label", "label", *detail.class_counts)
     for number, label in enumerate(task.labels):
         counts.add_row(label, *(f"{c[number]:,}" for c in detail.class_counts.values()))
@@ -153,10 +157,11 @@ def task_parts(detail: Detail) -> list[Any]:
     for example in detail.examples:
         texts = [f"{name}: {value:.300}" for name, value in example.items() if name != "label"]
         examples.add_row(example["label"], "\n".join(texts))
+    guess = "class majority" if detail.numbers is None else "always the mean"
     baseline = ", ".join(f"{name} {value:.3f}" for name, value in detail.majority.items())
     return [line for line in lines if line] + [
         counts,
-        f"class majority on test: {baseline}",
+        f"{guess} on test: {baseline}",
         lengths,
         examples,
     ]

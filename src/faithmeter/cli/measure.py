@@ -86,6 +86,10 @@ def measure(
         ),
     ] = [],  # noqa: B006
     unit: Unit = "token",
+    metric: Annotated[
+        str,
+        typer.Option(help="metric of curves and areas, also your own (--import); default: that of the task"),
+    ] = "",
     complement: Annotated[
         bool,
         typer.Option(
@@ -128,6 +132,7 @@ def measure(
         step=step,
         precision=as_precision(precision),
         unit=cast(UnitName, unit),
+        metric=metric,
         label=choose_label(checkpoint, label) or "",
         complement=complement,
         **training_option(trained_with),
@@ -151,7 +156,9 @@ def measure(
     searches = {required.method for required in requirements if not parse(required.method).recursive}
     if not names and searches - {BASELINE}:
         config = config.replace(methods=tuple(default_methods()))  # a search that is required is not left out
-    own = own_test_texts(task, data, text_column, label_column, pair_column, valid, rationale_column)
+    own = own_test_texts(
+        checkpoint, task, data, text_column, label_column, pair_column, valid, rationale_column
+    )
     amounts = cpus_per_run, gpus_per_run
     engines = _filling(checkpoint, config, device, address, amounts) if cluster else nullcontext()
     with engines as fill:
@@ -280,10 +287,13 @@ def _measure_text(
 
 
 def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, float]]:
-    """Return the quantities that `--require` can test, by method: areas and bounds in percent, and p."""
-    values = {}
+    """Return the quantities that `--require` can test, by method: areas and bounds in percent, and p.
+
+    The ACU of a text whose number is predicted is in the unit of the number.
+    """
+    values, scale = {}, 1 if getattr(result, "quantity", "") == "number" else 100
     for name, (acu, racu) in result.areas.items():
-        values[name] = {"acu": 100 * acu, "racu": 100 * racu, "p": result.evidence.p(name)}
+        values[name] = {"acu": scale * acu, "racu": 100 * racu, "p": result.evidence.p(name)}
         for area, interval in result.bounds(name).items():
             values[name] |= {f"{area}.lower": 100 * interval.lower, f"{area}.upper": 100 * interval.upper}
     return values

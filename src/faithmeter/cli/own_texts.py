@@ -23,7 +23,10 @@ Data = Annotated[
     ),
 ]
 TextColumn = Annotated[str | None, typer.Option(help="column of --data with the text to explain")]
-LabelColumn = Annotated[str | None, typer.Option(help="column of --data with the label")]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(help="column of --data with the label; several columns of 0 and 1: with commas between"),
+]
 PairColumn = Annotated[str | None, typer.Option(help="column of --data with a second text, the context")]
 RationaleColumn = Annotated[str | None, typer.Option(help="column of --data with human rationales")]
 Valid = Annotated[
@@ -33,6 +36,7 @@ Valid = Annotated[
 
 
 def own_test_texts(
+    checkpoint: str,
     task: str,
     data: Path | None,
     text: str | None,
@@ -41,7 +45,11 @@ def own_test_texts(
     valid: Path | None,
     rationale: str | None = None,
 ) -> Task | None:
-    """Return the task of --data with columns, all rows of which are test texts; None without columns."""
+    """Return the task of --data with columns, all rows of which are test texts; None without columns.
+
+    Labels are classes, several at once or numbers, as the checkpoint's head says.
+    """
+    from ..models.loading import kind_of_model
     from ..runs.measured import own_texts
 
     options = {"--text-column": text, "--label-column": label, "--pair-column": pair, "--valid": valid}
@@ -51,4 +59,6 @@ def own_test_texts(
         raise InputError(f"{option} {value} goes with --data, the file that it belongs to")
     if task and option:
         raise InputError(f"--task {task} and --data with columns exclude each other; leave one of them out")
-    return None if data is None else own_texts(data, text, label, pair, valid, rationale)
+    if data is None or not option:
+        return None
+    return own_texts(data, text, label, pair, valid, rationale, kind_of_model(checkpoint))

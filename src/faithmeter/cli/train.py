@@ -69,7 +69,7 @@ def run(
 
 
 def summary(records: list[TrainRecord]) -> Table:
-    """Return a table of test performance by percent masked, with the class majority in the last row."""
+    """Return a table of test performance by percent masked, with the constant guess in the last row."""
     from ..runs.measured import task_of
     from ..training.masked_eval import UNIFORM
 
@@ -82,5 +82,6 @@ def summary(records: list[TrainRecord]) -> Table:
         values = {line.masking: line.score(metric) for line in record.test}
         rows.add_row(record.config.strategy, *(f"{100 * values[percent]:.1f}" for percent in points))
     baseline = records[0].majority["test"][metric]
-    rows.add_row("majority", *[""] * (len(points) - 1), f"{100 * baseline:.1f}", style="dim")
+    guess = "majority" if first.kind != "regression" else "the mean"
+    rows.add_row(guess, *[""] * (len(points) - 1), f"{100 * baseline:.1f}", style="dim")
     return rows

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from ..config import UnitName
 from ..display import card, palette_style
 from ..errors import InputError
+from ..faithfulness.formats import format_number
 from ..methods.registry import Method, explain, parse
 from ..models.classes import class_number
 from ..models.evaluator import Evaluator, Model
@@ -62,7 +65,7 @@ class Explanation:
         pair: The context, which is not explained; None for a single text.
         truncated: Whether the text is longer than the model can read, so that its end was left out.
         label: Name of the explained class.
-        probabilities: Probability of each class (0 to 1).
+        probabilities: Probability of each class (0 to 1); empty if the model predicts a number.
         methods: Names of the methods.
         signed: Names of the methods whose negative scores speak against the label. Scores of other
             methods only tell how important a token is.
@@ -70,6 +73,7 @@ class Explanation:
         words: The words, each with the score of its strongest token, including the sign.
         device: Device that the model was evaluated on.
         precision: Data type that it was evaluated in.
+        value: Predicted number; None if the model chooses a class.
 
     Example:
         >>> explanation = fm.explain_text(clf, text, pair=pair)
@@ -88,6 +92,7 @@ class Explanation:
     words: tuple[Unit, ...]
     device: str = "cpu"
     precision: str = "fp32"
+    value: float | None = None
 
     def __repr__(self) -> str:
         scores = {method: [word.scores[method] for word in self.words] for method in self.methods}
@@ -98,8 +103,8 @@ class Explanation:
 
     @property
     def prediction(self) -> str:
-        """Name of the most probable class."""
-        return max(self.probabilities, key=self.probabilities.__getitem__)
+        """Name of the most probable class, or the predicted number as text."""
+        return name_prediction(self.probabilities, self.value)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values, including the prediction."""
@@ -111,6 +116,7 @@ class Explanation:
             "label": self.label,
             "prediction": self.prediction,
             "probabilities": dict(self.probabilities),
+            "value": self.value,
             "methods": list(self.methods),
             "device": self.device,
             "precision": self.precision,
@@ -144,7 +150,7 @@ class Explanation:
 
     def _facts(self) -> list[str]:
         probabilities = ", ".join(f"{name} {p:.1%}" for name, p in self.probabilities.items())
-        facts = [f"prediction {self.prediction} ({probabilities})"]
+        facts = [f"prediction {self.prediction}" + (f" ({probabilities})" if probabilities else "")]
         if self.pair is not None:
             facts.append(f"context: {self.pair}")
         if self.truncated:
@@ -188,7 +194,9 @@ def explain_text(
         text: The text to explain.
         pair: The context, for a model that reads two texts.
         methods: Methods, or their names with options in brackets, such as `"beam(width=20)"`.
-        label: Name or number of the class to explain; None explains the predicted class.
+        label: Name or number of the class to explain; None explains the predicted class. For a model that
+            predicts a number, the classes are `lower value` and `higher value`, and None explains the
+            side of 0 on which the number lies.
         unit: What is scored as one piece: token, word or sentence.
 
     Returns:
@@ -235,8 +243,8 @@ def explain_texts(
     if len(labels) != len(texts):
         raise InputError(f"{len(texts)} texts with {len(labels)} labels; expected one label for each text")
     batch: Batch = in_units(clf.encode(texts, pairs), unit)
-    probabilities = clf.logits(batch).softmax(dim=1)  # [B, C]
-    predicted = probabilities.argmax(dim=1).tolist()
+    logits = clf.logits(batch)  # [B, C]
+    predicted = logits.argmax(dim=1).tolist()
     classes = [
         guess if label is None else class_number(clf.labels, label)
         for guess, label in zip(predicted, labels, strict=True)
@@ -253,7 +261,7 @@ def explain_texts(
                 pair=layout.pair,
                 truncated=layout.truncated,
                 label=clf.labels[classes[row]],
-                probabilities=dict(zip(clf.labels, probabilities[row].tolist(), strict=True)),
+                **read_prediction(clf, logits[row]),
                 methods=tuple(parsed),
                 signed=frozenset(name for name, method in parsed.items() if method.signed),
                 tokens=_units(token_pieces(layout.text, layout.spans), of_row),
@@ -263,6 +271,23 @@ def explain_texts(
             )
         )
     return explanations
+
+
+def read_prediction(clf: Evaluator, logits: Tensor) -> dict[str, Any]:
+    """Return the `probabilities` and the `value` of a text from its logits [C]; one of them is empty."""
+    if clf.predicts_number:
+        return {"probabilities": {}, "value": float(logits[1])}
+    return {
+        "probabilities": dict(zip(clf.labels, logits.softmax(dim=0).tolist(), strict=True)),
+        "value": None,
+    }
+
+
+def name_prediction(probabilities: Mapping[str, float], value: float | None) -> str:
+    """Return the name of the most probable class, or the number as text."""
+    if value is not None:
+        return format_number(value, 2)
+    return max(probabilities, key=probabilities.__getitem__)
 
 
 def page(explanations: Iterable[Explanation], *, title: str = "Explanations") -> str:

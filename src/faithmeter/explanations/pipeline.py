@@ -36,10 +36,11 @@ class Pipeline:
 
     Call it with a text, or with a dict of `text` and `text_pair`. It returns a dict:
 
-    - `label` and `score`: the predicted class and its probability, as in transformers;
+    - `label` and `score`: the predicted class and its probability, as in transformers; for a model that
+      predicts a number, `lower value` or `higher value` (what is explained) and the number;
     - `explanation`: the words with `start`, `end` and `score`; if the method is signed, positive scores speak
       for the label and negative ones against it;
-    - `acu`: area between the label's probability under this erasure and under random orders, as a fraction;
+    - `acu`: area between the label's probability, or the number, under this erasure and under random orders;
     - `p_value`: combined p-value of the erasure steps; if it is small, the erased text is out of distribution
       for the model, and `acu` proves nothing; None without a test;
     - `trusted`: whether the explanation is faithful for this text, and no doubt rules out trusting its area;
@@ -111,7 +112,12 @@ class Pipeline:
     def _explain(self, text: str, pair: str | None) -> dict[str, Any] | list[dict[str, Any]]:
         if self.top_k == 0:
             return self._measure(text, pair, None)
-        probabilities = explain_text(self.clf, text, pair=pair, methods=[]).probabilities
+        predicted = explain_text(self.clf, text, pair=pair, methods=[])
+        if predicted.value is not None:
+            raise InputError(
+                f"top_k is {self.top_k}, and the model predicts a number; leave it out: it is for classes"
+            )
+        probabilities = predicted.probabilities
         likeliest = sorted(probabilities, key=probabilities.__getitem__, reverse=True)[: self.top_k]
         return [self._measure(text, pair, label) for label in likeliest]
 
@@ -132,7 +138,7 @@ class Pipeline:
         verdict = measurement.verdict
         return {
             "label": explanation.label,
-            "score": explanation.probabilities[explanation.label],
+            "score": explanation.probabilities.get(explanation.label, explanation.value),
             "explanation": [
                 {"word": word.text, "start": word.start, "end": word.end, "score": word.scores[name]}
                 for word in explanation.words

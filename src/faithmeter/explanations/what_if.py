@@ -15,6 +15,7 @@ from ..faithfulness.trajectory import Tests, agreement_of, floors_of, states, tr
 from ..faithfulness.trust import Measured, ProbeEvidence
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
+from .explanation import name_prediction, read_prediction
 from .render import Piece, token_pieces, word_pieces
 
 
@@ -27,13 +28,14 @@ class Probe(Measured):
         pair: The context, or None.
         truncated: Whether the model could not read the end of the text.
         masked: Numbers of the masked tokens, counted among the explained tokens.
-        prediction: Name of the most probable class.
-        probabilities: Probability of each class (0 to 1).
+        prediction: Name of the most probable class, or the predicted number as text.
+        probabilities: Probability of each class (0 to 1); empty if the model predicts a number.
         pvalues: In-distribution p-value by test; empty without tests.
         floors: Smallest possible p-value by test.
         words: Words of the text, with the numbers of their tokens.
         tokens: Explained tokens of the text.
         trained_with: Masking strategy of the model's training, as the tests assume it.
+        value: Predicted number; None if the model chooses a class.
     """
 
     text: str
@@ -50,6 +52,7 @@ class Probe(Measured):
     device: str = "cpu"
     precision: str = "fp32"
     agreement: float = math.nan  # of an adapted model with the original
+    value: float | None = None
 
     @property
     def evidence(self) -> ProbeEvidence:
@@ -107,14 +110,14 @@ def probe_text(
         )
     where = torch.zeros_like(batch.explained)
     where[0, positions[numbers]] = True
-    probabilities, pvalues = _evaluate(evaluator, batch.masked(where, evaluator.mask_id), tests or {})
+    predicted, pvalues = _evaluate(evaluator, batch.masked(where, evaluator.mask_id), tests or {})
     return Probe(
         text=layout.text,
         pair=pair,
         truncated=layout.truncated,
         masked=tuple(numbers),
-        prediction=max(probabilities, key=probabilities.__getitem__),
-        probabilities=probabilities,
+        prediction=name_prediction(**predicted),
+        **predicted,
         pvalues=pvalues,
         floors=floors_of(tests),
         words=tuple(word_pieces(layout.text, layout.spans, layout.words)),
@@ -126,8 +129,8 @@ def probe_text(
     )
 
 
-def _evaluate(evaluator: Evaluator, batch: Batch, tests: Tests) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the class probabilities and the p-value by test for a batch of one text."""
+def _evaluate(evaluator: Evaluator, batch: Batch, tests: Tests) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the class probabilities or the number, and the p-value by test, for a batch of one text."""
     logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
     pvalues = {name: float(test.pvalues(features.numpy())[0]) for name, test in tests.items()}
-    return dict(zip(evaluator.labels, logits.softmax(dim=1)[0].tolist(), strict=True)), pvalues
+    return read_prediction(evaluator, logits[0]), pvalues

@@ -7,18 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config import BASELINE, UnitName
 from ..errors import InputError
 from ..methods.own_scores import Lookup
 from ..methods.registry import Method, default_methods, parse
-from ..models.classes import ClassMatch, match_classes
+from ..metrics import MetricFunction, name_metric
+from ..models.classes import ClassMatch, match_classes, require_kind
+from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..models.tokens import Batch
 from ..tasks import TASKS, Task
-from ..tasks.labeled import label_task
+from ..tasks.labeled import class_task
 from .chunks import PHASES, ChunkWork, erase_chunk, locate_tokens, read_chunks
 from .curves import whole_percents
 from .measurement import Measurement
@@ -47,6 +51,7 @@ def measure(
     unit: UnitName = ...,
     complement: bool = ...,
     split: Literal["validation", "test"] = ...,
+    metric: str | MetricFunction | None = ...,
     keep: Path | None = ...,
     progress: Progress | None = ...,
 ) -> Measurement: ...
@@ -84,6 +89,7 @@ def measure(
     unit: UnitName = "token",
     complement: bool = False,
     split: Literal["validation", "test"] = "test",
+    metric: str | MetricFunction | None = None,
     keep: Path | None = None,
     progress: Progress | None = None,
 ) -> Measurement | TextMeasurement:
@@ -106,6 +112,8 @@ def measure(
             insertion need (see `Measurement.metrics`).
         split: For a task: the split whose texts are measured. Choose methods and their options on
             validation texts, and measure the chosen one on test texts.
+        metric: For a task: name of the metric of curves and areas, or a function `(labels, predictions) ->
+            float`, see `metric`; the default is that of the task.
         keep: For a task: folder of finished chunks; a stopped measurement continues from them.
         progress: Called with a method's name and two counts: for a task, the texts just finished (0 while
             the method is at work) and all texts; for one text, the methods finished and all methods.
@@ -125,7 +133,7 @@ def measure(
         if task in TASKS:
             raise InputError(f"{task!r} would be measured as a text; for the task give fm.task({task!r})")
         others = {"split": split} if split != "test" else {}
-        _refuse_options("one text", limit=limit, keep=keep, complement=complement, **others)
+        _refuse_options("one text", limit=limit, keep=keep, complement=complement, metric=metric, **others)
         return measure_text(
             clf,
             task,
@@ -145,7 +153,8 @@ def measure(
     work = chunk_work(
         clf, methods, seed=seed, percents=percents, tests=tests, unit=unit, complement=complement
     )
-    return _measure_task(work, task, split, limit, keep, progress)
+    named_metric = None if metric is None else name_metric(metric)
+    return _measure_task(work, task, split, limit, keep, progress, named_metric)
 
 
 def chunk_work(
@@ -170,12 +179,20 @@ def _refuse_options(measured: str, **options: object) -> None:
 
 
 def _measure_task(
-    work: ChunkWork, task: Task, role: str, limit: int, keep: Path | None, progress: Progress | None
+    work: ChunkWork,
+    task: Task,
+    role: str,
+    limit: int,
+    keep: Path | None,
+    progress: Progress | None,
+    metric: str | None,
 ) -> Measurement:
     """Measure the methods on the first `limit` texts of a split (0: on all), chunk by chunk."""
     import pandas as pd
 
     task, split, count = _measured_split(work, task, limit, role)
+    task = task if metric is None else task.with_metric(metric)
+    numbers = _numbers(split, count)
     named = work.methods
 
     def advance(name: str, texts: int) -> None:
@@ -192,6 +209,10 @@ def _measure_task(
     frame = pd.concat(parts, ignore_index=True)
     frame.attrs = {}  # drop the costs of the first chunk
     texts = pd.concat(inputs, ignore_index=True)
+    if numbers is not None:  # the sides were explained, the numbers are measured
+        texts["side"] = texts["label"]
+        for part in (frame, texts):
+            part["label"] = numbers[part["row"]]
     rationales = dict(enumerate(split["supporting"][:count])) if "supporting" in split.column_names else {}
     return Measurement(
         frame=frame,
@@ -226,12 +247,13 @@ def measured_chunks(work: ChunkWork, task: Task, limit: int) -> Iterator[tuple[B
 
 
 def _measured_split(work: ChunkWork, task: Task, limit: int, role: str = "test") -> tuple[Task, Dataset, int]:
-    """Return the task with one label, the texts of a split, and how many are measured; verify them."""
-    if task.kind == "multi-label":
-        task = label_task(task, str(work.evaluator.labels[-1]))
+    """Return the task as the model sees it, a split, and how many texts are measured; verify them."""
+    require_kind(task, number=work.evaluator.predicts_number)
+    refuse_complement(work.evaluator, complement=work.complement)
+    task = class_task(task, getattr(work.evaluator, "labels", task.labels))
     split = task.split(role)
     count = min(limit or len(split), len(split))
-    _require_classes(split["label"][:count], task)
+    _require_variety(split["label"][:count], _numbers(split, count), task)
     require_own_scores(work.evaluator, split, work.methods.values(), limit, work.unit)
     return task, split, count
 
@@ -244,6 +266,17 @@ def _model_chunks(work: ChunkWork, task: Task, split: Dataset, count: int) -> It
 
 def _match(work: ChunkWork, task: Task) -> ClassMatch:
     return match_classes(getattr(work.evaluator, "labels", task.labels), task.labels)
+
+
+def _numbers(split: Dataset, count: int) -> NDArray[np.float64] | None:
+    """Return the first numbers of a regression task; None for classes."""
+    return np.array(split["value"][:count]) if "value" in split.column_names else None
+
+
+def refuse_complement(clf: Evaluator | Classifier, *, complement: bool) -> None:
+    """Raise an InputError if `complement` is asked for, and the model predicts numbers."""
+    if complement and clf.predicts_number:
+        raise InputError("complement is about probabilities, and the model predicts numbers; leave it out")
 
 
 def seeded(method: Method, seed: int) -> Method:
@@ -268,9 +301,12 @@ def require_own_scores(
             method.function(evaluator, batch, labels)
 
 
-def _require_classes(labels: Sequence[int], task: Task) -> None:
+def _require_variety(labels: Sequence[int], numbers: NDArray[np.float64] | None, task: Task) -> None:
+    same, expected = repr(task.labels[labels[0]]), "at least two classes"
+    if numbers is not None:
+        labels, same, expected = numbers.tolist(), f"{numbers[0]:g}", "different numbers"
     if len(set(labels)) < 2:
         raise InputError(
-            f"all {len(labels)} texts of {task.name} to be measured have the label "
-            f"{task.labels[labels[0]]!r}; expected at least two classes: take more texts"
+            f"all {len(labels)} texts of {task.name} to be measured have the label {same}; expected "
+            f"{expected}: take more texts"
         )

@@ -13,13 +13,15 @@ from scipy import stats
 
 from ..config import BASELINE
 from ..errors import InputError
-from ..metrics import SHARES
+from ..metrics import COUNTS, SHARES
 from .bounds import ROUNDING, bca, widened_bca
 from .curves import absolute_area, relative_area
 from .predictions import Floats, Predictions, resampling_weights
 
 RESAMPLES = 9999
 """Default number of bootstrap resamples, and of random swaps in a test."""
+FEW_RESAMPLES = 999
+"""Number of bootstrap resamples for a metric that has to be computed anew for each of them."""
 
 
 class Interval(NamedTuple):
@@ -164,14 +166,14 @@ class TextIntervals:
 
 
 def resample_texts(
-    predictions: Predictions, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+    predictions: Predictions, *, confidence: float = 0.95, resamples: int | None = None, seed: int = 0
 ) -> TextIntervals:
     """Return confidence intervals from a paired bootstrap over texts; all methods share the resamples.
 
     Args:
         predictions: Predicted classes of the methods, including `random`, on the same texts.
         confidence: Confidence level, between 0 and 1.
-        resamples: Number of resamples.
+        resamples: Number of resamples; by default 9,999, or 999 for a metric that is computed anew for each.
         seed: Seed of the resampling; the same seed gives the same result.
 
     Returns:
@@ -180,6 +182,8 @@ def resample_texts(
     Raises:
         InputError: `confidence` is not between 0 and 1, or `resamples` is below 1.
     """
+    if resamples is None:
+        resamples = RESAMPLES if predictions.metric in COUNTS else FEW_RESAMPLES
     _require_resampling(confidence, resamples)
     rng = np.random.default_rng(seed)
     seeds, texts = predictions.seeds, predictions.texts

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config import BASELINE
 from ..errors import InputError, unknown
-from ..metrics import COUNTS, METRICS, Metric
+from ..metrics import COUNTS, METRICS, NUMBER_METRICS, Metric, find_metric
 from .curves import whole_percents
 
 if TYPE_CHECKING:
@@ -26,19 +26,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predicted classes of the same texts under erasure by each method.
+    """Predicted classes, or numbers, of the same texts under erasure by each method.
 
     Args:
-        labels: True classes [N].
-        methods: Predicted classes of each method, [N, S] at S percentages, or [G, N, S] for G seeds.
-        classes: Number of classes.
+        labels: True classes [N]; floats are true numbers.
+        methods: Predictions of each method, [N, S] at S percentages, or [G, N, S] for G seeds.
+        classes: Number of classes; without meaning for numbers.
         metric: Name of a metric, or a function of labels [n], predictions [n] and classes. A function is
             called for every resample and step, which takes minutes instead of a second.
         percents: Percentages of erased tokens: increasing whole numbers, the first 0 and the last 100.
     """
 
-    labels: NDArray[np.int64]
-    methods: Mapping[str, NDArray[np.int64]]
+    labels: NDArray[Any]
+    methods: Mapping[str, NDArray[Any]]
     classes: int
     metric: str | Metric
     percents: Sequence[int]
@@ -56,9 +56,12 @@ class Predictions:
                 raise InputError(
                     f"predictions of {name} have shape {array.shape}; expected seeds, texts, steps = {shape}"
                 )
-        if isinstance(self.metric, str) and self.metric not in METRICS:
-            raise unknown("metric", self.metric, METRICS)
-        if not all(_are_classes(array, self.classes) for array in (self.labels, *arrays.values())):
+        if isinstance(self.metric, str):
+            find_metric(self.metric)
+        if self.metric in NUMBER_METRICS or (self.metric not in METRICS and self.labels.dtype.kind == "f"):
+            if not all(np.isfinite(array).all() for array in (self.labels, *arrays.values())):
+                raise InputError("labels or predictions that are not finite; expected numbers")
+        elif not all(_are_classes(array, self.classes) for array in (self.labels, *arrays.values())):
             raise InputError(f"labels or predictions outside 0 … {self.classes - 1}; expected class numbers")
 
     @classmethod
@@ -115,7 +118,12 @@ class Predictions:
         """Return the curves [N, G, S] of a method, leaving out each of the N texts in turn."""
         if name not in self._counts:
             every = np.arange(self.texts)
-            return np.stack([self._computed(name, np.delete(every, text)) for text in every])
+            curves = np.stack([self._computed(name, np.delete(every, text)) for text in every])
+            if not np.isfinite(curves).all():
+                raise InputError(
+                    f"metric {self.metric!r} is undefined without one of the texts; take more texts"
+                )
+            return curves
         counts = self._counts[name]
         means = (counts.sum(axis=1, keepdims=True, dtype=np.float64) - counts) / max(self.texts - 1, 1)
         return np.swapaxes(COUNTS[str(self.metric)].value(means), 0, 1)
@@ -129,7 +137,7 @@ class Predictions:
         return replace(self, labels=np.tile(self.labels, 2), methods={BASELINE: both})
 
     @cached_property
-    def _counts(self) -> dict[str, NDArray[np.float32]]:
+    def _counts(self) -> dict[str, NDArray[Any]]:
         """Counts [G, N, S, F] of each method; empty if the metric is not a function of counts."""
         if not isinstance(self.metric, str) or self.metric not in COUNTS:
             return {}
@@ -153,7 +161,7 @@ class Predictions:
 
     def _computed(self, name: str, rows: NDArray[np.int64]) -> Floats:
         """Return the curves [G, S] of a method on these rows, by calling the metric function."""
-        metric = METRICS[self.metric] if isinstance(self.metric, str) else self.metric
+        metric = find_metric(self.metric) if isinstance(self.metric, str) else self.metric
         labels = self.labels[rows]
         return np.array(
             [[metric(labels, step, self.classes) for step in seed[rows].T] for seed in self.methods[name]]
@@ -173,7 +181,7 @@ def blocks(rows: int, columns: int) -> Iterator[int]:
     return (min(size, rows - start) for start in range(0, rows, size))
 
 
-def _are_classes(values: NDArray[np.int64], classes: int) -> bool:
+def _are_classes(values: NDArray[Any], classes: int) -> bool:
     return values.dtype.kind in "iu" and bool(((values >= 0) & (values < classes)).all())
 
 

@@ -1,4 +1,4 @@
-"""Measurement of one text: the probability of its label under erasure, compared with random orders."""
+"""Measurement of one text: the probability of its label, or its number, compared with random orders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from ..models.tokens import Batch
 from ..models.units import in_units
 from .curves import Curve, acu, racu
 from .equality import EqualByFields
-from .formats import format_percent
+from .formats import format_number, format_percent
 from .intervals import Interval
 from .pvalues import of_steps
 from .trajectory import Names, Tests, agreement_of, floors_of, parse_methods, trace_erasure, trained_with_of
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import RenderableType
 
+Quantity = Literal["probability", "number"]
+COLUMNS: dict[Quantity, str] = {"probability": "probability", "number": "prediction"}
+"""Columns of an erasure that hold the quantity."""
+NUMBER_DECIMALS = 2
 STYLES = {"good": "green", "caution": "yellow", "bad": "red", "note": "dim"}
 
 
@@ -42,10 +46,11 @@ class Erasure(EqualByFields):
     """Results of one method on one text; each list has a value for each percentage erased.
 
     Attributes:
-        probability: Probability of the label.
+        probability: Probability of the label; of a model that predicts numbers, the number.
         pvalues: By test, the in-distribution p-values.
         p: By test, the combined p-value of the steps below 100 %.
-        acu: Area between the mean of the random orders and this curve, as a fraction.
+        acu: Area between the mean of the random orders and this curve, as a fraction or in the unit of the
+            number; for `lower value` the area above that mean.
         racu: `acu` relative to that of a curve that falls at once; NaN if undefined.
         chance: Share of orders that do at least as well, among the random orders and the method's own.
     """
@@ -68,7 +73,7 @@ class TextMeasurement(EqualByFields, Measured):
         label: Name of the measured class.
         percents: Percentages of tokens erased, one for each step.
         orders: Number of random orders.
-        mean: Mean probability of the label over the random orders, at each percentage.
+        mean: Mean of the random orders' curves, at each percentage.
         lower: 5th percentile of the random orders.
         upper: 95th percentile of the random orders.
         floors: By test, the smallest p-value that it can give.
@@ -78,6 +83,7 @@ class TextMeasurement(EqualByFields, Measured):
         device: Device that the model was evaluated on.
         precision: Data type that it was evaluated in.
         agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
+        quantity: `probability`, or `number` for a model that predicts numbers.
 
     Example:
         >>> result = fm.measure_text(clf, "Mary went to the garden.", methods=["loo-sign"], orders=19)
@@ -100,26 +106,38 @@ class TextMeasurement(EqualByFields, Measured):
     device: str = "cpu"
     precision: str = "fp32"
     agreement: float = math.nan
+    quantity: Quantity = "probability"
 
     def __repr__(self) -> str:
-        areas = ", ".join(f"{name} {format_percent(acu)}" for name, (acu, _) in self.areas.items())
-        return f"<TextMeasurement of {self.label!r} against {self.orders} random orders, ACU in %: {areas}>"
+        areas = ", ".join(f"{name} {self._format(acu, 1)}" for name, (acu, _) in self.areas.items())
+        unit = " in %" if self.quantity == "probability" else ""
+        return f"<TextMeasurement of {self.label!r} against {self.orders} random orders, ACU{unit}: {areas}>"
+
+    @property
+    def _title(self) -> str:
+        curve = f"probability of {self.label} in %" if self.quantity == "probability" else "predicted number"
+        return f"{curve}, by percent of the text erased"
+
+    def _format(self, value: float, decimals: int = 0) -> str:
+        """Format a point of a curve or its ACU: a percentage, or a number in its own unit."""
+        if self.quantity == "probability":
+            return format_percent(value, decimals)
+        return format_number(value, NUMBER_DECIMALS)
+
+    def _row(self, erasure: Erasure) -> list[str]:
+        points = [self._format(value) for value in (*erasure.probability, erasure.acu)]
+        return [*points, format_percent(erasure.racu, 0)]
 
     def _repr_html_(self) -> str:
-        title = f"probability of {self.label} in %, by percent of the text erased"
         headings = ("method", *map(str, self.percents), "ACU", "RACU")
-        curves = {
-            name: (*erasure.probability, erasure.acu, erasure.racu) for name, erasure in self.methods.items()
-        }
-        rows = [(name, *(format_percent(value, 0) for value in values)) for name, values in curves.items()]
-        mean = (*(format_percent(value, 0) for value in self.mean), "", "")
-        rows.append((f"random (mean of {self.orders})", *mean))
-        return card(grid(title, headings, rows), *self.verdict.html())
+        rows = [(name, *self._row(erasure)) for name, erasure in self.methods.items()]
+        rows.append((f"random (mean of {self.orders})", *map(self._format, self.mean), "", ""))
+        return card(grid(self._title, headings, rows), *self.verdict.html())
 
     def table(self) -> DataFrame:
         """Return a frame with a row for each method.
 
-        Columns: method, acu and racu (fractions), chance (share of orders as good), `p_…` for each test.
+        Columns: method, acu and racu (see `Erasure`), chance (share of orders as good), `p_…` for each test.
         """
         import pandas as pd
 
@@ -184,18 +202,18 @@ class TextMeasurement(EqualByFields, Measured):
         from rich.table import Table
         from rich.text import Text
 
-        title = f"probability of {self.label} in %, by percent of the text erased"
-        table = Table(title=Text(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
+        table = Table(
+            title=Text(self._title), title_justify="left", title_style="bold", box=None, pad_edge=False
+        )
         for heading in ("method", *map(str, self.percents), "ACU", "RACU"):
             table.add_column(heading, justify="left" if heading == "method" else "right")
         for name, erasure in self.methods.items():
-            numbers = (*erasure.probability, erasure.acu, erasure.racu)
-            table.add_row(Text(name), *(format_percent(number, 0) for number in numbers))
+            table.add_row(Text(name), *self._row(erasure))
             for test, pvalues in erasure.pvalues.items():
                 table.add_row(f"  p {test}", *(f"{p:.2f}".lstrip("0") for p in pvalues), style="dim")
         orders = {f"random (mean of {self.orders})": self.mean, "  5 %": self.lower, "  95 %": self.upper}
         for name, values in orders.items():
-            table.add_row(name, *(format_percent(value, 0) for value in values), style="dim")
+            table.add_row(name, *map(self._format, values), style="dim")
         verdict = self.verdict
         lines = [Text(f"{one.question}: {one.text}", STYLES[one.mood]) for one in verdict.answers]
         return Group(table, *lines, *(Text(doubt.text, STYLES[doubt.severity]) for doubt in verdict.doubts))
@@ -221,7 +239,8 @@ def measure_text(
         clf: A classifier, or an `Evaluator` that shares its evaluations.
         text: The text to explain and erase.
         pair: The context, for a model that reads two texts.
-        label: Name or number of the class; by default the predicted one.
+        label: Name or number of the class; by default the predicted one. A model that predicts a number has
+            the classes `lower value` and `higher value`; the default is the sign of the number.
         methods: Names of methods, or methods; or a mapping, see `measure`.
         orders: Random orders to compare with, at least 19.
         seed: Seed of the random orders.
@@ -231,7 +250,7 @@ def measure_text(
         progress: Called after each method with its name, the number of methods finished, and the total.
 
     Returns:
-        The probability of the label at each percentage, areas, p-values, doubts and verdict.
+        The probability of the label, or the number, at each percentage, areas, p-values, doubts and verdict.
 
     Raises:
         InputError: An option is not valid, or the text has no token to erase.
@@ -254,13 +273,17 @@ def measure_text(
     copies = replace(batch[torch.zeros(orders, dtype=torch.long)], index=torch.arange(orders))
     random = parse(f"{BASELINE}(seed={seed})")
     frame = trace_erasure(evaluator, copies, torch.full((orders,), number), random, percents, {})
-    curves = frame["probability"].to_numpy().reshape(len(percents), orders)
+    quantity: Quantity = "number" if evaluator.predicts_number else "probability"
+    curves = frame[COLUMNS[quantity]].to_numpy().reshape(len(percents), orders)
+    sign = -1 if quantity == "number" and number == 0 else 1
     if progress is not None:
         progress(BASELINE, 1, 1 + len(parsed))
     erasures = {}
     for done, method in enumerate(parsed, start=2):
         rows = trace_erasure(evaluator, batch, torch.tensor([number]), method, percents, tests or {})
-        erasures[str(method)] = _compare(rows, curves, percents, tests or {})
+        values = rows[COLUMNS[quantity]].to_numpy()
+        pvalues = {test: rows[f"p_{test}"].tolist() for test in tests or {}}
+        erasures[str(method)] = _compare(values, curves, percents, pvalues, sign)
         if progress is not None:
             progress(str(method), done, 1 + len(parsed))
     lower, upper = np.quantile(curves, [0.05, 0.95], axis=1)
@@ -280,18 +303,26 @@ def measure_text(
         device=str(evaluator.device),
         precision=evaluator.precision,
         agreement=agreement_of(evaluator),
+        quantity=quantity,
     )
 
 
-def _compare(rows: DataFrame, curves: NDArray[np.float64], percents: Sequence[int], tests: Tests) -> Erasure:
-    """Return a method's results, compared with the probabilities `curves` [S, orders] of random orders."""
-    values = rows["probability"].tolist()
-    curve, mean = _curve(percents, values), _curve(percents, curves.mean(axis=1))
+def _compare(
+    values: NDArray[np.float64],
+    curves: NDArray[np.float64],
+    percents: Sequence[int],
+    pvalues: Mapping[str, list[float]],
+    sign: int,
+) -> Erasure:
+    """Return a method's results from its curve `values` [S] and those of random orders, [S, orders].
+
+    With the sign -1, the area above the random orders counts.
+    """
+    curve, mean = _curve(percents, sign * values), _curve(percents, sign * curves.mean(axis=1))
     area = acu(curve, mean)
-    pvalues = {test: rows[f"p_{test}"].tolist() for test in tests}
-    as_good = sum(acu(_curve(percents, order), mean) >= area - ROUNDING for order in curves.T)
+    as_good = sum(acu(_curve(percents, sign * order), mean) >= area - ROUNDING for order in curves.T)
     return Erasure(
-        probability=values,
+        probability=values.tolist(),
         pvalues=pvalues,
         p={test: of_steps(dict(zip(percents, steps, strict=True))) for test, steps in pvalues.items()},
         acu=area,

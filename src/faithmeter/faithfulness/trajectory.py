@@ -77,10 +77,11 @@ def trace_erasure(
     """Return a frame with a row for each text and step.
 
     Columns: row, label, percent, masked (numbers of the masked explained units), scores (of the explained
-    units of the whole text, at the first step only), prediction, probability (of the label), and p_… of each
-    test. A step that masks nothing new in a text is not evaluated again. `seconds` is increased by the time
-    of each phase: explain, evaluate, check. With `complement` the column kept is the label's probability when
-    only the masked units are left and all others are masked.
+    units of the whole text, at the first step only), prediction (the class, or the predicted number),
+    probability (of the label; NaN for numbers), and p_… of each test. A step that masks nothing new in a
+    text is not evaluated again. `seconds` is increased by the time of each phase: explain, evaluate, check.
+    With `complement` the column kept is the label's probability when only the masked units are left and all
+    others are masked.
     """
     import pandas as pd
 
@@ -122,11 +123,14 @@ def trace_erasure(
 def _evaluate(
     evaluator: Evaluator, batch: Batch, labels: Tensor, tests: Tests, seconds: dict[str, float]
 ) -> dict[str, np.ndarray]:
-    """Return the predicted class, the label's probability and the p-values of each text."""
+    """Return the prediction, the label's probability and the p-values of each text."""
     with timed(seconds, "evaluate"):
         logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
     with timed(seconds, "check"):
         pvalues = {f"p_{name}": test.pvalues(features.numpy()) for name, test in tests.items()}
+    if evaluator.predicts_number:
+        numbers = logits[:, 1].numpy()
+        return {"prediction": numbers, "probability": np.full(len(numbers), math.nan), **pvalues}
     return {
         "prediction": logits.argmax(dim=1).numpy(),
         "probability": pick(logits.softmax(dim=1), labels).numpy(),

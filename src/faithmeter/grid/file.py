@@ -48,7 +48,7 @@ LISTED = {
     "seed": "seeds",
     "strategy": "strategies",
     "validation": "strategies",
-    **dict.fromkeys(("data", "text", "label", "pair", "valid", "test"), "tasks"),
+    **dict.fromkeys(("data", "text", "label", "label_kind", "metric", "pair", "valid", "test"), "tasks"),
 }
 """Training options that a list at the top of the file sets, with the name of the list.
 

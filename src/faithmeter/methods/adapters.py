@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from ..errors import InputError, unknown
 from ..models.alignment import TextScores, align
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
+from ..source import digest_source
 from .adapter_scores import (
     Explainer,
     captum_scores,
@@ -31,8 +32,8 @@ from .adapter_scores import (
 )
 from .attention import ATTENTION_KINDS, attention_scores
 from .gradients import collect
+from .options import Function
 from .registry import Method, require_name
-from .source import Function, digest_source
 
 __all__ = ["attention", "captum", "interpreto", "shap", "texts"]
 
@@ -195,7 +196,7 @@ def texts(function: TextFunction, *, name: str, signed: bool = True) -> Method:
 
     require_name(name)
     about = (inspect.getdoc(function) or "").partition("\n")[0]
-    code = digest_source(cast(Function, function)) or "function"
+    code = digest_source(function) or "function"
     return Method(name, scores, recursive=False, signed=signed, about=about, code=code, by_default=False)
 
 

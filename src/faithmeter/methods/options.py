@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from ..errors import InputError, unknown
-from .source import Function
+from torch import Tensor
 
+from ..errors import InputError, unknown
+
+Function = Callable[..., Tensor]
+"""Function of a method: `(clf, batch, labels, **options) -> Tensor [B, T]`."""
 Option = int | float | bool | str
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 

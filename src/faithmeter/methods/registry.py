@@ -20,16 +20,16 @@ from torch import Tensor
 from ..errors import InputError, unknown
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
+from ..source import digest_source, find_place
 from .beam import beam_search
 from .exhaustive import count_evaluations, exhaustive
 from .gradients import gradient_l1, gradient_l2, input_x_gradient
 from .integrated import integrated_gradient
 from .occlusion import leave_one_out
-from .options import default_options, read_option
+from .options import Function, default_options, read_option
 from .random import random_order
 from .regression import ridge, shapley
 from .search import evaluations_allowed, search
-from .source import Function, digest_source, find_place
 from .target import TARGET_UNITS
 
 Cost = Callable[..., int]

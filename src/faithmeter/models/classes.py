@@ -11,18 +11,21 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError, unknown
+from ..tasks import Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 MULTI_LABEL = "multi_label_classification"
 """Name that transformers has for heads that give several labels at once."""
+REGRESSION = "regression"
+"""Name that transformers has for heads that predict a number."""
 MAX_NAMED_CLASSES = 6
 """Maximum number of classes that a message lists."""
 
 
 def require_classes(config: PreTrainedConfig, label: str | int | None = None) -> None:
-    """Raise an InputError unless a model's head chooses one of two or more classes, or `label` does."""
+    """Raise an InputError unless a head chooses a class, predicts one number, or `label` names its label."""
     if config.problem_type == MULTI_LABEL and config.num_labels > 1:
         if label is None:
             names = list_classes([str(name) for name in config.id2label.values()])
@@ -31,21 +34,36 @@ def require_classes(config: PreTrainedConfig, label: str | int | None = None) ->
                 "(label= in fm.load, --label on the command line)"
             )
     elif label is not None:
+        chooses = "predicts a number" if predicts_number(config) else "chooses one of its classes"
         raise InputError(
-            f"label is {label!r}, and the model chooses one of its classes; leave it out: it is for models "
-            "that give several labels at once"
+            f"label is {label!r}, and the model {chooses}; leave it out: it is for models that give several "
+            "labels at once"
         )
-    if config.num_labels < 2 or config.problem_type == "regression":
-        head = "for regression"
+    if config.num_labels != 1 and config.problem_type == REGRESSION:
         raise InputError(
-            f"the model has a head {head} (num_labels {config.num_labels}, problem_type "
-            f"{config.problem_type}); expected a classifier that chooses one of two or more classes"
+            f"the model predicts {config.num_labels} numbers at once (problem_type regression); expected one "
+            "number (num_labels 1), or classes"
         )
     numbers = sorted(config.id2label)
     if numbers != [*range(config.num_labels)]:
         raise InputError(
             f"the model's id2label names the classes {numbers}; expected 0 to {config.num_labels - 1}: "
             "correct its config.json"
+        )
+
+
+def predicts_number(config: PreTrainedConfig) -> bool:
+    """Return whether a model's head predicts a number; transformers trains any head of one output so."""
+    return bool(config.num_labels == 1)
+
+
+def require_kind(task: Task, *, number: bool) -> None:
+    """Raise an InputError if a model predicts a number and a task has classes, or the reverse."""
+    if number != (task.kind == "regression"):
+        kinds = ("predicts a number", "classes") if number else ("chooses a class", "numbers")
+        raise InputError(
+            f"the model {kinds[0]}, and the labels of {task.name} are {kinds[1]}; measure a model on the "
+            "kind of task that it was trained on"
         )
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..config import Precision
+from ..config import SIDES, Precision
 from ..display import card, sentence
 from ..errors import InputError
-from .classes import find_label, label_classes, list_classes, require_classes
+from .classes import find_label, label_classes, list_classes, predicts_number, require_classes
 from .devices import name_precision, place, send
 from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, LastLayerHook, NormalizationHooks
@@ -38,7 +38,7 @@ class Classifier:
     """Sequence classification model with its tokenizer, in evaluation mode.
 
     Args:
-        model: A Hugging Face model for sequence classification into two or more exclusive classes.
+        model: A Hugging Face model for sequence classification, or for regression if it has one output.
         tokenizer: Its tokenizer, which must have a mask token. If None, batches come from `Batch.from_ids`.
         mask_id: Id of the mask token; required without a tokenizer.
         takes_pair: True if the model was trained on pairs of texts, False if on single texts, None if
@@ -48,8 +48,12 @@ class Classifier:
         label: For a model that gives several labels at once, the one to explain and measure. The classifier
             then has the two classes `not label` and `label`, with the logits -z/2 and z/2 for the label's z.
 
+    A model that predicts a number z has the classes `lower value` and `higher value`, with the logits -z and
+    z: the scores for `higher value` say what raises the number, in its own unit.
+
     Raises:
-        InputError: There is no mask token, or the head is for regression or multi-label classification.
+        InputError: There is no mask token, the head predicts several numbers, or it gives several labels and
+            `label` is missing.
 
     Example:
         >>> clf = fm.Classifier(clf.model, clf.tokenizer)
@@ -82,9 +86,10 @@ class Classifier:
 
     def __repr__(self) -> str:
         size = f"{sum(p.numel() for p in self.model.parameters()) / 1e6:.1f} M parameters"
-        classes = list_classes(self.labels)
-        kind = type(self.model).__name__
-        return f"<Classifier {kind}, {size}, {len(self.labels)} classes: {classes}>"
+        classes = f"{len(self.labels)} classes: {list_classes(self.labels)}"
+        if self.predicts_number:
+            classes = "predicts a number"
+        return f"<Classifier {type(self.model).__name__}, {size}, {classes}>"
 
     def _repr_html_(self) -> str:
         return card(sentence(repr(self).strip("<>")))
@@ -107,9 +112,16 @@ class Classifier:
         place(self.model, device, precision)
 
     @property
+    def predicts_number(self) -> bool:
+        """Whether the model predicts a number instead of choosing a class."""
+        return predicts_number(self.model.config)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Names of the classes in index order."""
         names = self.model.config.id2label
+        if self.predicts_number:
+            return SIDES
         if self.label is not None:
             return label_classes(str(names[self.label]))
         return tuple(str(names[number]) for number in range(self.model.config.num_labels))
@@ -161,7 +173,9 @@ class Classifier:
         return self._choose(self.model(**batch.inputs_on(self.device)).logits)
 
     def _choose(self, logits: Tensor) -> Tensor:
-        """Return the logits [B, C] of the classes: all of the model's, or the two of the chosen label."""
+        """Return the logits [B, C] of the classes: all of the model's, or two of a label or a number."""
+        if self.predicts_number:
+            return torch.cat([-logits, logits], dim=1)
         if self.label is None:
             return logits
         chosen = logits[:, self.label] / 2

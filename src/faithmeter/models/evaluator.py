@@ -115,6 +115,11 @@ class Evaluator:
         )
         return context
 
+    @property
+    def predicts_number(self) -> bool:
+        """Whether the model predicts a number, which is the logit of the second class."""
+        return bool(getattr(self.clf, "predicts_number", False))
+
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of the texts, float64 Tensor [B, C]."""
         return self.variants(batch, torch.arange(len(batch)), torch.zeros_like(batch.explained))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from ..config import EMBEDDED, Precision
+from ..config import EMBEDDED, Kind, Precision
 from ..errors import InputError
 from ..files import file_checksum, read_sealed_json
 from ..tasks.labeled import LABELED
-from .classes import MULTI_LABEL
+from .classes import MULTI_LABEL, predicts_number
 from .classifier import Classifier, find_mask_id
 from .devices import find_device, require_precision
 from .mask_token import add_embeddings, add_tokens
@@ -112,13 +112,18 @@ def load(
 
 def choose_label(path: str | Path, label: str | None) -> str | None:
     """Return the label to load a model with: None for a model that does not give several at once."""
+    return label if label is not None and kind_of_model(path) == "multi-label" else None
+
+
+def kind_of_model(path: str | Path) -> Kind:
+    """Return the kind of task that a model's head is for, as its config says."""
     from transformers import AutoConfig
 
-    if label is None:
-        return None
     with reading("config", path):
         config = AutoConfig.from_pretrained(resolve(path), trust_remote_code=False)
-    return label if config.problem_type == MULTI_LABEL else None
+    if predicts_number(config):
+        return "regression"
+    return "multi-label" if config.problem_type == MULTI_LABEL else "single-label"
 
 
 def load_model(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..runs.record import Record
 
 METRIC_NAMES = {"macro_f1": "macro F1", "micro_f1": "micro F1", "matthews": "Matthews"}
+METRIC_NAMES |= {"pearson": "Pearson", "spearman": "Spearman", "r2": "R²"}
 
 
 def metric_name(metric: str) -> str:

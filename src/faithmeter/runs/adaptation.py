@@ -174,7 +174,13 @@ def load_original(config: TrainConfig) -> Classifier:
             f"{config.model} gives several labels at once; expected a classifier that chooses one class: "
             "train such a model with faithmeter train --task …"
         )
-    return load(config.model, add_mask_token=config.add_mask_token)
+    original = load(config.model, add_mask_token=config.add_mask_token)
+    if original.predicts_number:
+        raise InputError(
+            f"{config.model} predicts a number; expected a classifier that chooses one class: train such a "
+            "model with faithmeter train --task …"
+        )
+    return original
 
 
 def predict(clf: Classifier, rows: Dataset) -> Tensor:

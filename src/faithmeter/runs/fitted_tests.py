@@ -155,7 +155,12 @@ def _files(folder: Path, config: MeasureConfig) -> dict[str, Path]:
     from ..faithfulness.masf import CALIBRATIONS, FORMAT
 
     settings = config.replace(
-        checkpoint="", label="", methods=(), code=(), limit=0, step=10, unit="token", complement=False
+        **dict.fromkeys(("checkpoint", "label", "metric", "metric_code"), ""),
+        **dict.fromkeys(("methods", "code"), ()),
+        limit=0,
+        step=10,
+        unit="token",
+        complement=False,
     ).digest
     version = FORMAT.rpartition("-")[2]
     return {name: folder / f"{TESTS}{name}-{settings}-{version}.safetensors" for name in CALIBRATIONS}

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import AdaptConfig, MeasureConfig, TrainConfig
+from ..config import AdaptConfig, Kind, MeasureConfig, TrainConfig
 from ..errors import InputError
+from ..metrics import metric_code
 from ..tasks import Task, own_task, task
-from ..tasks.labeled import LABELED, label_task, read_labeled
+from ..tasks.labeled import LABELED, class_task, read_labeled
 from .record import RECORD, AdaptRecord, TrainRecord, read_record
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 def task_of(config: TrainConfig) -> Task:
     """Return the task that a config names, or the task of the config's own data."""
     if not config.data:
-        return task(config.task, config.data_dir or None)
+        named = task(config.task, config.data_dir or None)
+        return named.with_metric(config.metric) if config.metric else named
     if not (config.text and config.label):
         missing = "--label" if config.text else "--text"
         raise InputError(f"--data {config.data} requires {missing}, the name of that column")
@@ -27,6 +29,8 @@ def task_of(config: TrainConfig) -> Task:
         config.data,
         text=config.text,
         label=config.label,
+        label_kind=config.label_kind,
+        metric=config.metric or None,
         pair=config.pair or None,
         rationale=config.rationale or None,
         valid=config.valid or None,
@@ -42,6 +46,7 @@ def own_texts(
     pair: str | None,
     valid: Path | None,
     rationale: str | None = None,
+    kind: Kind = "single-label",
 ) -> Task | None:
     """Return the task of which all rows of a file are test texts; None if no column is named."""
     columns = {"--text-column": text, "--label-column": label}
@@ -51,7 +56,14 @@ def own_texts(
         if not column:
             raise InputError(f"--data {data} requires {option}, the name of that column")
     return own_task(
-        data, text=str(text), label=str(label), pair=pair, valid=valid, all_test=True, rationale=rationale
+        data,
+        text=str(text),
+        label=str(label),
+        label_kind=kind,
+        pair=pair,
+        valid=valid,
+        all_test=True,
+        rationale=rationale,
     )
 
 
@@ -106,18 +118,21 @@ def measured_task(
 
     `own` are test texts of the user (`own_texts`), which are measured instead of a task.
     """
-    from ..models.classes import match_classes
+    from ..models.classes import match_classes, require_kind
     from ..training.finetuning import measured_data
 
     record = training_record(checkpoint)
     if not config.strategy and record is None:
         config = config.replace(strategy="unknown")
     if own is not None:
+        require_kind(own, number=clf.predicts_number)
         if {*own.labels} <= {*clf.labels}:  # a file may lack a class of the model
             own = replace(own, labels=clf.labels)
-        match_classes(clf.labels, own.labels)
         trained = _on_own_texts(own, record.trained if record else TrainConfig(model=str(checkpoint)))
-        return own, filled_config(config, trained, clf.fingerprint, measured_data(own)), trained
+        chosen = _by_metric(class_task(own, clf.labels), config)
+        match_classes(clf.labels, chosen.labels)
+        filled = filled_config(config, trained, clf.fingerprint, measured_data(own), chosen.metric)
+        return chosen, filled, trained
     trained = training_of(checkpoint, config, data_dir, data)
     try:
         measured: Task
@@ -127,9 +142,9 @@ def measured_task(
             )
         else:
             measured = task_of(trained)
-        if measured.kind == "multi-label":
-            measured = label_task(measured, config.label)
+        require_kind(measured, number=clf.predicts_number)
         digest = measured_data(measured)
+        measured = _by_metric(class_task(measured, clf.labels), config)
     except InputError as error:
         if record is None or config.task:
             raise
@@ -138,20 +153,30 @@ def measured_task(
     match_classes(clf.labels, measured.labels)  # raises an InputError before anything is fitted
     if record is not None and data is not None and digest == record.data:
         trained = record.trained  # the rows are the same, so the measurement keeps its name
-    return measured, filled_config(config, trained, clf.fingerprint, digest), trained
+    return measured, filled_config(config, trained, clf.fingerprint, digest, measured.metric), trained
+
+
+def _by_metric(measured: Task, config: MeasureConfig) -> Task:
+    return measured.with_metric(config.metric) if config.metric else measured
 
 
 def _on_own_texts(own: Task, trained: TrainConfig) -> TrainConfig:
     """Return a training with the user's own test texts as its data; `task_of` gives them back."""
     paths = own.own.paths if own.own else {}
     test, valid = str(paths["test"]), str(paths.get("validation", ""))
-    columns = {"text": own.explained, "label": own.label, "pair": own.context or ""}
-    columns |= {"rationale": own.rationale or ""}
+    label = ",".join(own.label) if isinstance(own.label, tuple) else own.label
+    columns = {"text": own.explained, "label": label, "pair": own.context or "", "label_kind": own.kind}
+    columns |= {"rationale": own.rationale or "", "metric": ""}
     return trained.replace(task="", data=test, test=test, valid=valid, data_dir="", **columns)
 
 
-def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str) -> MeasureConfig:
-    """Return the config with missing settings taken from the training; its digest identifies the record."""
+def filled_config(
+    config: MeasureConfig, trained: TrainConfig, fingerprint: str, data: str, metric: str = ""
+) -> MeasureConfig:
+    """Return the config with missing settings taken from the training; its digest identifies the record.
+
+    `metric` is the name of the metric that is measured by, whose source belongs to the identity.
+    """
     from ..methods.registry import default_methods, parse
 
     methods = [parse(name) for name in config.methods or default_methods()]
@@ -163,4 +188,5 @@ def filled_config(config: MeasureConfig, trained: TrainConfig, fingerprint: str,
         scope=config.scope or trained.scope,
         rates=config.rates or ("" if trained.rates == "uniform" else trained.rates),
         code=tuple(f"{method.name}:{method.code}" for method in methods if method.code),
+        metric_code=metric_code(metric),
     )

@@ -188,6 +188,7 @@ class TrainRecord(_Record):
     splits: dict[str, str] = Field(description="digest of each split")
     encoder: str = Field(description="fingerprint of the pre-trained encoder and its tokenizer")
     previous: str = Field(description="fingerprint of the model that erased the texts, in Recursive ROAR")
+    metric_code: str = Field(default="", description="digest of the metric's source; empty if built in")
     data: str = Field(description="digest of the splits that a measurement reads")
     labels: list[str] = Field(description="names of the classes, in index order")
     columns: list[str] = Field(default=[], description="columns of the rows: text, context if pairs")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 INPUT_FIELDS = (
     *("task", "model", "add_mask_token", "limit", "validation_limit"),
-    *("data", "text", "label", "pair", "valid", "test", "data_dir"),
+    *("data", "text", "label", "label_kind", "metric", "pair", "valid", "test", "data_dir"),
 )
 """Config fields that determine the rows and the encoder of a training run."""
 
@@ -79,7 +79,7 @@ def train(
     def work(folder: Path) -> dict[str, Any]:
         result = _finetune(config, task, folder, processes, callbacks, resume=resume)
         moveable = config.data or config.data_dir or config.task.endswith(".toml")
-        if moveable and task.kind == "single-label":
+        if moveable:
             _fit_tests(config, task, folder, result["data"])
         return {**result, "task_name": task.name}
 
@@ -195,7 +195,7 @@ def _fit_tests(config: TrainConfig, task: Task, folder: Path, data: str) -> None
     """Fit and save the tests of a checkpoint whose data may be moved or deleted later."""
     from ..models.loading import load
 
-    clf = load(folder)
+    clf = load(folder, label=task.labels[0] if task.kind == "multi-label" else None)
     with suppress(InputError):  # too few validation texts: commands that need a test report it
         fitted_tests(clf, folder, task, filled_config(MeasureConfig(), config, clf.fingerprint, data))
 
@@ -222,7 +222,8 @@ def changed_inputs(
     earlier = store.peek(config.before) if isinstance(config, RoarConfig) else None
     now = {**now, "previous": earlier.fingerprint if earlier else record.previous}
     before = {"source": record.source.kind, "splits": record.splits, "encoder": record.encoder}
-    return describe_changes({**before, "previous": record.previous}, now)
+    before |= {"previous": record.previous, "metric_code": record.metric_code}
+    return describe_changes(before, now)
 
 
 def input_config(config: TrainConfig) -> TrainConfig:
@@ -298,6 +299,7 @@ def measure(
             f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
             f"{fingerprint}: train it again"
         )
+    dataset.refuse_complement(clf, complement=config.complement)
     as_given = config
     measured, config, trained = measured_task(clf, checkpoint, config, data_dir, data, own)
     if (finished := find_measurement(config, store)) is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import InputError
 from ..explanations.pipeline import require_explaining
@@ -48,9 +49,14 @@ def choose_examples(task: Task) -> list[Example]:
     rows.sort(key=lambda row: abs(len(row["text"].split()) - EXAMPLE_WORDS))
     nearest = {row["label"]: row for row in reversed(rows)}  # later rows replace earlier ones
     return [
-        Example(text=row["text"], pair=row.get("context"), label=task.labels[label])
-        for label, row in sorted(nearest.items())[:MAX_EXAMPLES]
+        Example(text=row["text"], pair=row.get("context"), label=_name_label(task, row))
+        for _, row in sorted(nearest.items())[:MAX_EXAMPLES]
     ]
+
+
+def _name_label(task: Task, row: Mapping[str, Any]) -> str:
+    """Return the name of a row's class, or its number."""
+    return f"{row['value']:g}" if "value" in row else task.labels[row["label"]]
 
 
 class Admission:

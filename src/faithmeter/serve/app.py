@@ -142,6 +142,7 @@ def _add_model(app: FastAPI, admission: Admission) -> None:
         name=model.name,
         version=app.version,
         labels=list(model.clf.labels),
+        predicts_number=model.clf.predicts_number,
         task=model.task.name if model.task else None,
         explained=model.task.explained if model.task else None,
         context=model.task.context if model.task else None,

@@ -99,8 +99,9 @@ class ProbeResponse(ApiResponse):
     pair: str | None
     truncated: bool = Field(description="whether the end was left out, as the text is too long for the model")
     masked: list[int]
-    prediction: str
-    probabilities: dict[str, Fraction]
+    prediction: str = Field(description="most probable class, or the predicted number")
+    probabilities: dict[str, Fraction] = Field(description="empty if the model predicts a number")
+    value: float | None = Field(description="predicted number; null if the model chooses a class")
     pvalues: dict[str, Fraction] = Field(
         description="by test: is the masked text in distribution? Empty without fitted tests"
     )
@@ -131,8 +132,9 @@ class ExplainResponse(ApiResponse):
     pair: str | None
     truncated: bool
     label: str
-    prediction: str
-    probabilities: dict[str, Fraction]
+    prediction: str = Field(description="most probable class, or the predicted number")
+    probabilities: dict[str, Fraction] = Field(description="empty if the model predicts a number")
+    value: float | None = Field(description="predicted number; null if the model chooses a class")
     methods: list[str]
     device: str = Field(description="device that the model was evaluated on")
     precision: str = Field(description="data type that it was evaluated in")
@@ -141,7 +143,9 @@ class ExplainResponse(ApiResponse):
 
 
 class Erasure(ApiResponse):
-    probability: list[Fraction] = Field(description="probability of the label at each of `percents`")
+    probability: list[float] = Field(
+        description="probability of the label, or the predicted number, at each of `percents`"
+    )
     pvalues: dict[str, list[Fraction]]
     p: dict[str, Fraction] = Field(
         description="by test: are the erased texts in distribution? All steps below 100 % together"
@@ -159,9 +163,10 @@ class MeasureResponse(ApiResponse):
     label: str
     percents: list[int]
     orders: int
-    mean: list[Fraction] = Field(description="mean probability of the label over the random orders")
-    lower: list[Fraction] = Field(description="5th percentile of the random orders")
-    upper: list[Fraction] = Field(description="95th percentile of the random orders")
+    quantity: str = Field(description="what the curves show: probability (of the label) or number")
+    mean: list[float] = Field(description="mean of the random orders")
+    lower: list[float] = Field(description="5th percentile of the random orders")
+    upper: list[float] = Field(description="95th percentile of the random orders")
     floors: dict[str, Fraction] = Field(description="by test: smallest p-value that it can give")
     methods: dict[str, Erasure]
     trained_with: str = Field(description="masking strategy of the training that the tests assume")
@@ -179,7 +184,7 @@ class MeasureResponse(ApiResponse):
 class Example(ApiResponse):
     text: str
     pair: str | None
-    label: str | None = Field(description="true class")
+    label: str | None = Field(description="true class or number")
 
 
 class MethodInfo(ApiResponse):
@@ -192,6 +197,7 @@ class ModelResponse(ApiResponse):
     name: str
     version: str = Field(description="version of faithmeter")
     labels: list[str]
+    predicts_number: bool = Field(description="whether the model predicts a number instead of a class")
     task: str | None
     explained: str | None = Field(description="name of the explained column")
     context: str | None = Field(description="name of the context column; null if the task has none")

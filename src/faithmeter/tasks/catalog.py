@@ -119,6 +119,18 @@ MORE_TASKS: dict[str, Task] = {
         official=_THREE,
         files=Files("emotions", ("GoEmotions", "goemotions"), ("train.tsv", "dev.tsv", "test.tsv")),
         kind="multi-label",
-    )
+    ),
+    "STS": Task(
+        "STS",
+        "sentence1",
+        ("similarity",),
+        "sentence2",
+        ("pearson", "spearman", "r2"),
+        "pearson",
+        10,
+        label="similarity",
+        files=Files("tables", ("STS", "sts"), ("sts-train.csv", "sts-dev.csv")),
+        kind="regression",
+    ),
 }
 """Tasks that are not in the paper, by name."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
 
-from ..config import MetricName, Text, Validated
+from ..config import Kind, Text, Validated
 from ..errors import InputError
 from ..files import State, file_state, read_toml
+from ..metrics import METRICS_OF, MetricFunction, name_metric, require_metric
+from .label_values import label_name, read_names, read_number
 from .readers import READERS, Record, require_columns, unreadable
-from .splits import Parts, label_name, read_rows, require_text
+from .splits import Parts, read_rows, require_text
 from .task import ROLES, Columns, Own, Task
 
 _SPLIT_NAMES = {
@@ -35,12 +37,20 @@ class TaskFile(Validated):
 
     data: Text = Field(description="file (csv, tsv, jsonl, parquet) or folder saved by `datasets`")
     text: Text = Field(description="column with the text to classify and explain")
-    label: Text = Field(description="column with the label")
+    label: Text = Field(
+        description="column with the label; for several labels also columns of 0 and 1, with commas between"
+    )
     pair: Text | None = Field(default=None, description="column with a second text, the context")
     valid: Text | None = Field(default=None, description="validation file; default: split off from data")
     test: Text | None = Field(default=None, description="test file; default: split off from data")
-    metric: MetricName = Field(
-        default="accuracy", description="metric of the curves, which also selects the best epoch"
+    label_kind: Kind = Field(
+        default="single-label",
+        description="one class, several labels at once (multi-label), or a number (regression)",
+    )
+    metric: Text | None = Field(
+        default=None,
+        description="metric of the curves, which also selects the best epoch; default: accuracy, micro_f1 "
+        "of several labels, pearson of numbers",
     )
     epochs: int = Field(default=20, ge=1, lt=2**31, description="default number of training epochs")
     all_test: bool = Field(default=False, description="all rows of data are test texts, in their order")
@@ -60,11 +70,12 @@ def own_task(
     data: str | Path,
     *,
     text: str,
-    label: str,
+    label: str | Sequence[str],
+    label_kind: Kind = "single-label",
     pair: str | None = None,
     valid: str | Path | None = None,
     test: str | Path | None = None,
-    metric: str = "accuracy",
+    metric: str | MetricFunction | None = None,
     epochs: int = 20,
     all_test: bool = False,
     labels: Sequence[str] | None = None,
@@ -81,12 +92,17 @@ def own_task(
         data: File with the rows (csv, tsv or jsonl, plain or .gz, or parquet), or a folder saved by
             `datasets`, whose own splits are used.
         text: Column with the text to classify and explain.
-        label: Column with the label: a name or a whole number.
+        label: Column with the label: a name or a whole number. For several labels at once, a column with a
+            list of names or names separated by commas, or one column of 0 and 1 for each label.
+        label_kind: `single-label`, `multi-label` or `regression`, for which labels are numbers. The kind is
+            never guessed from the labels.
         pair: Column with a second text, the context.
         valid: File with the validation rows.
         test: File with the test rows.
         metric: Metric of the faithfulness curves, which also selects the best epoch: `accuracy`, `macro_f1`,
-            `micro_f1` or `matthews`.
+            `micro_f1` or `matthews`; of numbers `pearson`, `spearman` or `r2`. The default is `accuracy`,
+            `micro_f1` of several labels, and `pearson` of numbers. A function is a metric of your own, see
+            `metric`.
         epochs: Default number of training epochs.
         all_test: All rows of `data` are test texts, in the order of the file; there are no training rows.
         labels: Names of the classes in index order, such as `clf.labels`; default: those of the rows.
@@ -107,7 +123,13 @@ def own_task(
     """
     paths = {"data": data, "valid": valid, "test": test}
     values: dict[str, Any] = {key: str(path) for key, path in paths.items() if path is not None}
-    values |= {"text": text, "label": label, "pair": pair, "metric": metric, "epochs": epochs, "name": name}
+    if not isinstance(label, str):
+        if label_kind != "multi-label":
+            raise InputError(f"label names {len(label)} columns; expected one, or label_kind='multi-label'")
+        label = ",".join(label)
+    values |= {"text": text, "label": label, "pair": pair, "label_kind": label_kind}
+    chosen = None if metric is None else name_metric(metric)
+    values |= {"metric": chosen, "epochs": epochs, "name": name}
     values |= {"all_test": all_test, "labels": None if labels is None else tuple(labels)}
     values |= {"rationale": rationale}
     return _describe(TaskFile(**values))
@@ -134,26 +156,39 @@ def _describe(entries: TaskFile) -> Task:
         if test is not None:
             raise InputError(f"all rows of {entries.data} are test texts; leave out test = {entries.test}")
         own = Own(None, valid, own.train)
-    columns = Columns(entries.text, entries.label, entries.pair, entries.rationale)
+    kind = entries.label_kind
+    if kind == "regression" and entries.labels:
+        raise InputError(f"labels are {', '.join(entries.labels)}; leave them out: regression has no classes")
+    label = split_columns(entries.label, kind)
+    columns = Columns(entries.text, label, entries.pair, entries.rationale)
+    metric = entries.metric or METRICS_OF[kind][0]
+    require_metric(metric, kind)
     return Task(
         entries.name or own.main.name.partition(".")[0],
         entries.text,
-        entries.labels or _read_labels(own, columns, file_state([own.main])),
+        entries.labels or _read_labels(own, columns, kind, file_state([own.main])),
         entries.pair,
-        tuple(dict.fromkeys(("accuracy", "macro_f1", entries.metric))),
-        entries.metric,
+        tuple(dict.fromkeys((*METRICS_OF[kind], metric))),
+        metric,
         entries.epochs,
-        label=entries.label,
+        label=label,
         official=ROLES,
         own=own,
         rationale=entries.rationale,
+        kind=kind,
     )
+
+
+def split_columns(label: str, kind: Kind) -> str | tuple[str, ...]:
+    """Return the label column, or the columns of several labels, which have commas between them."""
+    several = kind == "multi-label" and "," in label
+    return tuple(name.strip() for name in label.split(",")) if several else label
 
 
 def read(task: Task, own: Own) -> Parts:
     """Return the rows of each split that the user's files contain."""
     return {
-        role: read_rows(path, records, columns, task.labels)
+        role: read_rows(path, records, columns, task.labels, kind=task.kind)
         for role, path, columns, records in _read_parts(own, task.columns)
     }
 
@@ -180,7 +215,7 @@ def _read_file(path: Path, columns: Columns) -> Iterator[Record]:
     if suffix not in READERS:
         kinds = ", ".join(READERS)
         raise InputError(f"{path}: unknown kind of file; expected {kinds} or a folder saved by `datasets`")
-    return READERS[suffix](path, [name for name in columns if name is not None])
+    return READERS[suffix](path, columns.names)
 
 
 def _open_saved(path: Path, role: str) -> dict[str, Any]:
@@ -201,29 +236,67 @@ def _open_saved(path: Path, role: str) -> dict[str, Any]:
 
 
 def _read_saved(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
-    names = [name for name in columns if name is not None]
+    names = columns.names
     require_columns(path, names, data.column_names)
-    classes = columns.label and getattr(data.features[columns.label], "names", None)
+    column = columns.label
+    classes = getattr(data.features[column], "names", None) if isinstance(column, str) else None
     for number, values in enumerate(data.select_columns(names)):
-        if classes and (label := values[columns.label]) is not None:
-            values[columns.label] = classes[label] if label >= 0 else None
+        if classes and (label := values[column]) is not None:
+            values[column] = classes[label] if label >= 0 else None
         yield Record(number, f"{path}, row {number + 1}", values)
 
 
 @lru_cache(maxsize=16)
-def _read_labels(own: Own, columns: Columns, state: State) -> tuple[str, ...]:
-    """Return the sorted labels of the main file, cached for each `state` of the file."""
-    counts: Counter[str] = Counter()
-    for role, _, _, records in _read_parts(own, columns):
-        if role == ("train" if own.train else "test"):
-            counts.update(_require_label(record, str(columns.label)) for record in records)
+def _read_labels(own: Own, columns: Columns, kind: Kind, state: State) -> tuple[str, ...]:
+    """Return the labels of the main file, cached for each `state` of the file."""
+    main = "train" if own.train else "test"
+    records = [record for role, _, _, part in _read_parts(own, columns) if role == main for record in part]
+    if kind == "regression":
+        return _name_number(own, str(columns.label), records)
+    if kind == "multi-label":
+        return _list_several(own, columns, records)
+    counts = Counter(_require_label(record, str(columns.label)) for record in records)
     if len(counts) < 2:
         raise InputError(f"{own.main}: {len(counts)} label in {columns.label!r}; expected at least 2 classes")
     if len(counts) > 20 and 2 * len(counts) > counts.total():
         what = f"{counts.total()} rows have {len(counts)} labels in {columns.label!r}"
         raise InputError(f"{own.main}: {what}; expected classes")
-    numbers = all(name.removeprefix("-").isdecimal() for name in counts)
-    return tuple(sorted(counts, key=int)) if numbers else tuple(sorted(counts))
+    return _sorted_labels(counts)
+
+
+def _sorted_labels(names: Iterable[str]) -> tuple[str, ...]:
+    """Return labels in alphabetical order, or in numerical order if all are whole numbers."""
+    ordered = sorted(names)
+    numbers = all(name.removeprefix("-").isdecimal() for name in ordered)
+    return tuple(sorted(ordered, key=int)) if numbers else tuple(ordered)
+
+
+def _name_number(own: Own, column: str, records: Sequence[Record]) -> tuple[str]:
+    """Return the name of the number to predict, after checking that all are numbers, and not all equal."""
+    numbers = {read_number(record.values[column], column, record.place) for record in records}
+    if len(numbers) < 2:
+        what = f"all {len(records)} rows have the number {next(iter(numbers), 0):g}" if numbers else "no rows"
+        raise InputError(f"{own.main}: {what} in {column!r}; expected different numbers to predict")
+    return (column,)
+
+
+def _list_several(own: Own, columns: Columns, records: Sequence[Record]) -> tuple[str, ...]:
+    """Return the names of several labels, after checking that some rows have each of them, and some not."""
+    counts = Counter(
+        require_text(name, str(columns.label), record.place)
+        for record in records
+        for name in {*read_names(record.values, columns, record.place)}
+    )
+    labels = columns.label if isinstance(columns.label, tuple) else _sorted_labels(counts)
+    if len(labels) < 2:
+        raise InputError(f"{own.main}: {len(labels)} label in {columns.label!r}; expected at least 2 labels")
+    for label in labels:
+        if counts[label] in (0, len(records)):
+            share = "no row has" if not counts[label] else f"all {len(records)} rows have"
+            raise InputError(
+                f"{own.main}: {share} the label {label!r}; expected rows with it and rows without it"
+            )
+    return labels
 
 
 def _require_label(record: Record, column: str) -> str:

@@ -17,7 +17,7 @@ UNLABELED = "-1"
 
 def read(task: Task, hub: Hub) -> Parts:
     """Return the rows of a task's official splits on the hub, except unlabeled rows (label -1)."""
-    names = [name for name in (*task.columns, hub.key) if name is not None]
+    names = [*task.columns.names, *([hub.key] if hub.key else [])]
     codes = [str(number) for number in range(len(task.labels))]
     parts: Parts = {}
     for role, split in task.roles.items():

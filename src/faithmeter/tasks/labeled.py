@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..config import SIDES
 from ..errors import InputError, unknown
 from ..files import read_parquet, write_parquet
 from .task import ROLES, Own, Source, Task
@@ -56,6 +57,39 @@ def unlabeled_task(
     )
 
 
+def class_task(task: Task, classes: Sequence[str]) -> Task:
+    """Return the task as a classifier with these classes sees it.
+
+    Of several labels, the task is about the last of `classes`; of numbers, about their two sides.
+    """
+    if task.kind == "multi-label":
+        return label_task(task, classes[-1])
+    return side_task(task) if task.kind == "regression" and task.labels != SIDES else task
+
+
+def side_task(task: Task) -> LabeledTask:
+    """Return a regression task whose labels tell on which side of the test rows' mean a number lies.
+
+    Signed methods need a direction: for a text with a low number, they explain what lowers it. The column
+    `value` holds the numbers, by which performance is measured.
+    """
+    splits = task.load()
+    numbers = {role: rows["label"][:] for role, rows in splits.items()}
+    mean = sum(numbers["test"]) / len(numbers["test"])
+    labels = {role: [int(number >= mean) for number in part] for role, part in numbers.items()}
+    sides = labeled_task(splits, labels, name=task.name, classes=SIDES)
+    rows = {role: part.add_column("value", numbers[role]) for role, part in sides.splits.items()}
+    return replace(sides, splits=rows, kind="regression", **_as_measured(task))
+
+
+def _as_measured(task: Task) -> dict[str, Any]:
+    """Return the fields that tell how a task is measured and where its rows come from."""
+    fields = {
+        name: getattr(task, name) for name in ("metrics", "metric", "threshold", "explained", "context")
+    }
+    return {**fields, "place": task.source.place}
+
+
 def label_task(task: Task, label: str) -> LabeledTask:
     """Return the task of predicting one label of a multi-label task, measured by macro F1.
 
@@ -76,7 +110,7 @@ def labeled_task(
 ) -> LabeledTask:
     """Return a task with the texts of `splits` and new labels; its metric is accuracy."""
     rows = {role: _relabeled(split, labels[role], classes) for role, split in splits.items()}
-    context = "context" if "context" in rows["train"].column_names else None
+    context = "context" if "context" in next(iter(rows.values())).column_names else None
     return LabeledTask(name, "text", tuple(classes), context, splits=rows)
 
 

@@ -23,13 +23,13 @@ def read_tables(task: Task, files: Files, folder: Path) -> Parts:
 
 def _read_table(task: Task, files: Files, path: Path) -> list[Row]:
     columns = files.columns or task.columns
-    names = [name for name in (*columns, files.key) if name is not None]
+    names = [*columns.names, *([files.key] if files.key else [])]
     if path.suffix == ".jsonl":
         records: Iterable[Record] = jsonl(path, names)
     else:
         records = tsv(path, names, header=files.header, drop_short=files.drop_short)
     codes = files.codes or task.labels
-    return read_rows(path, records, columns, codes, key=files.key, unlabeled=files.unlabeled)
+    return read_rows(path, records, columns, codes, key=files.key, unlabeled=files.unlabeled, kind=task.kind)
 
 
 def has_msr(folder: Path) -> bool:
@@ -52,7 +52,7 @@ def read_mrpc(task: Task, files: Files, folder: Path) -> Parts:
     ids = {(record.values["#1 ID"], record.values["#2 ID"]) for record in _read_dev_ids(folder / MSR_DEV)}
     path, columns = folder / MSR_TRAIN, files.columns or task.columns
     parts: dict[str, list[Record]] = {"train": [], "test": []}
-    for record in tsv(path, ["#1 ID", "#2 ID", *filter(None, columns)]):
+    for record in tsv(path, ["#1 ID", "#2 ID", *columns.names]):
         held_out = (record.values["#1 ID"], record.values["#2 ID"]) in ids
         parts["test" if held_out else "train"].append(record)
     return {role: read_rows(path, part, columns, files.codes) for role, part in parts.items()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..config import Kind
 from ..errors import InputError
+from .label_values import Label, label_name, read_label
 from .passages import Spans, read_passages
 from .readers import Record
 from .task import ROLES, Columns
@@ -23,7 +24,7 @@ class Row(NamedTuple):
 
     key: str  # determines the order of the rows
     text: str
-    label: int | tuple[int, ...]  # of several labels: 0 or 1 for each
+    label: Label
     context: str | None = None
     supporting: Spans | None = None  # passages of `text` that hold the reason
 
@@ -39,6 +40,7 @@ def read_rows(
     *,
     key: str | None = None,
     unlabeled: str | None = None,
+    kind: Kind = "single-label",
 ) -> list[Row]:
     """Convert records to rows.
 
@@ -50,6 +52,7 @@ def read_rows(
         codes: Labels as written in the source, in the order of their class numbers.
         key: Column with the keys of the rows; None uses the row numbers.
         unlabeled: Label of rows to skip.
+        kind: Kind of the task.
 
     Raises:
         InputError: A label, key or text is missing or invalid, or there are no rows.
@@ -58,12 +61,9 @@ def read_rows(
     rows: list[Row] = []
     seen: dict[str, str] = {}
     for number, place, values in records:
-        label = codes[0] if columns.label is None else label_name(values[columns.label])
-        if unlabeled is not None and label == unlabeled:
+        if unlabeled is not None and label_name(values[str(columns.label)]) == unlabeled:
             continue
-        if label not in index:
-            what = "no label" if label is None else f"label {label!r:.60}"
-            raise InputError(f"{place}: {what} in {columns.label!r}; expected one of {', '.join(codes)}")
+        label = read_label(values, columns, index, kind, place)
         name = str(number) if key is None else _key(values[key], key, place)
         if key is not None and seen.setdefault(name, place) != place:
             raise InputError(f"{place}: {key} {name} occurs twice, first at {seen[name]}; expected it once")
@@ -75,17 +75,10 @@ def read_rows(
         rationale = columns.rationale and read_passages(
             values[columns.rationale], text, f"{place}, {columns.rationale!r}"
         )
-        rows.append(Row(name, text, index[label], context, rationale or (() if columns.rationale else None)))
+        rows.append(Row(name, text, label, context, rationale or (() if columns.rationale else None)))
     if not rows:
         raise InputError(f"{source} has no rows; expected at least one")
     return rows
-
-
-def label_name(value: Any) -> str | None:
-    """Return a label as a string ('1' for both 1 and 1.0), or None if it is missing."""
-    if isinstance(value, float):
-        return None if not math.isfinite(value) else str(int(value) if value.is_integer() else value)
-    return str(value).strip() or None if isinstance(value, str | int) else None
 
 
 def require_text(value: Any, column: str, place: str) -> str:
@@ -139,8 +132,8 @@ def dataset(rows: Sequence[Row], labels: Sequence[str]) -> Dataset:
     """Convert rows to a dataset with columns `text`, `label` and, if present, `context` and `supporting`."""
     from datasets import ClassLabel, Dataset, Features, List, Value
 
-    several = isinstance(rows[0].label, tuple)
-    label = List(Value("int8")) if several else ClassLabel(names=list(labels))
+    types = {tuple: List(Value("int8")), float: Value("float64")}
+    label = types.get(type(rows[0].label)) or ClassLabel(names=list(labels))
     features = {"text": Value("string"), "label": label}
     columns: dict[str, list[Any]] = {"text": [row.text for row in rows], "label": [row.label for row in rows]}
     if rows[0].context is not None:

@@ -39,6 +39,7 @@ class Detail:
     examples: list[dict[str, Any]]  # first three training rows, with label names
     digests: dict[str, str]  # split → sha256 of its rows
     as_published: bool  # True if the class counts equal those of the paper
+    numbers: tuple[float, float, float] | None = None  # of a regression task: minimum, mean, maximum
 
 
 def overview(data_dir: str | Path | None = None) -> list[Line]:
@@ -72,17 +73,24 @@ def detail(task: Task) -> Detail:
         ],
         {name: digest(split) for name, split in splits.items()},
         as_published=task.own is None and numbers is not None and counts == numbers["class_counts"],
+        numbers=_range(train["label"]) if task.kind == "regression" else None,
     )
 
 
-def _label_names(task: Task, label: int | list[int]) -> str:
-    """Return the name of a label, or the names of several."""
-    if isinstance(label, int):
-        return task.labels[label]
-    return ", ".join(name for name, chosen in zip(task.labels, label, strict=True) if chosen)
+def _range(numbers: Sequence[float]) -> tuple[float, float, float]:
+    return min(numbers), sum(numbers) / len(numbers), max(numbers)
+
+
+def _label_names(task: Task, label: float | list[int]) -> str:
+    """Return the name of a label, the names of several, or a number."""
+    if isinstance(label, list):
+        return ", ".join(name for name, chosen in zip(task.labels, label, strict=True) if chosen)
+    return task.labels[label] if isinstance(label, int) else f"{label:g}"
 
 
 def _counts(labels: Sequence[Any], classes: int) -> list[int]:
+    if isinstance(labels[0], float):
+        return [len(labels)]
     if isinstance(labels[0], list):  # several labels at once
         return [sum(column) for column in zip(*labels, strict=True)]
     return [labels.count(label) for label in range(classes)]

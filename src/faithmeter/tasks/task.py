@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 
 from pydantic import Field
 
+from ..config import Kind
 from ..errors import InputError
+from ..metrics import require_metric
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-Kind = Literal["single-label", "multi-label"]
-"""Whether a text has one of the labels, or any number of them."""
 ROLES = ("train", "validation", "test")
 
 
@@ -22,9 +22,15 @@ class Columns(NamedTuple):
     """Names of the columns in the source of a task."""
 
     text: str
-    label: str | None = "label"  # None: the rows have no labels
+    label: str | tuple[str, ...] | None = "label"  # several columns hold 0 or 1; None: no labels
     context: str | None = None
     rationale: str | None = None  # passages that people call the reason
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns."""
+        labels = self.label if isinstance(self.label, tuple) else (self.label,)
+        return [name for name in (self.text, *labels, self.context, self.rationale) if name is not None]
 
 
 @dataclass(frozen=True)
@@ -90,19 +96,22 @@ class Task:
     Attributes:
         name: Name in commands, tables and reports.
         explained: Column that is masked and scored.
-        labels: Names of the classes, in index order.
+        labels: Names of the classes, in index order; of a regression task, the name of the number.
         context: Column with the second text of a pair; None for single texts.
-        metrics: Names of the metrics to report: `accuracy`, `macro_f1`, `micro_f1`, `matthews`.
+        metrics: Names of the metrics to report: `accuracy`, `macro_f1`, `micro_f1` and `matthews` of
+            classes; `pearson`, `spearman` and `r2` of numbers; or your own, see `metric`.
         metric: Metric of the faithfulness curves, which also selects the best epoch.
         epochs: Default number of training epochs.
         threshold: A run counts as converged if its test metric without masking is above this fraction.
-        label: Column with the labels; None for unlabeled rows, which all get the first class.
+        label: Column with the labels, or a column of 0 and 1 for each of several labels; None for unlabeled
+            rows, which all get the first class.
         official: Names of the official splits. If there are two, validation rows are taken from the first.
         files: Layout of the official files, or None.
         hub: Repository on the hub with the rows, or None.
         own: Data files of the user, or None for a task of the paper.
         xor: True for the released labels of Anemia and Diabetes, in which two matching codes cancel out.
-        kind: `single-label`, or `multi-label`: each row has a list of 0 and 1, one for each label.
+        kind: `single-label`; `multi-label`: each row has a list of 0 and 1, one for each label; or
+            `regression`: each row has a number.
         data_dir: Folder with the official files; None uses the hub or the generator.
         rationale: Column of your own test rows with human rationales; None if there is none.
 
@@ -119,7 +128,7 @@ class Task:
     metric: str = "accuracy"
     epochs: int = 20
     threshold: float = -1.0
-    label: str | None = "label"
+    label: str | tuple[str, ...] | None = "label"
     official: tuple[str, ...] = ("train", "validation")
     files: Files | None = None
     hub: Hub | None = None
@@ -148,6 +157,11 @@ class Task:
                 f"{self.name} has no {role} rows: all its rows are test texts; give a file with {role} rows"
             )
         return splits[role]
+
+    def with_metric(self, metric: str) -> Self:
+        """Return the task with another metric for curves and the best epoch, after checking that it fits."""
+        require_metric(metric, self.kind)
+        return replace(self, metric=metric, metrics=tuple(dict.fromkeys((*self.metrics, metric))))
 
     @property
     def source(self) -> Source:

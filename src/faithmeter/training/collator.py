@@ -90,7 +90,8 @@ class MaskingCollator:
         for name in ("labels", "label"):
             if name in features[0]:
                 labels = torch.as_tensor([row[name] for row in features])
-                inputs["labels"] = labels.float() if labels.ndim == 2 else labels  # of several labels at once
+                are_classes = labels.ndim == 1 and not labels.is_floating_point()
+                inputs["labels"] = labels if are_classes else labels.float()
         if "targets" in features[0]:
             targets = torch.tensor([row["targets"] for row in features])
             classes = torch.nn.functional.one_hot(inputs["labels"], targets.shape[1]).to(targets)

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
 
-from ..config import TrainConfig
+from ..config import Kind, TrainConfig
 from ..errors import InputError
-from ..models.classes import MULTI_LABEL
+from ..metrics import metric_code
+from ..models.classes import MULTI_LABEL, REGRESSION
 from ..models.classifier import fingerprint_model
 from ..models.loading import (
     encoder_keys,
@@ -26,12 +27,16 @@ from ..models.mask_token import add_embeddings, set_padding
 from ..tasks import Task
 from ..tasks.splits import digest
 
-PROBLEMS = {"single-label": "single_label_classification", "multi-label": MULTI_LABEL}
+PROBLEMS: dict[Kind, str] = {
+    "single-label": "single_label_classification",
+    "multi-label": MULTI_LABEL,
+    "regression": REGRESSION,
+}
 """Names that transformers has for the kinds of tasks."""
 HEAD_SETTINGS = ("id2label", "label2id", "num_labels", "problem_type")
 """Config settings that belong to the head of a model, not to its encoder."""
 Inputs = dict[str, Any]
-"""Digests of a training run's inputs, with the keys `source`, `splits`, `encoder` and `previous`."""
+"""Digests of a training run's inputs: `source`, `splits`, `encoder`, `previous` and `metric_code`."""
 
 
 def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
@@ -104,6 +109,7 @@ def summarize_inputs(task: Task, splits: Mapping[str, Any], encoder: str, previo
         "splits": {name: digest(rows) for name, rows in splits.items()},
         "encoder": encoder,
         "previous": previous,
+        "metric_code": metric_code(task.metric),
     }
 
 
@@ -125,4 +131,6 @@ def describe_changes(before: Mapping[str, Any], now: Inputs) -> str:
         changes.append("encoder (weights, settings or tokenizer)")
     if before["previous"] != now["previous"]:
         changes.append("model of the previous step")
+    if before.get("metric_code", "") != now["metric_code"]:
+        changes.append("source of the metric")
     return ", ".join(changes)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..config import Rates, Scope
-from ..metrics import mean_loss, predict, score
+from ..metrics import kind_of, mean_loss, predict, score
 from ..models.masks import PERCENTS, generator, random_scores, top_mask, uniform_mask
 from ..models.tokens import SPECIAL, Batch
 
@@ -76,7 +76,7 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         places = np.concatenate([self.place[condition] for condition in conditions])
         chosen = logits[places].astype(np.float64)
         labels = np.concatenate([self.labels] * len(conditions))
-        predictions = predict(chosen, several=labels.ndim == 2)
+        predictions = predict(chosen, kind_of(labels))
         result = score(metrics, labels, predictions, logits.shape[1])
         return {**result, "loss": mean_loss(chosen, labels)}
 

@@ -19,10 +19,15 @@
 
   const isRandom = () => group.methods[method].name === baseline;
 
+  /* Return the name of a class, or a number as text. */
+  const nameOf = (label) => (group.numbers ? String(Number(label.toFixed(2))) : group.labels[label]);
+  /* Return the curve of a text: the probability of its label, or the predicted number. */
+  const curveOf = (by) => (group.numbers ? by.predicted : by.probability);
+
   /* ---- the list ---- */
   function filter() {
     const wanted = element("filter").value.trim().toLocaleLowerCase();
-    const content = (one) => `${one.text}\n${one.context ?? ""}\n${group.labels[one.label]}`.toLocaleLowerCase();
+    const content = (one) => `${one.text}\n${one.context ?? ""}\n${nameOf(one.label)}`.toLocaleLowerCase();
     matches = group.texts.filter((one) => content(one).includes(wanted));
     list.replaceChildren();
     list.scrollTop = 0;
@@ -37,7 +42,7 @@
   function makeRows(upTo) {
     const rows = matches.slice(rowCount, upTo).map((one) => {
       const start = Array.from(one.text.slice(0, 400)).slice(0, 160).join("").trim() || "(empty text)";
-      const head = `${one.row + 1} · ${group.labels[one.label]}`;
+      const head = `${one.row + 1} · ${nameOf(one.label)}`;
       const row = build("li", [build("small", head), build("span", start, { dir: "auto" })], { id: `text-${one.row}` });
       row.setAttribute("role", "option");
       row.setAttribute("aria-selected", "false");
@@ -79,7 +84,7 @@
 
   /* ---- one text ---- */
   function showText() {
-    element("text-title").textContent = `Text ${text.row + 1}, labeled ${group.labels[text.label]}`;
+    element("text-title").textContent = `Text ${text.row + 1}, labeled ${nameOf(text.label)}`;
     element("context").textContent = text.context ?? "";
     element("method").querySelectorAll("input").forEach((radio, place) => {
       radio.disabled = !text.by[place];
@@ -131,7 +136,7 @@
   }
 
   function showLegend(signed) {
-    const label = group.labels[text.label];
+    const label = group.labels[group.numbers ? text.side : text.label];
     element("for").textContent = `for ${label}`;
     element("against").textContent = `against ${label}`;
     element("for").hidden = element("against").hidden = isRandom() || !signed;
@@ -151,9 +156,11 @@
       .join("");
     slider.setAttribute("aria-valuetext", `${percent} % erased, ${count} of ${tokens.length} tokens masked`);
     element("percent").textContent = `${percent} %`;
-    element("prediction").textContent = group.labels[by.predicted[now]];
-    element("right").textContent = by.predicted[now] === text.label ? "✓ as labeled" : "✕ not the label";
-    element("probability").textContent = by.probability[now].toFixed(3);
+    element("prediction").textContent = nameOf(by.predicted[now]);
+    const right = by.predicted[now] === text.label ? "✓ as labeled" : "✕ not the label";
+    element("right").textContent = group.numbers ? `labeled ${nameOf(text.label)}` : right;
+    element("probability").parentNode.hidden = group.numbers;
+    if (!group.numbers) element("probability").textContent = by.probability[now].toFixed(3);
     showPValues(by, now);
     drawCurve(now);
   }
@@ -178,25 +185,27 @@
       return node;
     };
     const x = (percent) => left + ((width - left - right) * percent) / 100;
-    const y = (probability) => head + (height - head - bottom) * (1 - probability);
+    const random = isRandom() ? null : text.by[group.methods.findIndex(({ name }) => name === baseline)];
+    const all = group.numbers ? [text.by[method], random].filter(Boolean).flatMap(curveOf) : [0, 1];
+    const [low, high] = [Math.min(...all), Math.max(...all)];
+    const y = (value) => head + (height - head - bottom) * (1 - (value - low) / (high - low || 1));
     const points = (by) =>
-      by.probability.map((value, i) => `${x(group.percents[i]).toFixed(1)},${y(value).toFixed(1)}`);
-    const parts = [0, 0.5, 1].flatMap((value) => [
+      curveOf(by).map((value, i) => `${x(group.percents[i]).toFixed(1)},${y(value).toFixed(1)}`);
+    const parts = [low, (low + high) / 2, high].flatMap((value) => [
       shape("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }),
-      shape("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, String(value)),
+      shape("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, String(Number(value.toFixed(2)))),
     ]);
     for (const percent of [0, 25, 50, 75, 100]) {
       parts.push(shape("text", { x: x(percent), y: height - 8, "text-anchor": "middle" }, `${percent} %`));
     }
     const own = text.by[method];
-    const random = isRandom() ? null : text.by[group.methods.findIndex(({ name }) => name === baseline)];
     if (random) parts.push(shape("polyline", { class: "random", points: points(random).join(" ") }));
     parts.push(shape("polyline", { points: points(own).join(" ") }));
     const [cx, cy] = points(own)[now].split(",");
     parts.push(shape("circle", { cx, cy, r: 5 }));
     const dashed = random ? "; dashed: one random order" : "";
     const by = isRandom() ? "a random order" : group.methods[method].name;
-    const title = `Probability of the label as tokens are erased by ${by}${dashed}`;
+    const title = `${group.numbers ? "Predicted number" : "Probability of the label"} as tokens are erased by ${by}${dashed}`;
     element("curve-title").textContent = title;
     element("curve").replaceChildren(shape("svg", { width, height, role: "img", "aria-label": title }, parts));
   }

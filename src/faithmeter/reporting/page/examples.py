@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...config import BASELINE
+from ...config import BASELINE, SIDES
 from ...explanations.render import piece_score, strongest, word_pieces
 from ...files import plain
 from ...methods.registry import find_method
@@ -110,6 +110,7 @@ def _group(source: Source, limit: int, max_bytes: int) -> dict[str, Any]:
         "seed": record.trained.seed,
         "strategy": record.trained_with,
         "labels": record.labels,
+        "numbers": tuple(record.labels) == SIDES,
         "methods": [_describe(name) for name in methods],
         "percents": percents,
         "total": max(record.texts for _, record in runs),
@@ -140,9 +141,10 @@ def _text(text: Mapping[Any, Any]) -> dict[str, Any]:
         "row": int(text["row"]),
         "text": start,
         "left": len(text["text"]) - len(start),
-        "label": int(text["label"]),
+        "label": _round_prediction(text["label"]),
         "spans": [number for start, end, before in places for number in (start - before, end - start)],
     }
+    values |= {"side": int(text["side"])} if "side" in text else {}
     return values | ({"context": text["context"]} if isinstance(text["context"], str) else {})
 
 
@@ -155,7 +157,7 @@ def _by_method(steps: Sequence[Any], text: Mapping[Any, Any]) -> dict[str, Any]:
         "strongest": _strongest_words(scores, text),
         "scores": [round(SCORE_LEVELS * score / (largest or 1)) for score in scores],
         "masked": _first_masked([step.masked for step in steps], len(scores)),
-        "predicted": [int(step.prediction) for step in steps],
+        "predicted": [_round_prediction(step.prediction) for step in steps],
         "probability": [round(float(step.probability), PROBABILITY_DIGITS) for step in steps],
     }
     for test in TESTS:
@@ -169,6 +171,11 @@ def _strongest_words(scores: Sequence[float], text: Mapping[Any, Any]) -> list[t
     words = word_pieces(text["text"], spans, [int(word) for word in text["words"]])
     values = [piece_score(word, scores) for word in words]
     return [(words[number].text, _round_score(values[number])) for number in strongest(values)]
+
+
+def _round_prediction(value: float) -> float:
+    """Return a class number, or a number rounded to the digits that the page shows."""
+    return round(float(value), PROBABILITY_DIGITS) if isinstance(value, float) else int(value)
 
 
 def _round_score(score: float) -> float:

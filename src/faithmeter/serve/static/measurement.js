@@ -5,6 +5,19 @@ import { draw, decisivePvalue, make, percent, pvalue } from "./dom.js";
 const HEIGHT = 260;
 const MARGIN = { top: 12, right: 12, bottom: 42, left: 46 };
 
+// Name and format of what the curves show: the probability of a class, or a number in its own unit.
+const isNumber = (result) => result.quantity === "number";
+const named = (result) => (isNumber(result) ? "predicted number" : `probability of ${result.label}`);
+const shown = (result, value, digits = 0) => (isNumber(result) ? value.toFixed(2) : percent(value, digits));
+
+// Return the lowest and the highest value of the chart.
+function range(result) {
+  if (!isNumber(result)) return [0, 1];
+  const values = [result.lower, result.upper, ...Object.values(result.methods).map(({ probability }) => probability)].flat();
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low < high ? [low, high] : [low - 0.5, high + 0.5];
+}
+
 // Return the elements of the measurement. `choose` is called with the method that the user selects.
 export function measurement(result, method, width, choose) {
   return [
@@ -35,7 +48,8 @@ function doubts(result) {
 function chart(result, method, width) {
   const inside = { width: width - MARGIN.left - MARGIN.right, height: HEIGHT - MARGIN.top - MARGIN.bottom };
   const x = (at) => MARGIN.left + (inside.width * at) / 100;
-  const y = (share) => MARGIN.top + inside.height * (1 - share);
+  const [low, high] = range(result);
+  const y = (value) => MARGIN.top + inside.height * (1 - (value - low) / (high - low));
   const line = (values) => values.map((value, step) => `${x(result.percents[step])},${y(value)}`).join(" ");
   const band = `${line(result.upper)} ${result.percents.map((_, i, all) => all.length - 1 - i).map((i) => `${x(result.percents[i])},${y(result.lower[i])}`).join(" ")}`;
   const ordered = Object.keys(result.methods).filter((name) => name !== method);
@@ -43,26 +57,29 @@ function chart(result, method, width) {
   return draw(
     "svg",
     { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label, class: "chart" },
-    ...[0, 0.25, 0.5, 0.75, 1].flatMap((share) => [
-      draw("line", { class: "grid", x1: x(0), x2: x(100), y1: y(share), y2: y(share) }),
-      draw("text", { x: x(0) - 8, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`),
+    ...[0, 0.25, 0.5, 0.75, 1].map((share) => low + share * (high - low)).flatMap((value) => [
+      draw("line", { class: "grid", x1: x(0), x2: x(100), y1: y(value), y2: y(value) }),
+      draw("text", { x: x(0) - 8, y: y(value) + 4, "text-anchor": "end" }, shown(result, value)),
     ]),
-    ...[0, 20, 40, 60, 80, 100].map((at) => draw("text", { x: x(at), y: y(0) + 18, "text-anchor": "middle" }, String(at))),
-    draw("text", { x: x(50), y: HEIGHT - 5, "text-anchor": "middle" }, `% erased · probability of ${result.label}`),
+    ...[0, 20, 40, 60, 80, 100].map((at) => draw("text", { x: x(at), y: y(low) + 18, "text-anchor": "middle" }, String(at))),
+    draw("text", { x: x(50), y: HEIGHT - 5, "text-anchor": "middle" }, `% erased · ${named(result)}`),
     draw("polygon", { class: "band", points: band }),
     draw("polyline", { class: "mean", points: line(result.mean) }),
     ...ordered.map((name) => draw("polyline", { class: "other", points: line(result.methods[name].probability) }, draw("title", {}, name))),
     draw("polyline", { class: "selected", points: line(result.methods[method].probability) }),
     ...result.methods[method].probability.map((value, step) =>
-      draw("circle", { class: "dot", cx: x(result.percents[step]), cy: y(value), r: 3.5 }, draw("title", {}, `${result.percents[step]} % erased: ${percent(value, 1)}`)),
+      draw("circle", { class: "dot", cx: x(result.percents[step]), cy: y(value), r: 3.5 }, draw("title", {}, `${result.percents[step]} % erased: ${shown(result, value, 1)}`)),
     ),
   );
 }
 
+const capital = (words) => words[0].toUpperCase() + words.slice(1);
+
 function describe(result, method) {
   const { probability, acu } = result.methods[method];
   const middle = Math.floor(probability.length / 2);
-  return `Probability of ${result.label} as the text is erased by ${method}: ${percent(probability[0])} at first, ${percent(probability[middle])} at ${result.percents[middle]} % erased, against ${percent(result.mean[middle])} at random. Area ${percent(acu, 1)}. All numbers are in the table below.`;
+  const [first, later, random] = [probability[0], probability[middle], result.mean[middle]].map((value) => shown(result, value));
+  return `${capital(named(result))} as the text is erased by ${method}: ${first} at first, ${later} at ${result.percents[middle]} % erased, against ${random} at random. Area ${shown(result, acu, 1)}. All numbers are in the table below.`;
 }
 
 function table(result, method, choose) {
@@ -77,7 +94,7 @@ function table(result, method, choose) {
         { class: name === method ? "chosen" : "" },
         make("th", { scope: "row" }, pick),
         make("td", { class: verdict.mood }, verdict.text),
-        make("td", { class: "number" }, percent(erasure.acu, 1)),
+        make("td", { class: "number" }, shown(result, erasure.acu, 1)),
         make("td", { class: "number" }, erasure.racu === null ? "–" : percent(erasure.racu)),
         make("td", { class: "number" }, percent(erasure.chance)),
         make("td", { class: "number" }, p === undefined ? "–" : pvalue(p)),
@@ -92,8 +109,8 @@ function table(result, method, choose) {
 function numbers(result) {
   const curves = { ...Object.fromEntries(Object.entries(result.methods).map(([name, { probability }]) => [name, probability])), "random, mean": result.mean, "random, 5 %": result.lower, "random, 95 %": result.upper };
   const head = make("tr", {}, make("th", { scope: "col" }, "% erased"), ...result.percents.map((at) => make("th", { scope: "col", class: "number" }, String(at))));
-  const rows = Object.entries(curves).map(([name, values]) => make("tr", {}, make("th", { scope: "row" }, name), ...values.map((value) => make("td", { class: "number" }, (100 * value).toFixed(0)))));
-  const caption = make("caption", { class: "soft" }, `Probability of ${result.label}, in %`);
+  const rows = Object.entries(curves).map(([name, values]) => make("tr", {}, make("th", { scope: "row" }, name), ...values.map((value) => make("td", { class: "number" }, isNumber(result) ? value.toFixed(2) : (100 * value).toFixed(0)))));
+  const caption = make("caption", { class: "soft" }, isNumber(result) ? "Predicted number" : `Probability of ${result.label}, in %`);
   return make(
     "details",
     {},

@@ -6,8 +6,8 @@ const TITLE = 34; // maximum number of characters in the title of an example
 const CHECKED = ["loo-sign", "int-grad-sign", "grad-l2"];
 
 // Fill in the description. `take` is called with a chosen example, `choose` when the checked methods change.
-export function describeModel({ name, task, labels, explained, context, version, examples, methods }, take, choose) {
-  byId("model").textContent = [name, task, `${labels.length} classes`].filter(Boolean).join(" · ");
+export function describeModel({ name, task, labels, predicts_number, explained, context, version, examples, methods }, take, choose) {
+  byId("model").textContent = [name, task, predicts_number ? "predicts a number" : `${labels.length} classes`].filter(Boolean).join(" · ");
   byId("version").textContent = `faithmeter ${version}`;
   byId("text-hint").textContent = explained ? `the ${explained}` : "";
   byId("pair-hint").textContent = context ? `the ${context}` : "if the model reads two texts";

@@ -32,6 +32,9 @@ function pairField() {
   return typed || known ? typed : null;
 }
 
+// Without a class, the server explains what raises a positive number, and what lowers a negative one.
+const predictedClass = () => (state.whole.value === null ? state.whole.prediction : null);
+
 const probe = newest(async (signal) => {
   const answer = await ask("probe", { ...textFields(), masked: [...state.masked] }, { signal });
   state.probe = answer;
@@ -41,7 +44,7 @@ const probe = newest(async (signal) => {
 
 const explain = newest(async (signal) => {
   for (const name of missing().sort((a, b) => (b === state.method) - (a === state.method))) {
-    const body = { ...textFields(), methods: [name], label: state.whole.prediction };
+    const body = { ...textFields(), methods: [name], label: predictedClass() };
     const onProgress = (line) => render.progress("explain", `explaining by ${name}`, line);
     try {
       state.explained[name] = await ask("explain", body, { signal, onProgress });
@@ -54,7 +57,7 @@ const explain = newest(async (signal) => {
 }, working("explain"));
 
 const measure = newest(async (signal) => {
-  const body = { ...textFields(), methods: measurable(), label: state.whole.prediction };
+  const body = { ...textFields(), methods: measurable(), label: predictedClass() };
   const onProgress = (line) => render.progress("measure", line.done ? `${line.stage} done, ${line.done} of ${line.stages}` : line.stage, line);
   state.measured = await ask("measure", body, { signal, onProgress });
   render.measured();

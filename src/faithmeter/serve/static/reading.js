@@ -73,16 +73,17 @@ export function showHeat(explanation, unit, method) {
 }
 
 export function showVerdict(probe, whole) {
-  const share = probe.probabilities[probe.prediction];
-  const parts = [make("strong", {}, probe.prediction), ` ${percent(share, 1)}`];
-  if (probe.masked.length)
-    parts.push(make("span", { class: "soft was" }, `unmasked: ${whole.prediction} ${percent(whole.probabilities[whole.prediction], 1)}`));
+  const parts = [make("strong", {}, probe.prediction), certainty(probe)];
+  if (probe.masked.length) parts.push(make("span", { class: "soft was" }, `unmasked: ${whole.prediction}${certainty(whole)}`));
   byId("prediction").replaceChildren(...parts);
-  byId("classes").replaceChildren(classes(probe, whole));
+  byId("classes").replaceChildren(...(probe.value === null ? [classes(probe, whole)] : []));
   showNormal(probe);
-  byId("strip-prediction").textContent = `${probe.prediction} ${percent(share, 1)}`;
+  byId("strip-prediction").textContent = `${probe.prediction}${certainty(probe)}`;
   byId("strip-p").textContent = byId("p")?.textContent ?? "";
 }
+
+// Probability of the predicted class; a predicted number has none.
+const certainty = (probe) => (probe.value === null ? ` ${percent(probe.probabilities[probe.prediction], 1)}` : "");
 
 function classes(probe, whole) {
   const rows = Object.entries(probe.probabilities).map(([name, share]) => {

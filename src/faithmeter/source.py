@@ -1,4 +1,4 @@
-"""Identity and source digest of a method's function, which show whether it was replaced or edited."""
+"""Identity and source digest of a user's function, which show whether it was replaced or edited."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from hashlib import sha256
 from pathlib import Path
 from types import CodeType
 
-from torch import Tensor
 
-Function = Callable[..., Tensor]
-"""Function of a method: `(clf, batch, labels, **options) -> Tensor [B, T]`."""
-
-
-def find_place(function: Function) -> tuple[str, str]:
+def find_place(function: Callable[..., object]) -> tuple[str, str]:
     """Return a function's module and qualified name, which do not change if a notebook redefines it."""
     name = getattr(function, "__qualname__", type(function).__name__)
     return str(getattr(function, "__module__", None)), name
 
 
-def digest_source(function: Function) -> str:
+def digest_source(function: Callable[..., object]) -> str:
     """Return a digest of a function's source, or of its bytecode if there is no source file.
 
     Return an empty string for functions of this package and functions without Python code.
