@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
@@ -31,6 +32,7 @@ from faithmeter.faithfulness.trust import (
     ProbeEvidence,
     TaskEvidence,
     doubts,
+    guess_level,
     verdict,
 )
 from faithmeter.files import write_parquet
@@ -476,3 +478,14 @@ def test_a_masked_text_is_judged_alone() -> None:
 
 def test_undefined_numbers_raise_no_doubt() -> None:
     assert doubts(evidence(p_wholly_masked=math.nan, p_plain=math.nan)) == []
+
+
+def test_a_correlation_must_exceed_what_guessing_reaches_by_chance() -> None:
+    """Half of all useless models have a correlation above 0; 5 % of them exceed this level."""
+    rng, texts = np.random.default_rng(0), 30
+    level = guess_level("pearson", 0.0, texts)
+    labels, guesses = rng.normal(size=texts), rng.normal(size=(4000, texts))
+    correlations = np.array([np.corrcoef(labels, guess)[0, 1] for guess in guesses])
+    assert (correlations > level).mean() == pytest.approx(0.05, abs=0.01)
+    assert guess_level("pearson", 0.0, 2) == 1.0
+    assert guess_level("accuracy", 0.6, 30) == guess_level("r2", 0.6, 30) == 0.6

@@ -543,3 +543,21 @@ def test_the_verb_serves_a_model_of_unknown_training_without_pvalues(
     assert port > 0
     assert (said["name"], said["task"], said["max_words"], said["tests"]) == (trained.name, None, 7, [])
     assert [doubt["kind"] for doubt in probe["doubts"]] == ["unchecked"]
+
+
+def test_a_model_that_predicts_a_number_is_served() -> None:
+    clf = tiny(dtype=torch.float32, labels=1)
+    app = create_app(ServedModel(clf, "numbers"), hosts=["localhost"])
+    value = float(clf.logits(clf.encode([TEXT]))[0, 1])
+    with TestClient(app, base_url="http://localhost") as client:
+        assert client.get("/api/model").json()["predicts_number"] is True
+        probe = client.post("/api/probe", json={"text": TEXT, "masked": []}).json()
+        assert probe["value"] == pytest.approx(value, abs=1e-5)
+        assert (probe["prediction"], probe["probabilities"]) == (f"{value:.2f}", {})
+        explained = client.post("/api/explain", json={"text": TEXT, "methods": ["loo-sign"]}).json()
+        assert explained["label"] == ("higher value" if value > 0 else "lower value")
+        body = {"text": TEXT, "methods": ["loo-sign"], "orders": 19, "label": "lower value"}
+        measured = client.post("/api/measure", json=body).json()
+        assert (measured["quantity"], measured["label"]) == ("number", "lower value")
+        assert measured["methods"]["loo-sign"]["probability"][0] == pytest.approx(value, abs=1e-5)
+    app.state.admission.close()

@@ -128,7 +128,7 @@ def test_curves_are_correlations_of_numbers(place: Path, checkpoint: Path) -> No
     # the signed method knows the side of the label, so that the correlation turns negative
     assert min(result.curve("loo-sign").values) < -0.3
     assert result.acu("loo-sign") > result.acu("loo-abs") > 0
-    assert result.majority == 0
+    assert result.majority == pytest.approx(0.1852, abs=1e-4)  # one-sided 5 % of a correlation of 80 texts
     assert result.evidence.learned
     interval = result.intervals.acu("loo-sign")
     assert interval.lower < result.acu("loo-sign") < interval.upper

@@ -25,7 +25,7 @@ from .intervals import Interval, TextIntervals, resample_texts
 from .other_metrics import OTHER_METRICS, find_searches, has_search_bounds, normalized_aopc, text_metrics
 from .predictions import Predictions
 from .pvalues import DatasetPValue, dataset_pvalue, of_steps
-from .trust import Area, Measured, MethodEvidence, TaskEvidence, choose_test
+from .trust import Area, Measured, MethodEvidence, TaskEvidence, choose_test, guess_level
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -145,9 +145,10 @@ class Measurement(Measured):
 
     @property
     def majority(self) -> float:
-        """Performance of always predicting the most frequent class of these texts."""
+        """Performance of guessing: always the most frequent class of these texts, or their mean."""
         labels = self.frame.drop_duplicates("row")["label"]
-        return majority([self.metric], labels, labels, self.classes)[self.metric]
+        constant = majority([self.metric], labels, labels, self.classes)[self.metric]
+        return guess_level(self.metric, constant, self.texts)
 
     @property
     def tests(self) -> list[str]:

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from ..config import Kind
 from ..errors import InputError, unknown
 from .counts import COUNTS, SHARES, Counts
-from .definitions import METRICS, METRICS_OF, NUMBER_METRICS, Metric
+from .definitions import CORRELATIONS, METRICS, METRICS_OF, NUMBER_METRICS, Metric
 from .own import OWN_METRICS, MetricFunction, metric, name_metric
 
 __all__ = [
+    "CORRELATIONS",
     "COUNTS",
     "METRICS",
     "METRICS_OF",

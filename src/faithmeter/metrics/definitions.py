@@ -72,6 +72,7 @@ NUMBER_METRICS: dict[str, Metric] = {"pearson": _pearson, "spearman": _spearman,
 
 All are higher for better predictions. A correlation with constant predictions is 0.
 """
+CORRELATIONS = ("pearson", "spearman")
 METRICS_OF: dict[Kind, tuple[str, ...]] = {
     "single-label": ("accuracy", "macro_f1"),
     "multi-label": ("micro_f1", "macro_f1"),

@@ -15,6 +15,7 @@ from .evidence import (
     TextMethodEvidence,
     can_reject,
     choose_test,
+    guess_level,
 )
 from .rules import BAD, CAUTION, NOTE, RULES, STEP_WARNING, Doubt, doubts
 from .verdict import (
@@ -59,6 +60,7 @@ __all__ = [
     "describe_unmeasured",
     "doubts",
     "format_area",
+    "guess_level",
     "is_measurable",
     "judge_adaptation",
     "largest_outside_share",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
+from ...metrics import CORRELATIONS
 from ..equality import EqualByFields
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class TaskEvidence(Evidence):
         methods: Evidence by method, including the baseline.
         metric: Name of the metric.
         whole: Performance on whole texts, as a fraction.
-        majority: Performance of always guessing the most frequent class.
+        majority: Performance of guessing: always the most frequent class; for numbers, see `guess_level`.
         converged: Whether the performance passes the task's threshold.
         outside_share: Largest share, over the steps below 100 %, of randomly masked texts that are out of
             distribution when tested individually.
@@ -202,6 +203,27 @@ class ProbeEvidence(Evidence):
 
     p: Mapping[str, float]
     masked: bool
+
+
+def guess_level(metric: str, constant: float, texts: int) -> float:
+    """Return the performance that a model must exceed to be better than guessing.
+
+    It is that of constant predictions. A correlation with these is 0, which half of all useless models exceed
+    by chance; so for correlations it is the value that random guesses stay below in 95 % of measurements.
+
+    Args:
+        metric: Name of the metric.
+        constant: Performance of the best constant prediction.
+        texts: Number of texts.
+    """
+    from scipy import stats
+
+    if metric not in CORRELATIONS:
+        return constant
+    if texts < 3:
+        return 1.0
+    quantile = float(stats.t.isf(SIGNIFICANCE_LEVEL, texts - 2))
+    return max(constant, quantile / math.sqrt(texts - 2 + quantile**2))
 
 
 def choose_test(tests: Iterable[str]) -> str:
