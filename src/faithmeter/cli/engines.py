@@ -79,7 +79,7 @@ def _import(name: str) -> None:
     except SystemExit as stop:
         raise InputError(
             f"--import {name}: it ends the program by sys.exit({stop.code!r}); expected code that only "
-            "registers methods: remove the call, or guard it by if __name__ == '__main__'"
+            "registers methods or metrics: remove the call, or guard it by if __name__ == '__main__'"
         ) from stop
     except Exception as error:  # the user's code may raise anything
         raise InputError(f"--import {name}: {type(error).__name__}: {error}") from error
