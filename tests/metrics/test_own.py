@@ -18,7 +18,7 @@ import faithmeter as fm
 
 @fm.metric("recall-of-1")
 def recall(labels, predictions):
-    return float((predictions[labels == 1] == 1).sum()) / {divisor}
+    return float(1 + (predictions[labels == 1] == 1).sum()) / {divisor}
 """
 
 
@@ -111,8 +111,10 @@ def test_a_metric_is_imported_and_belongs_to_the_identity(faithmeter, task: fm.T
     options = (*data, "-m", "grad-l2", "-o", tmp_path / "runs", "--json")
     values = []
     for divisor in (2, 4, 4):
-        (tmp_path / "mine.py").write_text(FILE.format(divisor=f"{divisor} / max(1, (labels == 1).sum())"))
-        arguments = ("--import", tmp_path / "mine.py", "measure", checkpoint, *options)
+        path = tmp_path / str(divisor) / "mine.py"  # a process imports each file once
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(FILE.format(divisor=divisor))
+        arguments = ("--import", path, "measure", checkpoint, *options)
         result = faithmeter(*arguments, "--metric", "recall-of-1")
         assert result.code == 0, result.err
         values.append(json.loads(result.out)["methods"]["grad-l2"]["curve"]["values"][0])
