@@ -16,8 +16,9 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
 PUBLISHED = [
     *DOCUMENTS,
     *(path for folder in ("src", "examples", "grids", "scripts") for path in (ROOT / folder).rglob("*.*")),
+    *(ROOT / "docs").glob("notebooks/*.ipynb"),
 ]
-SOURCES = (".md", ".py", ".toml", ".js", ".css", ".html", ".jinja", ".json")
+SOURCES = (".md", ".ipynb", ".py", ".toml", ".js", ".css", ".html", ".jinja", ".json")
 
 
 def test_the_list_of_packages_is_that_of_the_code() -> None:

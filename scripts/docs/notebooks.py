@@ -26,6 +26,8 @@ def run_notebook(path: Path, folder: Path) -> Any:
     ).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times, which would change with every run
+        if "outputs" in cell:  # progress bars and warnings of libraries go to stderr
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     return notebook
 
 
