@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,12 @@ def finished(store: Path) -> dict[str, str]:
 def wait_for(condition: Any, process: subprocess.Popen[bytes]) -> None:
     while not condition():
         if process.poll() is not None:
-            raise SystemExit("it ended before anything could be killed")
+            raise SystemExit("it ended before anything could be killed; take a larger grid")
         time.sleep(0.2)
+
+
+def _reached(store: Path, count: int) -> bool:
+    return len(finished(store)) >= count
 
 
 def try_nodes(place: Path, grid: Path) -> list[str]:
@@ -162,9 +167,8 @@ def try_commands(place: Path, grid: Path, kills: int = 5) -> list[str]:
         if number == kills:
             code = process.wait()
             break
-        time.sleep(chance.uniform(0.15, 0.45) * seconds + 10)
-        if process.poll() is not None:
-            raise SystemExit("all was done before all kills; take a larger grid")
+        wait_for(partial(_reached, place / "killed", len(before) + chance.choice((1, 1, 2))), process)
+        time.sleep(chance.uniform(0.0, 0.05) * seconds)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         now = finished(place / "killed")

@@ -44,6 +44,8 @@ def test_an_address_where_nothing_listens_is_told(monkeypatch) -> None:
             connected(address).__enter__()
 
 
+FORBIDDEN = ConnectionError("Failed to connect to Ray cluster")
+FORBIDDEN.__cause__ = RuntimeError("RPC error: InvalidAuthToken: token is missing")
 MISMATCH = "Version mismatch: The cluster was started with:\n    Ray: 2.40.0\n    Python: 3.11.7"
 
 
@@ -51,6 +53,7 @@ MISMATCH = "Version mismatch: The cluster was started with:\n    Ray: 2.40.0\n  
     ("error", "line"),
     [
         (ConnectionError("no running Ray instance"), r"at 'auto': no running.*ray start --head"),
+        (FORBIDDEN, r"Failed to connect to Ray cluster; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as on"),
         (RuntimeError(MISMATCH), r"was started with: Ray: 2.40.0 Python: 3.11.7; install the same versions"),
     ],
 )

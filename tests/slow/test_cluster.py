@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def test_the_recipe_of_two_nodes_on_one_machine(tmp_path: Path, trials: ModuleTy
     store = tmp_path / "runs"
     store.mkdir()
     (tmp_path / "grid.toml").write_text(trials.GRID.replace("seeds = [0, 1]", "seeds = [1]"))
-    environment = os.environ | trials.ENVIRONMENT
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    environment = os.environ | trials.ENVIRONMENT | token
     options = ["--num-cpus", "1", "--object-store-memory", "200000000", "--disable-usage-stats", "--block"]
     head = [ray, "start", "--head", "--port", port, "--include-dashboard", "false", *options]
     second = [ray, "start", "--address", f"127.0.0.1:{port}", *options]

@@ -74,7 +74,8 @@ def connected(address: str = "") -> Iterator[None]:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         cause = " ".join(str(error).split())
-        advice = "install the same versions everywhere" if "ersion mismatch" in cause else HEAD_ADVICE
+        details = f"{cause} {error.__cause__}"
+        advice = next((text for word, text in ADVICE.items() if word in details), HEAD_ADVICE)
         raise InputError(f"no connection to a Ray cluster at {address!r}: {cause}; {advice}") from error
     try:
         yield
@@ -82,6 +83,11 @@ def connected(address: str = "") -> Iterator[None]:
         ray.shutdown()
 
 
+ADVICE = {
+    "ersion mismatch": "install the same versions everywhere",
+    "AuthToken": "set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as on the head",
+}
+"""Advice for errors of a connection, by a word in their message."""
 HEAD_ADVICE = "start one with `ray start --head`, and give the address that it prints, or leave --address out"
 
 
