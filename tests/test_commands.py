@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from faithmeter.tasks import stories
 
@@ -40,13 +41,14 @@ def test_a_wrong_option_is_not_understood(faithmeter) -> None:
     assert faithmeter("measure", "CHECKPOINT", "--methods", "loo-sign", "--help").code == 2
 
 
-def test_the_readme_names_targets_of_make() -> None:
+def test_readme_and_workflows_name_targets_of_make() -> None:
     readme, makefile = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "Makefile"))
-    targets = set(re.findall(r"^make ([\w-]+)", readme, re.MULTILINE)) | set(
-        re.findall(r"`make ([\w-]+)`", readme)
-    )
-    assert {"demo", "test", "docs"} <= targets
-    assert targets <= set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"(?:^|`)make ([\w-]+)", readme, re.MULTILINE))
+    assert {"demo", "test", "docs"} <= named
+    for path in (ROOT / ".github/workflows").glob("*.yml"):  # not in the sdist
+        steps = [step for job in yaml.safe_load(path.read_text())["jobs"].values() for step in job["steps"]]
+        named |= {target for step in steps for target in re.findall(r"^make ([\w-]+)", step.get("run", ""))}
+    assert named <= set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
 
 
 @pytest.fixture
