@@ -68,7 +68,9 @@ def test_escaping_keeps_what_scripts_and_emoji_need() -> None:
     assert escape_controls("a\nb", keep="") == r"a\nb"
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(name, marks=pytest.mark.slow) for name in ("latin-1", "utf-8"))]
+)
 def test_any_terminal_can_show_a_result(checkpoint, encoding: str) -> None:
     environment = {**os.environ, "LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
     for form in ((), ("--json",)):

@@ -333,7 +333,7 @@ def test_every_verb_has_help_with_an_example(faithmeter) -> None:
 
 
 def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(demo, "RECIPE", demo.RECIPE.replace(epochs=1, limit=64))
+    monkeypatch.setattr(demo, "RECIPE", demo.RECIPE.replace(epochs=1, limit=64, validation_limit=100))
     monkeypatch.setattr(demo, "FAST", ("grad-l2", "loo-sign"))
     monkeypatch.setattr(demo, "TEXTS", 8)
     monkeypatch.setattr(demo, "BEAM", "beam(width=2)")

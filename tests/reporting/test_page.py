@@ -247,7 +247,7 @@ def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no finished run.*faithmeter demo"):
         report.write(RunStore(tmp_path), tmp_path / "report.html")
     with pytest.raises(InputError, match="is a folder; expected a file"):
-        report_verb(tmp_path, tmp_path)
+        report_verb([tmp_path], tmp_path)
 
 
 def test_the_verb_prints_paths_and_verdict_as_json(tmp_path: Path) -> None:
