@@ -235,9 +235,12 @@ def test_numbers_go_the_whole_way(faithmeter, checkpoint: Path) -> None:
         ("measure", checkpoint, "-m", "loo-sign", "-o", store),
         ("measure", checkpoint, "--text", "the film was good fun"),
         ("explain", checkpoint, "the film was good fun", "--label", "lower value"),
+        ("report", store, "--output", store / "report.html", "--page-only"),
         ("report", store, "--model-card", checkpoint),
     ):
         result = faithmeter(verb, *options)
         assert result.code == 0, result.err
     assert "Pearson" in (store / "report.html").read_text()
-    assert "pearson" in (checkpoint / "README.md").read_text().lower()
+    card = (checkpoint / "README.md").read_text()
+    assert "Predicted number: stars" in card
+    assert "| always the mean | 0.0 |" in card

@@ -131,8 +131,9 @@ def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[
     if train is None or task != train.config.task_or_data:
         return {"unmasked": steps[0]["value"], "fully masked": steps[-1]["value"]}
     values = {str(line.masking): line.score(train.metric) for line in train.test}
+    guess = "class majority" if len(train.labels) > 1 else "always the mean"
     majority = train.majority["test"][train.metric]
-    return {"unmasked": values["0"], "fully masked": values["100"], "class majority": majority}
+    return {"unmasked": values["0"], "fully masked": values["100"], guess: majority}
 
 
 def results(facts: Facts) -> Iterator[EvalResult]:
