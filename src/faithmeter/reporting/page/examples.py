@@ -111,7 +111,7 @@ def _group(source: Source, limit: int, max_bytes: int) -> dict[str, Any]:
         "strategy": record.trained_with,
         "labels": record.labels,
         "numbers": tuple(record.labels) == SIDES,
-        "methods": [_describe(name) for name in methods],
+        "methods": [_describe(name, numbers=tuple(record.labels) == SIDES) for name in methods],
         "percents": percents,
         "total": max(record.texts for _, record in runs),
         "texts": _fit(texts, max_bytes),
@@ -182,14 +182,15 @@ def _round_score(score: float) -> float:
     return float(f"{score:.3g}")
 
 
-def _describe(name: str) -> dict[str, Any]:
-    """Return the name, sign and unit of a method; a method that is not imported counts as signed."""
+def _describe(name: str, *, numbers: bool) -> dict[str, Any]:
+    """Return the name, sign and unit of a method; a method that is not imported counts as signed.
+
+    Logits of a model that predicts numbers are in the unit of the number.
+    """
     method = find_method(name)
-    return {
-        "name": name,
-        "signed": method is None or method.signed,
-        "unit": method.score_unit if method else "",
-    }
+    unit = method.score_unit if method else ""
+    unit = unit.replace("logit points", "points of the predicted number") if numbers else unit
+    return {"name": name, "signed": method is None or method.signed, "unit": unit}
 
 
 def _first_masked(masks: Sequence[Sequence[int]], tokens: int) -> list[int]:
