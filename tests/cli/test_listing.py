@@ -88,3 +88,15 @@ def test_brackets_of_a_task_are_shown_as_they_are(tmp_path: Path, capsys) -> Non
         output.print(part, soft_wrap=True)
     shown = capsys.readouterr().out
     assert all(text in shown for text in ("[x].csv", "[bold]t", "\n[a] "))
+
+
+def test_runs_at_work_are_listed_with_their_host_even_before_any_has_finished(store, capsys) -> None:
+    with store.hold("train-a-0", "node-7"):
+        listing("runs", store=store.root)
+        assert "node-7" in capsys.readouterr().out
+        values, _ = runs(store.root, [])
+        assert [(value["kind"], value["run"], value["host"]) for value in values] == [
+            ("running", "train-a-0", "node-7")
+        ]
+    with pytest.raises(fm.InputError, match="holds no finished run"):
+        runs(store.root, [])

@@ -236,7 +236,7 @@ def runs(root: Path, where: list[str]) -> Listing:
             record.finished,
             str(folder),
         )
-    values += [{"running": note} for note in running]
+    values += [{"kind": "running", **note} for note in running]
     return values, [_without_wrapping(rows), *([_running_table(running)] if running else [])]
 
 
