@@ -73,6 +73,7 @@ def test_a_public_name_is_documented(name: str) -> None:
         assert "Args:" in text or (isinstance(thing, type) and "Attributes:" in text)
     if not isinstance(thing, type):
         assert "Returns:" in text or "Yields:" in text
+        assert "Raises:" in text or not has_parameters(thing)
     assert ">>> " in text
 
 

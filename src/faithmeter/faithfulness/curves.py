@@ -92,6 +92,9 @@ def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> f
     Returns:
         A fraction; NaN if the baseline loses no performance.
 
+    Raises:
+        InputError: The curves do not have the same percentages, as for `acu`.
+
     Example:
         >>> fm.racu([1.0, 0.0, 0.0], [1.0, 0.5, 0.0])
         0.5

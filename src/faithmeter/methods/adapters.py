@@ -66,6 +66,9 @@ def captum(
     Returns:
         A method for `explain`, `erase` and `measure`.
 
+    Raises:
+        InputError: `recursive` does not fit the explainer; when used, its scores do not fit the tokens.
+
     Example:
         >>> from captum.attr import FeatureAblation
         >>> fm.adapters.captum(FeatureAblation).name
@@ -91,6 +94,9 @@ def shap(explainer: Explainer, *, name: str = "", recursive: bool | None = None,
 
     Returns:
         A method for `explain`, `erase` and `measure`.
+
+    Raises:
+        InputError: `recursive` does not fit the explainer; when used, its scores do not fit the tokens.
 
     Example:
         >>> class Explainer: pass  # such as shap.explainers.Permutation
@@ -126,6 +132,9 @@ def interpreto(
     Returns:
         A method for `explain`, `erase` and `measure`.
 
+    Raises:
+        InputError: `recursive` does not fit the explainer; when used, its scores do not fit the tokens.
+
     Example:
         >>> class Explainer: pass  # such as interpreto.Occlusion
         >>> fm.adapters.interpreto(Explainer, name="interpreto-occlusion").recursive
@@ -148,6 +157,9 @@ def attention(kind: Literal["rollout", "last"] = "rollout", *, name: str = "") -
 
     Returns:
         A method for `explain`, `erase` and `measure`.
+
+    Raises:
+        InputError: The kind is unknown; when used, the model does not return attention.
 
     Example:
         >>> fm.explain(clf, batch, labels, fm.adapters.attention("last")).min().item() >= 0
@@ -179,6 +191,9 @@ def texts(function: TextFunction, *, name: str, signed: bool = True) -> Method:
 
     Returns:
         A method for `explain`, `erase` and `measure`.
+
+    Raises:
+        InputError: The name is not valid; when used, the scores do not fit the texts.
 
     Example:
         >>> def lengths(texts):
