@@ -189,3 +189,31 @@ def test_adapt_takes_models_of_exclusive_classes(faithmeter, checkpoint: Path, t
 def test_a_model_of_exclusive_classes_takes_no_label(place: Path) -> None:
     with pytest.raises(fm.InputError, match="the model chooses one of its classes; leave it out"):
         fm.load(place / "encoder", label="LABEL_1")
+
+
+@pytest.mark.slow
+def test_own_files_of_several_labels_go_the_whole_way(faithmeter, place: Path, tmp_path: Path) -> None:
+    """Train on a column for each label, then check and measure one label, also on a file of test texts."""
+    rng = random.Random(1)
+    for name, count in (("reviews", 240), ("held-out", 40)):
+        lines = ["review,fun,bad"]
+        for _ in range(count):
+            words = rng.choices(WORDS, k=rng.randint(4, 9))
+            lines.append(f"{' '.join(words)},{int('fun' in words)},{int('bad' in words)}")
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    store, columns = tmp_path / "runs", ("--text-column", "review", "--label-column", "fun,bad")
+    data = ("--data", tmp_path / "reviews.csv", *columns, "--label-kind", "multi-label")
+    options = ("--model", place / "encoder", "--epochs", 1, "-o", store, "--json")
+    trained = faithmeter("train", *data, *options)
+    assert trained.code == 0, trained.err
+    record = json.loads(trained.out)
+    assert (record["labels"], record["metric"]) == (["fun", "bad"], "micro_f1")
+    [checkpoint] = store.glob("train-*")
+    check = faithmeter("check", checkpoint, "--label", "bad", "-o", store)
+    assert check.code == 0, check.err
+    own = ("--data", tmp_path / "held-out.csv", *columns)
+    for texts, file in ((24, ()), (40, own)):
+        options = ("--label", "bad", "-m", "grad-l2", "-o", store, "--json")
+        measured = faithmeter("measure", checkpoint, *file, *options)
+        assert measured.code == 0, measured.err
+        assert json.loads(measured.out)["texts"] == texts
