@@ -23,8 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import sklearn.metrics  # noqa: F401
+import transformers.masking_utils
+import transformers.models.roberta.modeling_roberta
 import transformers.trainer  # noqa: F401
 
+import faithmeter.faithfulness.check
+import faithmeter.faithfulness.dataset
+import faithmeter.runs.run
+import faithmeter.training.finetuning  # noqa: F401
 from faithmeter import cli
 from faithmeter.config import TrainConfig
 from faithmeter.runs.record import TEXTS
