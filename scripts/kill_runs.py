@@ -177,7 +177,7 @@ def main() -> None:
             while True:
                 process, moment = (
                     start(commands(store, grid)[name]),
-                    chance.uniform(0.05, 0.6) * seconds[name],
+                    chance.uniform(0.05, 1.1) * seconds[name],  # some end by themselves
                 )
                 if sum(kills.values()) >= options.kills:
                     moment = float("inf")
