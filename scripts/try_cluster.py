@@ -103,10 +103,20 @@ def _reached(store: Path, count: int) -> bool:
     return len(finished(store)) >= count
 
 
+def uninterrupted(place: Path, grid: Path) -> tuple[Path, float]:
+    """Return a store of the grid by the local engine and its seconds; all trials share one."""
+    store, clock = place.parent / "uninterrupted", place.parent / "seconds"
+    if not clock.exists():
+        begin = time.monotonic()
+        call("grid", grid, "-o", store, "--workers", 2)
+        clock.write_text(str(time.monotonic() - begin))
+    return store, float(clock.read_text())
+
+
 def try_nodes(place: Path, grid: Path) -> list[str]:
     """Return the differences after the second of two raylets was killed in the middle of a grid."""
-    call("grid", grid, "-o", place / "local", "--workers", 2)
-    total = len(finished(place / "local"))
+    whole, _ = uninterrupted(place, grid)
+    total = len(finished(whole))
     with two_nodes() as (cluster, second):
         begin = time.monotonic()
         process = start("grid", grid, "-o", place / "ray", "--engine", "ray", "--address", cluster.address)
@@ -117,7 +127,7 @@ def try_nodes(place: Path, grid: Path) -> list[str]:
         if process.wait():
             return ["exit code"]
     print(f"nodes: {total} runs in {time.monotonic() - begin:.0f} s", flush=True)
-    return differences(place / "local", place / "ray")
+    return differences(whole, place / "ray")
 
 
 def erasers() -> list[int]:
@@ -157,9 +167,7 @@ def try_shards(place: Path, grid: Path) -> list[str]:
 
 def try_commands(place: Path, grid: Path, kills: int = 5) -> list[str]:
     """Return the differences after commands were killed and continued with the other engine."""
-    begin = time.monotonic()
-    call("grid", grid, "-o", place / "whole", "--workers", 2)
-    seconds = time.monotonic() - begin
+    whole, seconds = uninterrupted(place, grid)
     chance, before, wrong = random.Random(0), dict[str, str](), list[str]()
     for number in range(kills + 1):
         options = ("--workers", 2) if number % 2 else ("--engine", "ray")
@@ -178,11 +186,11 @@ def try_commands(place: Path, grid: Path, kills: int = 5) -> list[str]:
     now = finished(place / "killed")
     wrong += [f"run again: {name}" for name in before if now.get(name) != before[name]]
     wrong += ["exit code"] if code else []
-    return wrong + differences(place / "whole", place / "killed")
+    return wrong + differences(whole, place / "killed")
 
 
 def try_overhead(place: Path, grid: Path, rounds: int = 2) -> list[str]:
-    """Print the seconds of a grid by each engine, in turns; there is nothing to differ."""
+    """Print the seconds of a grid by each engine, in turns; return the differences of their first stores."""
     engines = {"local": ("--workers", 2), "ray": ("--engine", "ray")}
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     for number in range(rounds):
@@ -193,7 +201,7 @@ def try_overhead(place: Path, grid: Path, rounds: int = 2) -> list[str]:
             print(f"overhead: {name} {seconds[name][-1]:.1f} s", flush=True)
     ratios = [ray / local for local, ray in zip(seconds["local"], seconds["ray"], strict=True)]
     print("overhead: ray / local", [round(ratio, 3) for ratio in ratios], flush=True)
-    return []
+    return differences(place / "local-0", place / "ray-0")
 
 
 TRIALS = {"nodes": try_nodes, "shards": try_shards, "commands": try_commands, "overhead": try_overhead}
