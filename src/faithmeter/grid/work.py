@@ -38,13 +38,13 @@ def perform(run: Run, store: RunStore, show: Show, device: str = "auto", process
 
 
 def _summed(show: Show, *, parts: int) -> Callable[[str, int, int], None]:
-    """Return a progress function of a measurement that adds up the texts of all its parts."""
-    finished = 0
+    """Return a progress function that shows percent of all parts, which may have other numbers of texts."""
+    finished = 0.0
 
     def move(part: str, texts: int, total: int) -> None:
         nonlocal finished
-        finished += texts
-        show(part, finished, parts * total, "")
+        finished += texts / total / parts
+        show(part, round(100 * finished), 100, "")
 
     return move
 
