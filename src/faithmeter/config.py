@@ -311,6 +311,11 @@ class MeasureConfig(Config):
     )
     step: Percent = Field(default=10, description="percentage points erased at each step")
     unit: UnitName = Field(default="token", description="what is scored and erased as one piece")
+    overlap: Count = Field(
+        default=0,
+        description="number of tokens that neighboring windows share if a text is longer than the model can "
+        "read; 0 truncates such texts",
+    )
     complement: bool = Field(
         default=False,
         description="also evaluate texts with only the erased part left, for sufficiency",

@@ -11,7 +11,7 @@ from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
 from .explain import Checkpoint
 from .measure import Label, Seed, TrainedWithOption, quantities, run, training_option
-from .options import Device, PrecisionOption, as_precision
+from .options import Device, Overlap, PrecisionOption, as_precision
 from .own_texts import (
     Data,
     DataDir,
@@ -41,6 +41,7 @@ def check(
     valid: Valid = None,
     trained_with: TrainedWithOption = "",
     label: Label = "",
+    overlap: Overlap = 0,
     device: Device = "auto",
     precision: PrecisionOption = "auto",
     stability: Annotated[
@@ -71,6 +72,8 @@ def check(
             task=task,
             methods=tuple(method),
             limit=limit,
+            label=label,
+            overlap=overlap,
             precision=as_precision(precision),
             **training_option(trained_with),
         )
@@ -84,6 +87,7 @@ def check(
         label=label,
         seed=seed,
         limit=limit,
+        overlap=overlap,
         precision=as_precision(precision),
         **training_option(trained_with),
     )

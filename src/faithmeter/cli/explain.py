@@ -14,7 +14,7 @@ import typer
 
 from ..config import UnitName
 from ..errors import InputError, unknown
-from .options import Device, PrecisionOption, Unit, as_precision
+from .options import Device, Overlap, PrecisionOption, Unit, as_precision
 from .progress import bars
 from .screen import Json, console, marked, output, print_json, quiet
 
@@ -71,6 +71,7 @@ def explain(
         Path | None, typer.Option(help="write an HTML page to this file", callback=_writable)
     ] = None,
     unit: Unit = "token",
+    overlap: Overlap = 0,
     device: Device = "auto",
     precision: PrecisionOption = "auto",
     as_json: Json = False,
@@ -93,7 +94,13 @@ def explain(
     quiet()
     # methods and identical texts share evaluations
     clf = Evaluator(
-        load(checkpoint, device=device, precision=number_type, label=choose_label(checkpoint, label))
+        load(
+            checkpoint,
+            device=device,
+            precision=number_type,
+            label=choose_label(checkpoint, label),
+            overlap=overlap,
+        )
     )
     methods = [
         known or _choose(clf, checkpoint, budget) for known, budget in zip(named, budgets, strict=True)

@@ -14,7 +14,7 @@ from ..config import BASELINE, MeasureConfig, TrainedWith, UnitName
 from ..errors import InputError, unknown
 from .engines import Address, CpusPerRun, Engine, GpusPerRun, on_ray
 from .explain import Checkpoint
-from .options import Device, PrecisionOption, Unit, as_precision
+from .options import Device, Overlap, PrecisionOption, Unit, as_precision
 from .own_texts import (
     Data,
     DataDir,
@@ -86,6 +86,7 @@ def measure(
         ),
     ] = [],  # noqa: B006
     unit: Unit = "token",
+    overlap: Overlap = 0,
     metric: Annotated[
         str,
         typer.Option(help="metric of curves and areas, also your own (--import); default: that of the task"),
@@ -132,6 +133,7 @@ def measure(
         step=step,
         precision=as_precision(precision),
         unit=cast(UnitName, unit),
+        overlap=overlap,
         metric=metric,
         label=choose_label(checkpoint, label) or "",
         complement=complement,
@@ -249,9 +251,10 @@ def _filling(
 
     with connected(address):
         resources = find_resources(*amounts)
-        yield partial(
-            fill_chunks, Source(checkpoint, device, config.precision, config.label or None, resources)
+        source = Source(
+            checkpoint, device, config.precision, config.label or None, resources, overlap=config.overlap
         )
+        yield partial(fill_chunks, source)
 
 
 def _measure_text(
@@ -263,7 +266,13 @@ def _measure_text(
     from ..runs.fitted_tests import load_tests
 
     quiet()
-    clf = load(checkpoint, device=device, precision=config.precision, label=config.label or None)
+    clf = load(
+        checkpoint,
+        device=device,
+        precision=config.precision,
+        label=config.label or None,
+        overlap=config.overlap,
+    )
     with bars() as progress:
         bar = progress.add_task("check", note="", visible=False)
 

@@ -27,6 +27,14 @@ PrecisionOption = Annotated[
 Unit = Annotated[
     str, typer.Option(help="what is scored and erased as one piece: token, word or sentence", metavar="UNIT")
 ]
+Overlap = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="read a text that is longer than the model's limit in windows that share this many tokens; "
+        "0 truncates it",
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="continue an unfinished run")]
 Restart = Annotated[
     bool, typer.Option("--restart", help="delete an unfinished or finished run and start over")

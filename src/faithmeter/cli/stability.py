@@ -32,7 +32,13 @@ def check_stability(
     from ..runs.measured import measured_task
 
     quiet()
-    clf = load(checkpoint, device=device, precision=config.precision)
+    clf = load(
+        checkpoint,
+        device=device,
+        precision=config.precision,
+        label=config.label or None,
+        overlap=config.overlap,
+    )
     task, *_ = measured_task(clf, checkpoint, config, data_dir)
     rows = task.load()["test"][: config.limit or SAMPLE_TEXTS]
     batch = clf.encode(rows["text"], rows.get("context"))

@@ -221,7 +221,7 @@ def require_explaining(name: str | Method) -> Method:
 
 
 def own_tests(clf: Any, checkpoint: str | Path, seed: int) -> Tests | None:
-    return load_tests(clf, checkpoint, MeasureConfig(seed=seed, precision=clf.precision))
+    return load_tests(clf, checkpoint, MeasureConfig(seed=seed, precision=clf.precision, overlap=clf.overlap))
 
 
 def parse_row(item: Any) -> tuple[str, str | None]:

@@ -168,6 +168,8 @@ def _stamp(work: ChunkWork, batch: Batch, labels: Tensor) -> str:
         settings.append(work.evaluator.precision)
     settings += [] if work.unit == "token" else [work.unit]
     settings += ["complement"] if work.complement else []
+    overlap = getattr(work.evaluator, "overlap", 0)
+    settings += [f"overlap={overlap}"] if overlap else []
     digest = hashlib.sha256(" ".join(settings).encode())
     statistics = (test.statistics_ for test in work.tests.values())
     for values in (batch.input_ids.numpy(), labels.numpy(), *statistics):

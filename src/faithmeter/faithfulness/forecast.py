@@ -34,14 +34,18 @@ class Forecast:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def bound_evaluations(method: Method, tokens: Sequence[int], percents: Sequence[int]) -> int:
+def bound_evaluations(
+    method: Method, tokens: Sequence[int], percents: Sequence[int], windows: Sequence[int] = ()
+) -> int:
     """Return an upper bound on the evaluations of erasing texts with these numbers of explained tokens.
 
-    A recursive method explains the tokens that are left at each step. Every step is evaluated once more.
+    A recursive method explains the tokens that are left at each step. Every step is evaluated once more. Each
+    window of a text is an evaluation; by default, a text has one.
     """
     explained = percents[:-1] if method.recursive else percents[:1]
-    explaining = sum(method.evaluations(n - n * percent // 100) for n in tokens for percent in explained)
-    return explaining + len(tokens) * len(percents)
+    each = (sum(method.evaluations(n - n * percent // 100) for percent in explained) for n in tokens)
+    counts = windows or [1] * len(tokens)
+    return sum(count * (own + len(percents)) for count, own in zip(counts, each, strict=True))
 
 
 def too_expensive(bounds: Mapping[str, int]) -> dict[str, int]:
@@ -79,7 +83,7 @@ def forecast(
 
     Each method explains a few tokens of a few texts, which gives its seconds for an evaluation.
     """
-    tokens, share = count_tokens(batch), texts / len(batch)
+    tokens, windows, share = count_tokens(batch), clf.count_windows(batch), texts / len(batch)
     by_length = sorted(range(len(batch)), key=tokens.__getitem__)
     places = (number * (len(batch) - 1) // (SAMPLE_TEXTS - 1) for number in range(SAMPLE_TEXTS))
     rows = torch.tensor(sorted({by_length[place] for place in places}))
@@ -91,8 +95,8 @@ def forecast(
     evaluations, seconds = {}, {}
     forward = _seconds_each(clf, sample, labels[rows], None)
     for name, method in methods.items():
-        bound = bound_evaluations(method, tokens, percents)
-        steps = len(tokens) * len(percents)
+        bound = bound_evaluations(method, tokens, percents, windows)
+        steps = sum(windows) * len(percents)
         # given scores fit whole texts only, and cost nothing
         each = 0.0 if method.scores else _seconds_each(clf, sample, labels[rows], method)
         evaluations[name] = round(share * bound)

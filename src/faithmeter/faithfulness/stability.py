@@ -105,7 +105,9 @@ def _in_double_precision(clf: Classifier) -> Classifier:
     """Return a float64 copy of a classifier; a deep copy would share the original's hooks."""
     model = type(clf.model)(clf.model.config)
     model.load_state_dict(clf.model.state_dict())
-    return Classifier(model.double(), clf.tokenizer, mask_id=clf.mask_id, label=clf.label)
+    return Classifier(
+        model.double(), clf.tokenizer, mask_id=clf.mask_id, label=clf.label, overlap=clf.overlap
+    )
 
 
 def _rank_correlations(scores: Tensor, others: Tensor, batch: Batch) -> list[float]:

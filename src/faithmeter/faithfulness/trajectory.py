@@ -102,7 +102,7 @@ def trace_erasure(
         others = batch[rows].covered & ~erased
         kept = replace(batch[rows], input_ids=batch.input_ids[rows].masked_fill(others, evaluator.mask_id))
         with timed(seconds, "evaluate"):
-            logits = evaluator.logits(replace(kept, units=None))
+            logits = evaluator.logits(kept)
         results["kept"] = pick(logits.softmax(dim=1), labels[rows]).numpy()
     positions = [row.nonzero()[:, 0] for row in batch.explained]
     is_masked = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(positions)]

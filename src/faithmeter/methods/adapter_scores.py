@@ -55,6 +55,17 @@ def eager_attention(model: Any) -> Iterator[None]:
         model.set_attn_implementation(before)
 
 
+def require_whole_texts(clf: Evaluator, batch: Batch) -> None:
+    """Raise an InputError if the model reads a text in windows, of which another library knows nothing."""
+    long = [row for row, windows in enumerate(clf.count_windows(batch)) if windows > 1]
+    if long:
+        raise InputError(
+            f"text {int(batch.index[long[0]])} is read in windows, which this method cannot explain; "
+            f"expected texts of at most {clf.max_length} tokens: leave out --overlap, or take a method of "
+            "faithmeter"
+        )
+
+
 def _each_text(batch: Batch, labels: Tensor) -> Iterator[tuple[int, Batch, int]]:
     """Yield each text with its row and label, without padding."""
     for row, length in enumerate(batch.attention_mask.sum(dim=1).tolist()):
@@ -65,6 +76,7 @@ def captum_scores(
     attribution: Explainer, options: dict[str, object], clf: Evaluator, batch: Batch, labels: Tensor
 ) -> Tensor:
     """Return the attributions of each text by captum, summed over the embedding."""
+    require_whole_texts(clf, batch)
     result = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
     for row, one, label in _each_text(batch, labels):
         scores = _captum_call(attribution, options, clf, one.to(clf.device), label).detach().cpu().double()
@@ -164,6 +176,7 @@ def interpreto_scores(
     explainer: Explainer, options: dict[str, object], clf: Evaluator, batch: Batch, labels: Tensor
 ) -> Tensor:
     """Return the attributions of an explainer class of interpreto, made for this model."""
+    require_whole_texts(clf, batch)
     from transformers import BatchEncoding
 
     library = _library("interpreto")

@@ -27,6 +27,7 @@ from .adapter_scores import (
     interpreto_scores,
     interpreto_text_scores,
     is_class,
+    require_whole_texts,
     shap_text_values,
     shap_values,
 )
@@ -169,6 +170,7 @@ def attention(kind: Literal["rollout", "last"] = "rollout", *, name: str = "") -
         raise unknown("kind of attention", kind, ATTENTION_KINDS)
 
     def function(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
+        require_whole_texts(clf, batch)
         with eager_attention(clf.model):
             return collect(clf, partial(attention_scores, clf, kind), batch, torch.arange(len(batch)))
 

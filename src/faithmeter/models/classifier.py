@@ -22,6 +22,7 @@ from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, LastLayerHook, NormalizationHooks
 from .mask_token import set_padding
 from .tokens import Batch
+from .windows import Windows, split_windows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -47,13 +48,15 @@ class Classifier:
             the original; NaN for any other model.
         label: For a model that gives several labels at once, the one to explain and measure. The classifier
             then has the two classes `not label` and `label`, with the logits -z/2 and z/2 for the label's z.
+        overlap: Number of tokens that neighboring windows share, at least, if a text is longer than the model
+            can read; 0 truncates such a text. Logits are the mean over the windows.
 
     A model that predicts a number z has the classes `lower value` and `higher value`, with the logits -z and
     z: the scores for `higher value` say what raises the number, in its own unit.
 
     Raises:
-        InputError: There is no mask token, the head predicts several numbers, or it gives several labels and
-            `label` is missing.
+        InputError: There is no mask token, the head predicts several numbers, it gives several labels and
+            `label` is missing, or windows cannot overlap so far.
 
     Example:
         >>> clf = fm.Classifier(clf.model, clf.tokenizer)
@@ -70,6 +73,7 @@ class Classifier:
         takes_pair: bool | None = None,
         agreement: float = math.nan,
         label: str | int | None = None,
+        overlap: int = 0,
     ) -> None:
         require_classes(model.config, label)
         self.label = find_label(model.config, label)
@@ -79,6 +83,7 @@ class Classifier:
         self.tokenizer = tokenizer
         self.mask_id: int = find_mask_id(tokenizer) if mask_id is None else mask_id
         self.max_length = find_max_length(model, tokenizer)
+        self.overlap = require_overlap(overlap, self.max_length, tokenizer)
         self.takes_pair = takes_pair
         self.agreement = agreement
         self.checkpoint = ""
@@ -151,7 +156,14 @@ class Classifier:
         if not texts:
             raise InputError("no texts were given; expected at least one")
         self.require_pairs(pairs)
-        columns = encode(self.tokenizer, texts, pairs, max_length=self.max_length, layouts=True)
+        columns = encode(
+            self.tokenizer,
+            texts,
+            pairs,
+            max_length=self.max_length,
+            layouts=True,
+            windows=self.overlap > 0,
+        )
         rows = [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
         return Batch.from_rows(rows, pad_id=self.tokenizer.pad_token_id)
 
@@ -170,7 +182,16 @@ class Classifier:
 
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of one forward pass, Tensor [B, C]."""
+        if (windows := self.windows(batch)) is not None:
+            return windows.average(self.logits(windows.batch))
         return self._choose(self.model(**batch.inputs_on(self.device)).logits)
+
+    def windows(self, batch: Batch) -> Windows | None:
+        """Return the windows in which the model reads the texts; None if it can read each of them whole."""
+        if not self.overlap or int(batch.attention_mask.sum(dim=1).max()) <= self.max_length:
+            return None
+        pad_id = self.model.config.pad_token_id if self.tokenizer is None else self.tokenizer.pad_token_id
+        return split_windows(batch, size=self.max_length, overlap=self.overlap, pad_id=pad_id or 0)
 
     def _choose(self, logits: Tensor) -> Tensor:
         """Return the logits [B, C] of the classes: all of the model's, or two of a label or a number."""
@@ -195,6 +216,8 @@ class Classifier:
 
         They are differentiable with respect to the embeddings.
         """
+        if (windows := self.windows(batch)) is not None:
+            return windows.average(self.logits_at(windows.take(embeddings), windows.batch))
         with self._embeddings.replaced_by(embeddings):
             return self.logits(batch)
 
@@ -206,15 +229,19 @@ class Classifier:
         """Return logits [B, C] and features [B, L, H], the maximum of each layer's states over the tokens.
 
         The embeddings are the first layer. States are normalized: if a hidden state is not the output of a
-        normalization layer, as in pre-norm encoders, the output of the next such layer takes its place.
+        normalization layer, as in pre-norm encoders, the output of the next such layer takes its place. The
+        tokens are those of all windows of a text.
         """
+        if (windows := self.windows(batch)) is not None:
+            logits, features = self.states(windows.batch)
+            return windows.average(logits), windows.largest(features)
         inputs = batch.inputs_on(self.device)
         with self._norms.recorded() as normalizations:
             output = self.model(**inputs, output_hidden_states=True)
         attended = inputs["attention_mask"].bool().unsqueeze(2)  # [B, T, 1]
         layers = [normalizations.normalized(state) for state in output.hidden_states]  # [B, T, H] each
-        features = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
-        return self._choose(output.logits), torch.stack(features, dim=1)
+        largest = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
+        return self._choose(output.logits), torch.stack(largest, dim=1)
 
     @cached_property
     def classified_only(self) -> Callable[[], AbstractContextManager[None]]:
@@ -283,3 +310,18 @@ def find_max_length(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase |
             )
     positive = (int(limit) for limit in limits if limit is not None and limit > 0)
     return min(positive, default=DEFAULT_MAX_LENGTH)
+
+
+def require_overlap(overlap: int, max_length: int, tokenizer: PreTrainedTokenizerBase | None) -> int:
+    """Return the overlap of windows; raise an InputError if it is negative or leaves no room to move.
+
+    The shorter text of a pair takes at most half of the room, so that the windows of the longer one can move.
+    """
+    special = 0 if tokenizer is None else tokenizer.num_special_tokens_to_add(pair=True)
+    most = max(0, (max_length - special) // 2 - 1)
+    if not 0 <= overlap <= most:
+        raise InputError(
+            f"overlap is {overlap}, and the model reads {max_length} tokens at once; expected 0 (truncate "
+            f"longer texts) to {most}"
+        )
+    return overlap

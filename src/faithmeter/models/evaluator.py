@@ -17,6 +17,7 @@ from torch import Tensor
 from ..errors import InputError
 from .devices import is_out_of_memory, release_memory, send, token_budget, wide_type
 from .tokens import Batch, whole_units
+from .windows import Windows, average
 
 KEYS_AT_ONCE = 8192
 """Number of variants whose keys are computed together, which limits the memory needed."""
@@ -120,6 +121,16 @@ class Evaluator:
         """Whether the model predicts a number, which is the logit of the second class."""
         return bool(getattr(self.clf, "predicts_number", False))
 
+    def windows(self, batch: Batch) -> Windows | None:
+        """Return the windows in which the model reads the texts; None if it can read each of them whole."""
+        split = getattr(self.clf, "windows", None)
+        return None if split is None else split(batch)
+
+    def count_windows(self, batch: Batch) -> list[int]:
+        """Return the number of windows in which the model reads each text."""
+        windows = self.windows(batch)
+        return [1] * len(batch) if windows is None else windows.counts
+
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of the texts, float64 Tensor [B, C]."""
         return self.variants(batch, torch.arange(len(batch)), torch.zeros_like(batch.explained))
@@ -140,6 +151,13 @@ class Evaluator:
         """
         batch, rows, where = batch.to(torch.device("cpu")), rows.cpu(), where.cpu()
         where = where if batch.units is None else whole_units(where, batch.units[rows])
+        if (windows := self.windows(batch)) is not None:
+            parts, masks, counts = windows.of_variants(rows, where)
+            return average(self._variants(windows.batch, parts, masks), counts)
+        return self._variants(batch, rows, where)
+
+    def _variants(self, batch: Batch, rows: Tensor, where: Tensor) -> Tensor:
+        """Return the logits of masked variants of texts that the model can read whole."""
         keys = _keys(batch, rows, where, self.mask_id)
         known = [self.memory.get(key) for key in keys]
         if self.requested is not None:
@@ -184,9 +202,10 @@ class Evaluator:
         """Divide `rows` into micro-batches and yield `(items, work(micro_batch, items))` for each of them.
 
         `items` are positions in `rows`; `micro_batch` holds the texts `rows[items]` with little padding. Each
-        item counts as one evaluation. A micro-batch that does not fit into memory is split.
+        window of an item counts as one evaluation. A micro-batch that does not fit into memory is split.
         """
         lengths = batch.attention_mask.sum(dim=1)[rows].tolist()
+        windows = torch.tensor(self.count_windows(batch))[rows]
 
         def one(items: Tensor) -> tuple[Tensor, Result | None]:
             micro = batch[rows[items]].narrowed(max(lengths[i] for i in items.tolist()))
@@ -207,9 +226,10 @@ class Evaluator:
                 if result is None:
                     left.append(items)
                     continue
-                self.evaluations += len(items)
+                evaluations = int(windows[items].sum())
+                self.evaluations += evaluations
                 if self.progress is not None:
-                    self.progress(len(items))
+                    self.progress(evaluations)
                 yield items, result
             pending = torch.cat(left)
 

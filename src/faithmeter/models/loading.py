@@ -52,6 +52,7 @@ def load(
     revision: str | None = None,
     add_mask_token: bool = False,
     label: str | int | None = None,
+    overlap: int = 0,
 ) -> Classifier:
     """Load a classifier and verify its files.
 
@@ -63,14 +64,16 @@ def load(
         revision: Branch, tag or commit of a hub model.
         add_mask_token: Add a mask token to a model that has none; it means nothing before a training.
         label: For a model that gives several labels at once, the one to explain and measure.
+        overlap: Number of tokens that neighboring windows share, at least, if a text is longer than the model
+            can read; 0 truncates such a text.
 
     Returns:
         The classifier, in evaluation mode on the device.
 
     Raises:
         InputError: The model does not exist, its files are damaged, it has no trained head for exclusive
-            classes, its tokenizer has no mask token or vocabulary, it needs code from its repository, or the
-            device is not available or does not support the precision.
+            classes, its tokenizer has no mask token or vocabulary, it needs code from its repository, windows
+            cannot overlap so far, or the device is not available or does not support the precision.
 
     Example:
         >>> fm.load("no/such/folder")
@@ -103,7 +106,12 @@ def load(
     require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
     with reading("model", path):
         clf = Classifier(
-            model, tokenizer, takes_pair=training.takes_pair, agreement=training.agreement, label=label
+            model,
+            tokenizer,
+            takes_pair=training.takes_pair,
+            agreement=training.agreement,
+            label=label,
+            overlap=overlap,
         )
     clf.checkpoint = str(path)
     clf.place(target, precision)

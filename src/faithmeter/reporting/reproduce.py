@@ -10,7 +10,7 @@ from ..config import AdaptConfig, Config, TrainConfig
 from ..runs.record import MeasureRecord, Record, RoarRecord, TrainRecord
 from ..runs.store import RunStore
 
-MEASURE_OPTIONS = ("label", "seed", "limit", "step", "unit", "complement")
+MEASURE_OPTIONS = ("label", "seed", "limit", "step", "unit", "overlap", "complement")
 """Options of a measurement besides task, data and methods; other settings come from the checkpoint."""
 
 

@@ -118,7 +118,12 @@ def choose_method(
     if record is None:
         raise _missing_texts(checkpoint, "it was not trained by faithmeter")
     config = MeasureConfig(
-        checkpoint=clf.fingerprint, data=record.data, methods=CANDIDATES, seed=seed, limit=TEXTS
+        checkpoint=clf.fingerprint,
+        data=record.data,
+        methods=CANDIDATES,
+        seed=seed,
+        limit=TEXTS,
+        overlap=clf.overlap,
     )
     name = f"{CHOICES}{budget}-{config.digest}.json"
     for folder in checkpoint_folders(clf, checkpoint):

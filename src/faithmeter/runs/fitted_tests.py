@@ -76,7 +76,7 @@ def saved_tests(clf: Classifier) -> dict[str, MaSF]:
     """
     record = training_record(clf.checkpoint) if clf.checkpoint else None
     if record is not None:
-        config = MeasureConfig(precision=cast(Precision, clf.precision))
+        config = MeasureConfig(precision=cast(Precision, clf.precision), overlap=clf.overlap)
         known = filled_config(config, record.trained, clf.fingerprint, record.data)
         if (tests := read_tests(clf, clf.checkpoint, known)) is not None:
             return tests

@@ -313,13 +313,14 @@ class MeasureRecord(_Record):
 
     @property
     def task_title(self) -> str:
-        """Task or data that was measured, with the chosen label and a unit that is not the token.
+        """Task or data that was measured, with the label, a unit that is not the token, and windows.
 
         Only measurements with equal titles compare.
         """
         unit, label = self.config.unit, self.config.label
         name = f"{self.trained.task_or_data}: {label}" if label else self.trained.task_or_data
-        return name + ("" if unit == "token" else f" ({unit}s)")
+        name += "" if unit == "token" else f" ({unit}s)"
+        return name + (f" (windows, overlap {self.config.overlap})" if self.config.overlap else "")
 
 
 Record = TrainRecord | RoarRecord | AdaptRecord | MeasureRecord

@@ -293,7 +293,13 @@ def measure(
     from ..models.loading import load
 
     fingerprint = _checked(checkpoint, store)
-    clf = load(checkpoint, device=device, precision=config.precision, label=config.label or None)
+    clf = load(
+        checkpoint,
+        device=device,
+        precision=config.precision,
+        label=config.label or None,
+        overlap=config.overlap,
+    )
     if fingerprint not in (None, clf.fingerprint):
         raise InputError(
             f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "

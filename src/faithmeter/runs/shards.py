@@ -46,6 +46,7 @@ class Source:
     precision: Precision = "auto"
     label: str | None = None
     resources: Resources = field(default_factory=Resources)
+    overlap: int = 0
 
 
 class Eraser:
@@ -72,6 +73,7 @@ class Eraser:
                 device=source.device,
                 precision=source.precision,
                 label=source.label,
+                overlap=source.overlap,
             )
         self.fingerprint = clf.fingerprint
         self.work = ChunkWork(Evaluator(clf), **work)

@@ -29,7 +29,8 @@ def shared(records: Sequence[tuple[Path, Record]]) -> DataFrame:
     for folder, record in records:
         if isinstance(record, MeasureRecord):
             config = record.config
-            checkpoints[config.checkpoint, config.data, config.step, config.unit].append((folder, record))
+            key = config.checkpoint, config.data, config.step, config.unit, config.overlap
+            checkpoints[key].append((folder, record))
     rows = [row for runs in checkpoints.values() for row in _rows(runs)]
     return pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates()
 

@@ -1,0 +1,118 @@
+"""Windows: overlapping parts of texts that are longer than the model can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from .devices import send
+from .tokens import CONTEXT, EXPLAINED, SPECIAL, Batch, pad
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of the texts of a batch, those of a text one after the other.
+
+    Attributes:
+        batch: The windows, W of them with up to S tokens each.
+        positions: Position of each token in its text, Tensor [W, S]; 0 in padding.
+        rows: Row of each window's text, Tensor [W].
+        counts: Number of windows of each text.
+    """
+
+    batch: Batch
+    positions: Tensor
+    rows: Tensor
+    counts: list[int]
+
+    def take(self, values: Tensor) -> Tensor:
+        """Return the values [W, S, …] of the windows' tokens from those of the texts' tokens, [B, T, …]."""
+        rows, positions = send(self.rows, values.device), send(self.positions, values.device)
+        return values[rows[:, None], positions]
+
+    def average(self, logits: Tensor) -> Tensor:
+        """Return the mean over the windows of each text, [B, C], of logits [W, C]."""
+        return average(logits, self.counts)
+
+    def largest(self, features: Tensor) -> Tensor:
+        """Return the maximum over the windows of each text, [B, L, H], of features [W, L, H]."""
+        return torch.stack([part.amax(dim=0) for part in torch.split(features, self.counts)])
+
+    def of_variants(self, rows: Tensor, where: Tensor) -> tuple[Tensor, Tensor, list[int]]:
+        """Return the windows of masked variants of texts, each one's masked tokens, and counts by variant.
+
+        `rows` [K] and `where` [K, T] are the variants' texts and masked tokens.
+        """
+        ends = torch.tensor(self.counts).cumsum(dim=0).tolist()
+        groups = [torch.arange(start, end) for start, end in pairwise([0, *ends])]
+        parts = torch.cat([groups[row] for row in rows.tolist()])
+        counts = [self.counts[row] for row in rows.tolist()]
+        masks = where.repeat_interleave(torch.tensor(counts), dim=0).gather(1, self.positions[parts])
+        return parts, masks & self.batch.attention_mask[parts].bool(), counts
+
+
+def average(logits: Tensor, counts: list[int]) -> Tensor:
+    """Return the means of successive groups of logits [W, C]; a group of one is unchanged."""
+    return torch.stack([part.mean(dim=0) for part in torch.split(logits, counts)])
+
+
+def split_windows(batch: Batch, *, size: int, overlap: int, pad_id: int) -> Windows:
+    """Split texts of more than `size` tokens into windows; any other text is a window of its own.
+
+    The windows of a text move over the longer of its two texts; special tokens and the other text are in each
+    of them. They have the same length, are evenly spaced, and neighbors share at least `overlap` tokens.
+
+    Raises:
+        InputError: The tokens that every window holds leave too little room for the others.
+    """
+    batch = batch.to(torch.device("cpu"))
+    kinds = torch.where(batch.covered, EXPLAINED, torch.where(batch.content, CONTEXT, SPECIAL))
+    columns = {"input_ids": batch.input_ids, "kinds": kinds}
+    if batch.token_type_ids is not None:
+        columns["token_type_ids"] = batch.token_type_ids
+    places = [[*_window_places(batch, kinds[row], row, size, overlap)] for row in range(len(batch))]
+    counts = [len(windows) for windows in places]
+    rows = torch.arange(len(batch)).repeat_interleave(torch.tensor(counts))
+    positions = [window for windows in places for window in windows]
+    parts = [
+        {name: column[row, at] for name, column in columns.items()}
+        for row, at in zip(rows.tolist(), positions, strict=True)
+    ]
+    windows = Batch.from_rows(parts, pad_id=pad_id, index=batch.index[rows].tolist())
+    return Windows(windows, pad((place.tolist() for place in positions), 0), rows, counts)
+
+
+def _window_places(batch: Batch, kinds: Tensor, row: int, size: int, overlap: int) -> Iterator[Tensor]:
+    """Yield the positions of the tokens in each window of a text."""
+    attended = batch.attention_mask[row].bool()
+    length = int(attended.sum())
+    if length <= size:
+        yield attended.nonzero()[:, 0]
+        return
+    texts = [(kinds == kind).nonzero()[:, 0] for kind in (EXPLAINED, CONTEXT)]
+    moving = max(texts, key=len)
+    room = size - (length - len(moving))
+    if room <= overlap:
+        raise InputError(
+            f"text {int(batch.index[row])}: {size - room} of its tokens are in each window of {size}, too "
+            f"many for windows that share {overlap} others; expected a smaller overlap, or a shorter text"
+        )
+    for start in window_starts(len(moving), room, overlap):
+        inside = attended.clone()
+        inside[moving] = False
+        inside[moving[start : start + room]] = True
+        yield inside.nonzero()[:, 0]
+
+
+def window_starts(length: int, room: int, overlap: int) -> list[int]:
+    """Return the starts of evenly spaced windows of `room` tokens in a text of `length` > `room` tokens.
+
+    Neighbors share at least `overlap` tokens, and no smaller number of windows would do.
+    """
+    count = -((overlap - length) // (room - overlap))  # rounded up
+    return [number * (length - room) // (count - 1) for number in range(count)]
