@@ -24,7 +24,7 @@ NAMES = r"bAbI-1|SST2|SST-2|F1|MiniLM-L3|granite-30m|95 %|100 %|0\.05|2E|ICML 20
 @pytest.fixture(scope="module")
 def scripts() -> Iterator[dict[str, ModuleType]]:
     """The modules of scripts/results, which import each other by name."""
-    folder, names = str(ROOT / "scripts" / "results"), ("evidence", "claims", "trials", "tables", "page")
+    folder, names = str(ROOT / "scripts" / "results"), ("evidence", "claims", "tables", "page")
     sys.path.insert(0, folder)
     try:
         yield {name: __import__(name) for name in names}
@@ -57,8 +57,7 @@ def test_every_row_belongs_to_a_run_that_a_grid_asks_for() -> None:
         assert set(pd.read_csv(path)["digest"]) <= set(runs["digest"]), path.name
     assert set(pd.read_parquet(ROOT / "results" / "predictions.parquet")["digest"]) <= set(runs["digest"])
     for grid, own in runs[runs["kind"] == "train"].groupby("grid"):
-        folder = "" if grid == "smoke" else "study"
-        text = (ROOT / "grids" / folder / f"{grid}.toml").read_text()
+        text = (ROOT / "grids" / "study" / f"{grid}.toml").read_text()
         methods = re.sub(r'"[\w-]+-once", ', "", text)  # registered by grids/study/once.py
         asked = {run.config.digest for run in _read_grid(methods)}
         assert set(own["digest"]) <= asked, grid
@@ -73,12 +72,6 @@ def _read_grid(text: str) -> list:
         path = Path(folder) / "grid.toml"
         path.write_text(text)
         return read(path).runs
-
-
-def test_numbers_of_trials_are_those_of_their_page() -> None:
-    page = (ROOT / "docs" / "trials.md").read_text(encoding="utf-8")
-    values = pd.read_csv(ROOT / "results" / "trials.csv", dtype=str)["value"]
-    assert [value for value in values if not re.search(rf"(?<![\d.]){re.escape(value)}(?!\d)", page)] == []
 
 
 def test_verdicts_follow_the_rule(scripts) -> None:

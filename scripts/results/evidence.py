@@ -51,8 +51,7 @@ class Place(NamedTuple):
 
     @property
     def name(self) -> str:
-        smoke = ", smoke grid" if self.grid == "smoke" else ""
-        return f"{self.task}, {MODELS.get(Path(self.model).name, self.model)}{smoke}"
+        return f"{self.task}, {MODELS.get(Path(self.model).name, self.model)}"
 
 
 MODELS = {

@@ -1,4 +1,4 @@
-"""Stores of a study → tidy files: `python scripts/results/export.py results runs-study runs`.
+"""Stores of a study → tidy files: `python scripts/results/export.py results runs-study`.
 
 Each frame of the store becomes a CSV file, `runs.csv` lists configs, digests and environments, and
 `predictions.parquet` has the predicted class of every measured text at every step.
@@ -20,7 +20,7 @@ from faithmeter.runs.frames import COLUMNS, frame
 from faithmeter.runs.record import TEXTS, MeasureRecord, Record
 from faithmeter.runs.store import RunStore
 
-GRIDS = Path("grids")
+GRIDS = Path("grids/study")
 SETTINGS = (
     *("task", "model", "seed", "strategy", "validation", "scope", "rates", "epochs", "learning_rate"),
     *("batch_size", "limit", "validation_limit"),
@@ -34,7 +34,7 @@ UNUSED = ["folder", "leaders", "texts_needed", "classes_by_number"]
 def grid_names(store: RunStore) -> dict[str, str]:
     """Return the grid file of each run's digest, the first that asks for it."""
     names: dict[str, str] = {}
-    for path in [*sorted((GRIDS / "study").glob("*.toml")), GRIDS / "smoke.toml"]:
+    for path in sorted(GRIDS.glob("*.toml")):
         for run in read_grid(path).runs:
             if (config := run.located(store)) is not None:
                 names.setdefault(config.digest, path.stem)
@@ -71,7 +71,7 @@ def read_predictions(folder: Path, record: MeasureRecord) -> DataFrame:
 
 def export(folder: Path, stores: list[RunStore]) -> None:
     """Write the tidy files of all runs that the grids of the study ask for."""
-    runpy.run_path(str(GRIDS / "study" / "once.py"))  # registers methods that the grids name
+    runpy.run_path(str(GRIDS / "once.py"))  # registers methods that the grids name
     records, grids = [], dict[str, str]()
     for store in stores:
         grids |= (names := grid_names(store))

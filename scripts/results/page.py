@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 
 import tables
-from claims import MARGIN, QUESTIONS, ROAR, Claim, gather_claims
+from claims import CORRELATION, MARGIN, QUESTIONS, ROAR, Claim, gather_claims
 from evidence import METHODS, Study
 from jinja2 import Environment, StrictUndefined
 from pandas import DataFrame
-from trials import gather_trials
 
 from faithmeter.config import BASELINE
 from faithmeter.faithfulness.formats import format_number
@@ -29,13 +28,14 @@ DRAWN = {
 def write_page(study: Study) -> str:
     """Return the page as Markdown."""
     questions = {letter: statement for letter, (_, statement) in QUESTIONS.items()}
-    claims = gather_claims(study) + gather_trials(study.folder)
+    claims = gather_claims(study)
     letters = {claim.letter for claim in claims}
     claims += [Claim(letter, statement) for letter, statement in questions.items() if letter not in letters]
     claims.sort(key=lambda claim: (claim.letter, claim.statement))
     values = {
         "study": study,
         "margin": format_number(MARGIN, 0),
+        "correlation": format_number(CORRELATION),
         "claims": partial(tables.claims_table, claims),
         "summary": partial(tables.summary_table, claims, questions),
         **{name: partial(getattr(tables, f"{name}_table"), study) for name in STUDY_TABLES},
