@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     from ..faithfulness.chunks import ChunkWork
     from ..faithfulness.forecast import Forecast
+    from ..faithfulness.masf import MaSF
     from ..faithfulness.measurement import Measurement
+    from ..models.classifier import Classifier
     from ..models.tokens import Batch
     from ..training.inputs import Inputs
 
@@ -288,23 +290,9 @@ def measure(
         The measurement.
     """
     from ..faithfulness import dataset
-    from ..files import timed
     from ..methods.registry import default_methods, parse
-    from ..models.loading import load
 
-    fingerprint = _checked(checkpoint, store)
-    clf = load(
-        checkpoint,
-        device=device,
-        precision=config.precision,
-        label=config.label or None,
-        overlap=config.overlap,
-    )
-    if fingerprint not in (None, clf.fingerprint):
-        raise InputError(
-            f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
-            f"{fingerprint}: train it again"
-        )
+    clf = _load_verified(checkpoint, config, store, device)
     dataset.refuse_complement(clf, complement=config.complement)
     as_given = config
     measured, config, trained = measured_task(clf, checkpoint, config, data_dir, data, own)
@@ -320,42 +308,88 @@ def measure(
     dataset.require_own_scores(clf, measured.split("test"), map(parse, names), config.limit, config.unit)
     if announce is not None:
         announce(forecast_measurement(clf, measured, config, left_out))
-    folder = store.folder(config)
-    seconds: dict[str, float] = {}
+
+    def fit_tests() -> dict[str, MaSF]:
+        fitting = None if progress is None else partial(progress, "check")
+        if "validation" in measured.load():
+            return fitted_tests(clf, checkpoint, measured, config, progress=fitting)
+        return load_tests(clf, checkpoint, as_given, data_dir=data_dir, progress=fitting) or {}
+
     with store.claim(config):
         if record := store.get(config):
-            return read_measurement(folder, record)
-        with timed(seconds, "fit"):
-            fitting = None if progress is None else partial(progress, "check")
-            if "validation" in measured.load():
-                tests = fitted_tests(clf, checkpoint, measured, config, progress=fitting)
-            else:
-                tests = load_tests(clf, checkpoint, as_given, data_dir=data_dir, progress=fitting) or {}
-        chunks = store.root / "chunks" / config.chunks
-        options: dict[str, Any] = {
-            **{name: getattr(config, name) for name in ("seed", "percents", "unit", "complement")},
-            "tests": tests,
-        }
-        if fill is not None:
-            work = dataset.chunk_work(clf, names, **options)
-            fill(work, dataset.measured_chunks(work, measured, config.limit), chunks, progress)
-            progress = None  # all has been reported
-        result = dataset.measure(
-            clf, measured, names, limit=config.limit, keep=chunks, progress=progress, **options
+            return read_measurement(store.folder(config), record)
+        return _measure_into(store, clf, measured, config, trained, fit_tests, progress=progress, fill=fill)
+
+
+def _load_verified(checkpoint: str | Path, config: MeasureConfig, store: RunStore, device: str) -> Classifier:
+    """Load a checkpoint whose files and weights are those of its record.
+
+    Raises:
+        InputError: They are not.
+    """
+    from ..models.loading import load
+
+    fingerprint = _checked(checkpoint, store)
+    clf = load(
+        checkpoint,
+        device=device,
+        precision=config.precision,
+        label=config.label or None,
+        overlap=config.overlap,
+    )
+    if fingerprint not in (None, clf.fingerprint):
+        raise InputError(
+            f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
+            f"{fingerprint}: train it again"
         )
-        write_parquet(folder / TEXTS, result.frame)
-        if result.inputs is not None:
-            write_parquet(folder / INPUTS, result.inputs)
-        values = {
-            "trained": trained.to_dict(),
-            "train_digest": trained.digest,
-            "task_name": measured.name,
-            "labels": list(clf.labels),
-            "threshold": measured.threshold,
-            "seconds": seconds,
-        }
-        store.put(config, {**values, **result.to_record()})
-        return result
+    return clf
+
+
+def _measure_into(
+    store: RunStore,
+    clf: Classifier,
+    measured: Task,
+    config: MeasureConfig,
+    trained: TrainConfig,
+    fit_tests: Callable[[], dict[str, MaSF]],
+    *,
+    progress: Callable[[str, int, int], object] | None,
+    fill: Fill | None,
+) -> Measurement:
+    """Measure a classifier and write chunks, the results of every text and the record to the store."""
+    from ..faithfulness import dataset
+    from ..files import timed
+    from ..methods.registry import default_methods
+
+    folder, chunks = store.folder(config), store.root / "chunks" / config.chunks
+    names = config.methods or default_methods()
+    seconds: dict[str, float] = {}
+    with timed(seconds, "fit"):
+        tests = fit_tests()
+    options: dict[str, Any] = {
+        **{name: getattr(config, name) for name in ("seed", "percents", "unit", "complement")},
+        "tests": tests,
+    }
+    if fill is not None:
+        work = dataset.chunk_work(clf, names, **options)
+        fill(work, dataset.measured_chunks(work, measured, config.limit), chunks, progress)
+        progress = None  # all has been reported
+    result = dataset.measure(
+        clf, measured, names, limit=config.limit, keep=chunks, progress=progress, **options
+    )
+    write_parquet(folder / TEXTS, result.frame)
+    if result.inputs is not None:
+        write_parquet(folder / INPUTS, result.inputs)
+    values = {
+        "trained": trained.to_dict(),
+        "train_digest": trained.digest,
+        "task_name": measured.name,
+        "labels": list(clf.labels),
+        "threshold": measured.threshold,
+        "seconds": seconds,
+    }
+    store.put(config, {**values, **result.to_record()})
+    return result
 
 
 def find_measurement(config: MeasureConfig, store: RunStore) -> Measurement | None:
