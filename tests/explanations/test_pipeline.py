@@ -127,6 +127,11 @@ def test_without_a_test_nothing_is_trusted(pipe: Pipeline) -> None:
     assert any("normal to this model" in doubt for doubt in found["doubts"])
 
 
+def test_sentences_are_explained_as_units(pipe: Pipeline) -> None:
+    found = pipe("the film was good. a dull plot", unit="sentence")
+    assert [word["word"] for word in found["explanation"]] == ["the film was good.", "a dull plot"]
+
+
 def test_a_text_beyond_the_limit_says_so() -> None:
     pipe = pipeline(tiny(max_position_embeddings=12), **FAST)
     assert not pipe(TEXT)["truncated"]
@@ -172,6 +177,7 @@ def test_wrong_inputs_are_refused_before_any_work(pipe: Pipeline, wrong: Any, me
         ({"top_k": -1}, "top_k is -1"),
         ({"top_k": "2"}, "top_k is '2'"),
         ({"tests": "own"}, "tests is 'own'"),
+        ({"unit": "letter"}, "unknown unit 'letter'"),
         ({"tests": [1]}, r"tests is \[1\]"),
         ({"tests": {"crossfit": 1}}, "tests is {'crossfit': 1}"),
     ],

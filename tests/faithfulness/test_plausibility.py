@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import faithmeter as fm
-from faithmeter.faithfulness.plausibility import mark_rationale, score_text
+from faithmeter.faithfulness.plausibility import PLAUSIBILITY, mark_rationale, score_text
+from faithmeter.models.classes import MULTI_LABEL
 from faithmeter.models.loading import load_tokenizer, resolve
+from toy import tiny
 
 
 def test_a_case_by_hand() -> None:
@@ -49,6 +53,24 @@ def test_supporting_facts_are_the_rationales_of_stories(monkeypatch) -> None:
     recorded = result.to_record()["methods"]["facts"]
     assert recorded["plausibility"]["auprc"] == 1.0
     assert "plausibility" not in result.table()
+
+
+@pytest.mark.parametrize(("kind", "options"), [("regression", {}), ("multi-label", {"label": "a"})])
+def test_numbers_and_several_labels_have_rationales_too(tmp_path, kind: str, options: dict[str, str]) -> None:
+    labels = {"regression": [0.5, 1.5, 2.5, 3.5], "multi-label": [["a"], [], ["a", "b"], ["b"]]}[kind]
+    rows = [
+        {"text": text, "label": label, "why": [0, 1]}
+        for text, label in zip(("it good", "a bad", "the fun", "the dull"), labels, strict=True)
+    ]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    columns = {"text": "text", "label": "label", "rationale": "why"}
+    task = fm.own_task(tmp_path / "own.jsonl", **columns, label_kind=kind, all_test=True)
+    model = tiny(labels=len(task.labels) if kind == "multi-label" else 1).model
+    if kind == "multi-label":
+        model.config.problem_type, model.config.id2label = MULTI_LABEL, dict(enumerate(task.labels))
+    clf = fm.Classifier(model, tiny().tokenizer, **options)
+    last = fm.adapters.texts(lambda texts: [[0.0, 1.0] for _ in texts], name="last")
+    assert fm.measure(clf, task, last).plausibility["last"] == dict.fromkeys(PLAUSIBILITY, 1.0)
 
 
 def test_texts_without_rationales_have_no_plausibility(tmp_path) -> None:

@@ -206,6 +206,17 @@ def test_the_verdict_can_say_no(changes: dict[str, object], moods: tuple[str, ..
     assert answers[2].text.startswith("For the adapted model only")
 
 
+def test_both_models_are_described_by_p_and_by_the_share_of_rejected_texts() -> None:
+    text = judge_adaptation(AdaptEvidence(**EVIDENCE, outside_share_original=0.64))[1].text
+    assert text == (
+        "Yes: at 10 to 90 % masked, the smallest is p = 0.50, and up to 6% of the texts are rejected one by "
+        "one; for the original, the smallest is p = 0.001, and up to 64% of the texts are rejected one by "
+        "one."
+    )
+    older = judge_adaptation(AdaptEvidence(**EVIDENCE))[1].text
+    assert older.endswith("for the original, the smallest is p = 0.001.")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

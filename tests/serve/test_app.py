@@ -112,6 +112,15 @@ def test_explain_is_explain_text(client: Any, model: ServedModel) -> None:
         assert mine["scores"] == pytest.approx(theirs.scores, abs=1e-4)
 
 
+def test_words_and_sentences_are_units_of_the_api(client: Any) -> None:
+    given = {"text": "the film was good. a dull plot", "pair": PAIR, "unit": "sentence"}
+    answer = client.post("/api/explain", json=given).json()
+    assert [word["text"] for word in answer["words"]] == ["the film was good.", "a dull plot"]
+    curve = client.post("/api/measure", json={**given, "orders": 20}).json()["mean"]
+    assert len({*curve}) == 3, "one sentence falls at 50 %, the other at 100 %"
+    assert client.post("/api/explain", json={**given, "unit": "letter"}).status_code == 422
+
+
 def test_measure_is_measure_text(client: Any, model: ServedModel) -> None:
     given = {"text": TEXT, "pair": PAIR, "methods": ["grad-l2"], "orders": 20, "step": 30, "seed": 3}
     answer = client.post("/api/measure", json=given).json()

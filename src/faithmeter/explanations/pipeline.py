@@ -8,7 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from ..config import BASELINE, MeasureConfig, Precision
+from ..config import BASELINE, MeasureConfig, Precision, UnitName
 from ..errors import InputError, unknown
 from ..faithfulness.masf import MaSF
 from ..faithfulness.single_text import measure_text
@@ -18,13 +18,14 @@ from ..methods.registry import Method, parse
 from ..models.encoding import encode
 from ..models.evaluator import Evaluator, Model
 from ..models.loading import load
+from ..models.units import require_unit
 from ..runs.chosen_method import Choice, choose_method, read_budget
 from ..runs.fitted_tests import load_tests
 from .explanation import explain_text
 
 SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0}
 """Smallest valid value of each integer option."""
-OPTIONS = ("method", "tests", "progress", *SMALLEST)
+OPTIONS = ("method", "tests", "progress", "unit", *SMALLEST)
 Progress = Callable[[int, int], object]
 KEYS = ("text", "text_pair")
 """Keys of a dict input, as in transformers; `text_pair` is the context, which is not explained."""
@@ -60,6 +61,7 @@ class Pipeline:
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
         progress: Called after each text of a list with the number of texts finished, and their total.
         choice: Why `auto` chose the method; None if it was named.
+        unit: What is scored and erased as one piece: token, word or sentence.
 
     Example:
         >>> pipe = fm.pipeline(clf, orders=19)
@@ -76,9 +78,11 @@ class Pipeline:
     top_k: int | None = 0
     progress: Progress | None = field(default=None, repr=False)
     choice: Choice | None = field(default=None, repr=False)
+    unit: UnitName = "token"
 
     def __post_init__(self) -> None:
         require_explaining(self.method)
+        require_unit(self.unit)
         tests = self.tests or {}
         if not isinstance(tests, Mapping) or not all(isinstance(test, MaSF) for test in tests.values()):
             raise InputError(f"tests is {tests!r:.80}; expected 'auto', None, or what fm.fit_tests returns")
@@ -123,7 +127,9 @@ class Pipeline:
 
     def _measure(self, text: str, pair: str | None, label: str | None) -> dict[str, Any]:
         """Explain one class of a text (the predicted one if None), and measure the explanation."""
-        explanation = explain_text(self.clf, text, pair=pair, methods=[self.method], label=label)
+        explanation = explain_text(
+            self.clf, text, pair=pair, methods=[self.method], label=label, unit=self.unit
+        )
         measurement = measure_text(
             self.clf,
             text,
@@ -133,6 +139,7 @@ class Pipeline:
             orders=self.orders,
             seed=self.seed,
             tests=self.tests,
+            unit=self.unit,
         )
         [(name, erasure)] = measurement.methods.items()
         verdict = measurement.verdict
@@ -162,6 +169,7 @@ def pipeline(
     progress: Progress | None = None,
     device: str = "auto",
     precision: Precision = "auto",
+    unit: UnitName = "token",
 ) -> Pipeline:
     """Create a pipeline that explains each prediction and measures the explanation.
 
@@ -177,6 +185,7 @@ def pipeline(
         progress: Called after each text of a list with the number of texts finished, and their total.
         device: Device to load the model to, as in `load`; a classifier stays where it is.
         precision: Data type to evaluate in, as in `load`.
+        unit: What is scored and erased as one piece: token, word or sentence.
 
     Returns:
         The pipeline.
@@ -207,7 +216,7 @@ def pipeline(
         raise InputError(
             "method='auto', but the model is loaded already; expected the folder of a checkpoint"
         )
-    return Pipeline(Evaluator.of(clf), fitted, method, orders, seed, top_k, progress, choice)
+    return Pipeline(Evaluator.of(clf), fitted, method, orders, seed, top_k, progress, choice, unit)
 
 
 def require_explaining(name: str | Method) -> Method:

@@ -32,8 +32,7 @@ def in_units(batch: Batch, unit: UnitName) -> Batch:
     Raises:
         InputError: The unit is unknown, or the places of the tokens are not.
     """
-    if unit not in get_args(UnitName):
-        raise unknown("unit", unit, get_args(UnitName))
+    require_unit(unit)
     if unit == "token":
         return batch
     if not batch.layouts:
@@ -50,6 +49,12 @@ def in_units(batch: Batch, unit: UnitName) -> Batch:
         replace(layout, units=of_row) for layout, of_row in zip(batch.layouts, numbers, strict=True)
     )
     return replace(batch, explained=explained, layouts=layouts, units=units)
+
+
+def require_unit(unit: str) -> None:
+    """Raise an InputError if a unit is unknown."""
+    if unit not in get_args(UnitName):
+        raise unknown("unit", unit, get_args(UnitName))
 
 
 def number_units(keys: Sequence[int | None]) -> tuple[int, ...]:

@@ -273,7 +273,10 @@ def compare_models(
         "p_original": p_original,
         "p_adapted": p_adapted,
         "floors": floors_of(tests[adapted]),
-        "outside_share": largest_outside_share(steps[adapted][choose_test(p_adapted)]),
+        **{
+            name: largest_outside_share(steps[clf][choose_test(steps[clf])])
+            for name, clf in (("outside_share", adapted), ("outside_share_original", original))
+        },
         "checked_texts": min(CHECKED_TEXTS, len(test)),
         "truth": {}
         if truth is None

@@ -234,6 +234,9 @@ class AdaptRecord(TrainRecord):
     outside_share: Number = Field(
         default=0.0, description="largest share of partly masked texts that the test rejects one by one"
     )
+    outside_share_original: Number = Field(
+        default=math.nan, description="that share for the original; null in older records"
+    )
     checked_texts: int = Field(description="number of texts of both checks")
     rank_agreement: Number = Field(description="mean rank correlation of both models' scores")
     same_top: Number = Field(description="share of texts whose highest-scored token is the same")
@@ -261,6 +264,7 @@ class AdaptRecord(TrainRecord):
             adapted=self.p_adapted[test],
             floors=self.floors,
             outside_share=self.outside_share,
+            outside_share_original=self.outside_share_original,
             method=self.config.compare,
             rank_agreement=self.rank_agreement,
         )

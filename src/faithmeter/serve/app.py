@@ -195,7 +195,12 @@ def _add_explain(app: FastAPI, admission: Admission) -> None:
 
         def work(evaluator: Evaluator, _: Job[JsonObject]) -> JsonObject:
             return explain_text(
-                evaluator, body.text, pair=body.pair, methods=methods, label=body.label
+                evaluator,
+                body.text,
+                pair=body.pair,
+                methods=methods,
+                label=body.label,
+                unit=body.unit,
             ).to_dict()
 
         return await respond(request, worker, Job(work, cost))
@@ -222,6 +227,7 @@ def _add_measure(app: FastAPI, admission: Admission) -> None:
                 seed=body.seed,
                 percents=percents,
                 tests=admission.model.tests,
+                unit=body.unit,
                 progress=job.set_stage,
             ).to_dict()
 

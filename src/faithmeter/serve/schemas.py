@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..config import UnitName
 from ..faithfulness.trust import MIN_ORDERS
 from .limits import (
     MAX_LABEL_CHARACTERS,
@@ -57,6 +58,7 @@ class ExplainRequest(TextRequest):
         max_length=MAX_LABEL_CHARACTERS,
         description="name or number of the explained class; by default the predicted one",
     )
+    unit: UnitName = Field("token", description="what is scored and erased as one piece")
 
 
 class MeasureRequest(ExplainRequest):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ class AdaptEvidence(Evidence):
         adapted: P-values of the adapted model; its tests, and `floors`, are fitted on masked texts.
         outside_share: Largest share of partly masked texts that are individually out of distribution for
             the adapted model.
+        outside_share_original: The share for the original; NaN if it was not recorded.
         method: Method that explained both models.
         rank_agreement: Mean rank correlation of its scores for the two models.
     """
@@ -37,6 +39,7 @@ class AdaptEvidence(Evidence):
     original: Mapping[int, float]
     adapted: Mapping[int, float]
     outside_share: float
+    outside_share_original: float = math.nan
     method: str
     rank_agreement: float
 
@@ -68,21 +71,28 @@ def is_measurable(steps: Mapping[int, DatasetPValue]) -> bool:
     return not rejects(smallest) and largest_outside_share(steps) <= MAX_OUTSIDE_SHARE
 
 
+def describe_check(p: Mapping[int, float], outside_share: float) -> str:
+    """Describe the check of a model by its smallest p-value and the share of texts that it rejects."""
+    smallest = f"the smallest is {format_pvalue(min(masked_steps(p).values()))}"
+    if math.isnan(outside_share):
+        return smallest
+    return f"{smallest}, and up to {format_percent(outside_share, 0)}% of the texts are rejected one by one"
+
+
 def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     """Return the answers to the three questions about an adaptation."""
     share = f"{format_percent(evidence.agreement)}% of {evidence.texts} held-out texts"
     same = f"{'Yes' if evidence.stays else 'No'}: it predicts what the original does on {share}"
     same = f"{same}{'' if evidence.stays else f', and {format_percent(evidence.required)}% were required'}."
-    before = format_pvalue(min(masked_steps(evidence.original).values()))
-    after = format_pvalue(min(masked_steps(evidence.adapted).values()))
-    pvalues = f"at 10 to 90 % masked the smallest p-value is {after}; for the original it was {before}"
+    after = describe_check(evidence.adapted, evidence.outside_share)
+    before = describe_check(evidence.original, evidence.outside_share_original)
+    pvalues = f"at 10 to 90 % masked, {after}; for the original, {before}"
     if not evidence.checked:
         measurable = CAUTION, f"Not known: {explain_unchecked(evidence)}."
     elif evidence.measurable:
         measurable = GOOD, f"Yes: {pvalues}."
     else:
-        outside = f"up to {format_percent(evidence.outside_share, 0)}% of the texts are out of distribution"
-        measurable = BAD, f"No: {outside}; {pvalues}; train longer."
+        measurable = BAD, f"No: {pvalues}; train longer."
     correlation = f"a mean correlation of {format_number(evidence.rank_agreement, 2)}"
     rank = f"{evidence.method} ranks the words of both with {correlation}"
     model = f"For the adapted model only; {rank}, which is how near they come to the original."
