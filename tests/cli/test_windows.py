@@ -77,7 +77,9 @@ def test_an_overlap_that_leaves_no_room_is_one_line(faithmeter, folder: Path, ve
 
 def test_saved_tests_are_those_of_the_overlap(faithmeter, folder: Path) -> None:
     own = ("--data", folder / "own.csv", "--text", "text", "--label", "label", "--epochs", 1)
-    assert faithmeter("train", *own, "--model", folder / "model", "-o", folder / "trained").code == 0
+    trained = faithmeter("train", *own, "--model", folder / "model", "-o", folder / "trained")
+    assert trained.code == 0, trained.err
+    assert "texts are too long for the model: training reads only their beginnings" in trained.err
     checkpoint = next((folder / "trained").glob("train-*"))
     assert fm.saved_tests(fm.load(checkpoint))
     with pytest.raises(fm.errors.InputError, match="no tests were saved"):

@@ -11,6 +11,7 @@ from rich.text import Text
 from ..config import AdaptConfig
 from .options import Restart, Resume, configured
 from .progress import bars, training_bar
+from .results import print_truncated
 from .screen import MARKS, Json, Store, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def adapt(
         callbacks = [training_bar(progress, Path(config.title).name)]
         record = run(config, root, resume=resume, restart=restart, callbacks=callbacks)
     console.print(f"checkpoint: {root.folder(config)}", soft_wrap=True)
+    print_truncated(record)
     if as_json:
         answers = [{"question": a.question, "mood": a.mood, "text": a.text} for a in record.answers]
         print_json({**record.to_dict(), "verdict": answers})

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..faithfulness.forecast import Forecast
     from ..faithfulness.measurement import Measurement
     from ..faithfulness.trust import Verdict
+    from ..runs.record import TrainRecord
 
 
 def print_forecast(forecast: Forecast) -> None:
@@ -32,6 +33,17 @@ def print_forecast(forecast: Forecast) -> None:
         console.print(
             f"{name} is left out: up to {count:,} evaluations, more than all others together; to measure it, "
             f"name the methods: --method {name} …",
+            soft_wrap=True,
+        )
+
+
+def print_truncated(record: TrainRecord) -> None:
+    """Print which share of a split's texts was truncated in training, if any was."""
+    role, share = max(record.truncated.items(), key=lambda item: item[1])
+    if share:
+        console.print(
+            f"{format_percent(share)}% of the {role} texts are too long for the model: training reads only "
+            "their beginnings; check, measure and explain read them in windows with --overlap",
             soft_wrap=True,
         )
 

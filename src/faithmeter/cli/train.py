@@ -13,6 +13,7 @@ from ..runs.processes import require_one_process
 from .listing import task_parts
 from .options import Restart, Resume, configured
 from .progress import bars, training_bar
+from .results import print_truncated
 from .screen import Json, Store, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def run(
             config, store, resume=resume, restart=restart, callbacks=callbacks, processes=processes
         )
     console.print(f"checkpoint: {store.folder(config)}", soft_wrap=True)
+    print_truncated(record)
     return record
 
 
