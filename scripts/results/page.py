@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import tables
-from claims import CORRELATION, MARGIN, QUESTIONS, ROAR, Claim, gather_claims
+from claims import CORRELATION, MARGIN, QUESTIONS, ROAR, VARIANTS, Claim, gather_claims
 from evidence import METHODS, Study
 from jinja2 import Environment, StrictUndefined
 from pandas import DataFrame
@@ -34,6 +34,7 @@ def write_page(study: Study) -> str:
     claims.sort(key=lambda claim: (claim.letter, claim.statement))
     values = {
         "study": study,
+        "grids": [grid for grid in study.measured_grids if grid not in VARIANTS],
         "margin": format_number(MARGIN, 0),
         "correlation": format_number(CORRELATION),
         "claims": partial(tables.claims_table, claims),
