@@ -22,7 +22,7 @@ from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, LastLayerHook, NormalizationHooks
 from .mask_token import set_padding
 from .tokens import Batch
-from .windows import Windows, split_windows
+from .windows import Windows, average, largest, require_overlap, split_windows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -83,7 +83,8 @@ class Classifier:
         self.tokenizer = tokenizer
         self.mask_id: int = find_mask_id(tokenizer) if mask_id is None else mask_id
         self.max_length = find_max_length(model, tokenizer)
-        self.overlap = require_overlap(overlap, self.max_length, tokenizer)
+        special = tokenizer.num_special_tokens_to_add(pair=True) if tokenizer and overlap else 0
+        self.overlap = require_overlap(overlap, size=self.max_length, special=special)
         self.takes_pair = takes_pair
         self.agreement = agreement
         self.checkpoint = ""
@@ -183,7 +184,7 @@ class Classifier:
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of one forward pass, Tensor [B, C]."""
         if (windows := self.windows(batch)) is not None:
-            return windows.average(self.logits(windows.batch))
+            return average(self.logits(windows.batch), windows.counts)
         return self._choose(self.model(**batch.inputs_on(self.device)).logits)
 
     def windows(self, batch: Batch) -> Windows | None:
@@ -217,7 +218,7 @@ class Classifier:
         They are differentiable with respect to the embeddings.
         """
         if (windows := self.windows(batch)) is not None:
-            return windows.average(self.logits_at(windows.take(embeddings), windows.batch))
+            return average(self.logits_at(windows.take(embeddings), windows.batch), windows.counts)
         with self._embeddings.replaced_by(embeddings):
             return self.logits(batch)
 
@@ -234,14 +235,14 @@ class Classifier:
         """
         if (windows := self.windows(batch)) is not None:
             logits, features = self.states(windows.batch)
-            return windows.average(logits), windows.largest(features)
+            return average(logits, windows.counts), largest(features, windows.counts)
         inputs = batch.inputs_on(self.device)
         with self._norms.recorded() as normalizations:
             output = self.model(**inputs, output_hidden_states=True)
         attended = inputs["attention_mask"].bool().unsqueeze(2)  # [B, T, 1]
         layers = [normalizations.normalized(state) for state in output.hidden_states]  # [B, T, H] each
-        largest = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
-        return self._choose(output.logits), torch.stack(largest, dim=1)
+        maxima = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
+        return self._choose(output.logits), torch.stack(maxima, dim=1)
 
     @cached_property
     def classified_only(self) -> Callable[[], AbstractContextManager[None]]:
@@ -310,18 +311,3 @@ def find_max_length(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase |
             )
     positive = (int(limit) for limit in limits if limit is not None and limit > 0)
     return min(positive, default=DEFAULT_MAX_LENGTH)
-
-
-def require_overlap(overlap: int, max_length: int, tokenizer: PreTrainedTokenizerBase | None) -> int:
-    """Return the overlap of windows; raise an InputError if it is negative or leaves no room to move.
-
-    The shorter text of a pair takes at most half of the room, so that the windows of the longer one can move.
-    """
-    special = 0 if tokenizer is None else tokenizer.num_special_tokens_to_add(pair=True)
-    most = max(0, (max_length - special) // 2 - 1)
-    if not 0 <= overlap <= most:
-        raise InputError(
-            f"overlap is {overlap}, and the model reads {max_length} tokens at once; expected 0 (truncate "
-            f"longer texts) to {most}"
-        )
-    return overlap

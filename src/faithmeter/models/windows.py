@@ -35,14 +35,6 @@ class Windows:
         rows, positions = send(self.rows, values.device), send(self.positions, values.device)
         return values[rows[:, None], positions]
 
-    def average(self, logits: Tensor) -> Tensor:
-        """Return the mean over the windows of each text, [B, C], of logits [W, C]."""
-        return average(logits, self.counts)
-
-    def largest(self, features: Tensor) -> Tensor:
-        """Return the maximum over the windows of each text, [B, L, H], of features [W, L, H]."""
-        return torch.stack([part.amax(dim=0) for part in torch.split(features, self.counts)])
-
     def of_variants(self, rows: Tensor, where: Tensor) -> tuple[Tensor, Tensor, list[int]]:
         """Return the windows of masked variants of texts, each one's masked tokens, and counts by variant.
 
@@ -56,9 +48,31 @@ class Windows:
         return parts, masks & self.batch.attention_mask[parts].bool(), counts
 
 
-def average(logits: Tensor, counts: list[int]) -> Tensor:
-    """Return the means of successive groups of logits [W, C]; a group of one is unchanged."""
-    return torch.stack([part.mean(dim=0) for part in torch.split(logits, counts)])
+def average(values: Tensor, counts: list[int]) -> Tensor:
+    """Return the mean of each of the groups of successive rows; a group of one row is unchanged."""
+    return torch.stack([part.mean(dim=0) for part in torch.split(values, counts)])
+
+
+def largest(values: Tensor, counts: list[int]) -> Tensor:
+    """Return the maximum of each of the groups of successive rows."""
+    return torch.stack([part.amax(dim=0) for part in torch.split(values, counts)])
+
+
+def require_overlap(overlap: int, *, size: int, special: int) -> int:
+    """Return the overlap of windows of `size` tokens, `special` of them special tokens.
+
+    The shorter text of a pair takes at most half of the room, so that the windows of the longer one can move.
+
+    Raises:
+        InputError: The overlap is negative, or leaves no room to move.
+    """
+    most = max(0, (size - special) // 2 - 1)
+    if not 0 <= overlap <= most:
+        raise InputError(
+            f"overlap is {overlap}, and the model reads {size} tokens at once; expected 0 (truncate longer "
+            f"texts) to {most}"
+        )
+    return overlap
 
 
 def split_windows(batch: Batch, *, size: int, overlap: int, pad_id: int) -> Windows:
