@@ -83,7 +83,7 @@ class Classifier:
         self.tokenizer = tokenizer
         self.mask_id: int = find_mask_id(tokenizer) if mask_id is None else mask_id
         self.max_length = find_max_length(model, tokenizer)
-        special = tokenizer.num_special_tokens_to_add(pair=True) if tokenizer and overlap else 0
+        special = tokenizer.num_special_tokens_to_add(pair=True) if overlap and tokenizer is not None else 0
         self.overlap = require_overlap(overlap, size=self.max_length, special=special)
         self.takes_pair = takes_pair
         self.agreement = agreement
