@@ -122,6 +122,16 @@ def test_one_label_is_measured(faithmeter, checkpoint: Path, tmp_path: Path) -> 
     assert json.loads(measured.out)["metric"] == "macro_f1"
 
 
+def test_the_ranking_of_one_label_is_stable(faithmeter, checkpoint: Path) -> None:
+    options = ("--stability", "-m", "loo-sign", "--limit", 2, "--json")
+    outcome = faithmeter("check", checkpoint, "--label", "joy", *options)
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["methods"]["loo-sign"]["stable"]
+    refused = faithmeter("check", checkpoint, *options)
+    assert (refused.code, refused.out) == (2, "")
+    assert "gives several labels at once" in refused.err
+
+
 def test_one_label_is_measured_in_python(place: Path, checkpoint: Path) -> None:
     clf, task = fm.load(checkpoint, label="sadness"), fm.task("GoEmotions", place)
     result = fm.measure(clf, task, ["grad-l2"])
