@@ -1,10 +1,11 @@
-"""Tidy files of the study → `docs/results.md` and its figures: `python scripts/results/page.py`."""
+"""Tidy files → `docs/results.md`, and the figures of the docs: `python scripts/results/page.py`."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import tables
 from claims import CORRELATION, MARGIN, QUESTIONS, ROAR, VARIANTS, Claim, gather_claims
 from evidence import METHODS, Study
@@ -23,6 +24,8 @@ DRAWN = {
     "roar": "study-roar",
 }
 """Figures of the report that the page shows, and the names of their files."""
+SEARCH = "search.csv"
+"""File with the areas of docs/order-search.md, from `search.py`."""
 
 
 def write_page(study: Study) -> str:
@@ -49,11 +52,14 @@ STUDY_TABLES = ("performance", "pvalues", "areas", "decisions", "options", "cost
 
 
 def write_figures(study: Study, folder: Path) -> None:
-    """Draw the figures of the report from the tidy files, as SVG."""
+    """Draw figures of the report from the tidy files, as SVG: those of the study, then that of the search."""
     frames = {kind: _select(frame, study) for kind, frame in study.frames.items()}
     for name, file in DRAWN.items():
         if (chart := FIGURES[name](frames)) is not None:
             chart.save(folder / f"{file}.svg")
+    areas = pd.read_csv(study.folder / SEARCH)
+    if (chart := FIGURES["pareto"]({"areas": areas})) is not None:
+        chart.save(folder / "search-pareto.svg")
 
 
 def _select(frame: DataFrame, study: Study) -> DataFrame:
