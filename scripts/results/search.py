@@ -18,5 +18,5 @@ if __name__ == "__main__":
     file, *folders = sys.argv[1:]
     runs = [record for folder in folders for record in RunStore(folder).records()]
     records = [(path, record) for path, record in runs if isinstance(record, MeasureRecord)]
-    write_csv(frame("areas", records).drop(columns=UNUSED), file)
+    write_csv(frame("areas", records).drop(columns=["digest", *UNUSED]), file)
     print(f"{len(records)} measurements → {file}")
