@@ -99,7 +99,10 @@ def training_of(
         trained = trained.replace(task=config.task, data="")
     if data is not None:
         if not trained.data:
-            raise InputError(f"--data {data} is for checkpoints that were trained with --data; give --task")
+            raise InputError(
+                f"--data {data} alone is for checkpoints that were trained with --data; name the columns of "
+                "your test texts with --text-column and --label-column, or give --task"
+            )
         others = {name: getattr(trained, name) for name in ("valid", "test")}  # moved to the same folder
         moved = {name: str(data.parent / Path(path).name) for name, path in others.items() if path}
         trained = trained.replace(data=str(data), **moved)
