@@ -262,17 +262,11 @@ def _measure_text(
 ) -> TextMeasurement:
     """Measure one text and return the result, with p-values if the task of the model is known."""
     from ..faithfulness.single_text import measure_text
-    from ..models.loading import load
     from ..runs.fitted_tests import load_tests
+    from ..runs.measured import load_measured
 
     quiet()
-    clf = load(
-        checkpoint,
-        device=device,
-        precision=config.precision,
-        label=config.label or None,
-        overlap=config.overlap,
-    )
+    clf = load_measured(checkpoint, config, device)
     with bars() as progress:
         bar = progress.add_task("check", note="", visible=False)
 

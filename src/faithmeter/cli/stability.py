@@ -28,17 +28,10 @@ def check_stability(
 ) -> None:
     """Print how well the rankings of each method agree, for the predicted classes of the first test texts."""
     from ..faithfulness.stability import rank_stability
-    from ..models.loading import load
-    from ..runs.measured import measured_task
+    from ..runs.measured import load_measured, measured_task
 
     quiet()
-    clf = load(
-        checkpoint,
-        device=device,
-        precision=config.precision,
-        label=config.label or None,
-        overlap=config.overlap,
-    )
+    clf = load_measured(checkpoint, config, device)
     task, *_ = measured_task(clf, checkpoint, config, data_dir)
     rows = task.load()["test"][: config.limit or SAMPLE_TEXTS]
     batch = clf.encode(rows["text"], rows.get("context"))

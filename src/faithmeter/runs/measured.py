@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
 
 
+def load_measured(checkpoint: str | Path, config: MeasureConfig, device: str) -> Classifier:
+    """Load a classifier on a device, with the precision, label and overlap of a measurement."""
+    from ..models.loading import load
+
+    return load(
+        checkpoint,
+        device=device,
+        precision=config.precision,
+        label=config.label or None,
+        overlap=config.overlap,
+    )
+
+
 def task_of(config: TrainConfig) -> Task:
     """Return the task that a config names, or the task of the config's own data."""
     if not config.data:

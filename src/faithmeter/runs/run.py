@@ -16,7 +16,7 @@ from ..tasks import Task
 from ..training import UNFINISHED
 from .fitted_tests import fitted_tests, load_tests
 from .forecasts import expensive_methods, forecast_measurement
-from .measured import filled_config, folder_of, measured_task, task_of
+from .measured import filled_config, folder_of, load_measured, measured_task, task_of
 from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
 from .store import RunStore, Unready, require_files
 
@@ -327,16 +327,8 @@ def _load_verified(checkpoint: str | Path, config: MeasureConfig, store: RunStor
     Raises:
         InputError: They are not.
     """
-    from ..models.loading import load
-
     fingerprint = _checked(checkpoint, store)
-    clf = load(
-        checkpoint,
-        device=device,
-        precision=config.precision,
-        label=config.label or None,
-        overlap=config.overlap,
-    )
+    clf = load_measured(checkpoint, config, device)
     if fingerprint not in (None, clf.fingerprint):
         raise InputError(
             f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
