@@ -1,25 +1,29 @@
 """Try the Ray engine on two raylets of one CPU each: lost nodes and actors, killed commands, and overhead.
 
-python scripts/try_cluster.py nodes shards commands overhead --grid grids/smoke.toml
+python scripts/try_cluster.py overhead nodes shards commands --grid grids/smoke.toml
 
 nodes: a raylet is killed in the middle of a grid; the store must equal that of the local engine.
 shards: an actor is killed in the middle of a measurement; all results must equal those of one process.
 commands: a grid is killed with SIGKILL and continued with the other engine; the store must be the same, and
 nothing that had finished may be run again.
-overhead: seconds of a grid by two workers of each engine, in turns.
+overhead: seconds of a grid by two workers of each engine, in turns; given first, the others need no store
+of their own to compare with.
 Exit code 1 if something differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -105,12 +109,18 @@ def _reached(store: Path, count: int) -> bool:
 
 def uninterrupted(place: Path, grid: Path) -> tuple[Path, float]:
     """Return a store of the grid by the local engine and its seconds; all trials share one."""
-    store, clock = place.parent / "uninterrupted", place.parent / "seconds"
-    if not clock.exists():
+    file = place.parent / "uninterrupted.json"
+    if not file.exists():
         begin = time.monotonic()
-        call("grid", grid, "-o", store, "--workers", 2)
-        clock.write_text(str(time.monotonic() - begin))
-    return store, float(clock.read_text())
+        call("grid", grid, "-o", place.parent / "uninterrupted", "--workers", 2)
+        remember_uninterrupted(place, place.parent / "uninterrupted", time.monotonic() - begin)
+    store, seconds = json.loads(file.read_text())
+    return Path(store), seconds
+
+
+def remember_uninterrupted(place: Path, store: Path, seconds: float) -> None:
+    """Let the following trials compare with this store."""
+    (place.parent / "uninterrupted.json").write_text(json.dumps([str(store), seconds]))
 
 
 def try_nodes(place: Path, grid: Path) -> list[str]:
@@ -189,22 +199,40 @@ def try_commands(place: Path, grid: Path, kills: int = 5) -> list[str]:
     return wrong + differences(whole, place / "killed")
 
 
-def try_overhead(place: Path, grid: Path, rounds: int = 2) -> list[str]:
-    """Print the seconds of a grid by each engine, in turns; return the differences of their first stores."""
+def try_overhead(place: Path, grid: Path) -> list[str]:
+    """Print the seconds of a grid by each engine; return the differences of their stores.
+
+    The engines take turns seed by seed, and the one that begins alternates, so that a change in the speed of
+    the machine hits both.
+    """
+    text = grid.read_text()
     engines = {"local": ("--workers", 2), "ray": ("--engine", "ray")}
-    seconds: dict[str, list[float]] = {name: [] for name in engines}
-    for number in range(rounds):
-        for name, options in engines.items():
+    seconds = dict.fromkeys(engines, 0.0)
+    for number, seed in enumerate(tomllib.loads(text)["seeds"]):
+        part = place / f"seed-{seed}.toml"
+        part.write_text(re.sub(r"^seeds = .*", f"seeds = [{seed}]", text, count=1, flags=re.MULTILINE))
+        for name in sorted(engines, reverse=bool(number % 2)):
             begin = time.monotonic()
-            call("grid", grid, "-o", place / f"{name}-{number}", *options)
-            seconds[name].append(time.monotonic() - begin)
-            print(f"overhead: {name} {seconds[name][-1]:.1f} s", flush=True)
-    ratios = [ray / local for local, ray in zip(seconds["local"], seconds["ray"], strict=True)]
-    print("overhead: ray / local", [round(ratio, 3) for ratio in ratios], flush=True)
-    return differences(place / "local-0", place / "ray-0")
+            call("grid", part, "-o", place / name, *engines[name])
+            seconds[name] += time.monotonic() - begin
+            print(f"overhead: {name} {seconds[name]:.1f} s after seed {seed}", flush=True)
+    print(f"overhead: ray / local {seconds['ray'] / seconds['local']:.3f}", flush=True)
+    remember_uninterrupted(place, place / "local", seconds["local"])
+    return differences(place / "local", place / "ray")
 
 
 TRIALS = {"nodes": try_nodes, "shards": try_shards, "commands": try_commands, "overhead": try_overhead}
+
+
+@contextmanager
+def folder_of_stores(keep: Path | None) -> Iterator[Path]:
+    """Create the folder of all stores; without a name for it, it is temporary."""
+    if keep:
+        keep.mkdir(parents=True)
+        yield keep.resolve()
+    else:
+        with tempfile.TemporaryDirectory(prefix="try_cluster-") as folder:
+            yield Path(folder)
 
 
 def main() -> None:
@@ -212,11 +240,11 @@ def main() -> None:
     parser.add_argument("trials", nargs="+", choices=list(TRIALS))
     parser.add_argument("--grid", type=Path, help="a grid file; default: a small grid of ten runs")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="a new folder for the stores, which stay there")
     options = parser.parse_args()
     random.seed(options.seed)
     wrong: dict[str, list[str]] = {}
-    with tempfile.TemporaryDirectory(prefix="try_cluster-") as folder:
-        place = Path(folder)
+    with folder_of_stores(options.keep) as place:
         (place / "grid.toml").write_text(GRID)
         for name in options.trials:
             (place / name).mkdir()
