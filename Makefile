@@ -66,6 +66,7 @@ study: setup ## train and measure what docs/results.md reports; needs data/ and 
 
 results: setup ## rebuild docs/results.md and its figures from the files in results/
 	@$(BIN)/python scripts/results/page.py
+	@$(BIN)/python scripts/results/figures.py docs
 
 COMPILE = $(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 --no-header --no-annotate --quiet
 constraints: setup ## write the files of versions: constraints.txt keeps those that are there, constraints-lowest.txt is made anew

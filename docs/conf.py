@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "scripts" / "docs"))
+sys.path[:0] = [str(ROOT / "scripts" / name) for name in ("docs", "results")]
 
+from figures import draw_figures  # noqa: E402
 from reference import GENERATED  # noqa: E402
 
 import faithmeter  # noqa: E402
@@ -42,14 +45,29 @@ myst_heading_anchors = 4
 nb_execution_mode = "off"
 
 
+DRAWN = "figures-of-the-build"
+"""Folder beside the doctrees with the figures that this build has drawn."""
+
+
+def draw(app: Sphinx) -> None:
+    """Draw the figures from the committed results."""
+    draw_figures(app.doctreedir / DRAWN)
+
+
 def fill_generated(app: Sphinx, page: str, source: list[str]) -> None:
-    """Replace `<!-- generated: NAME -->` by Markdown that the code of the package gives."""
+    """Replace `<!-- generated: NAME -->` by Markdown from the code, and figures by those of this build."""
     source[0] = re.sub(r"^<!-- generated: ([\w-]+) -->$", _generate, source[0], flags=re.MULTILINE)
+    source[0] = re.sub(r"(?<=\]\()(figures|bench)/[\w-]+\.svg", partial(_locate, app), source[0])
 
 
 def _generate(match: re.Match[str]) -> str:
     return GENERATED[match[1]]()
 
 
+def _locate(app: Sphinx, match: re.Match[str]) -> str:
+    return os.path.relpath(app.doctreedir / DRAWN / match[0], app.srcdir)
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", draw)
     app.connect("source-read", fill_generated)

@@ -1,4 +1,7 @@
-"""Stores of a study → tidy files: `python scripts/results/export.py results runs-study`.
+"""Stores of grids → tidy files.
+
+python scripts/results/export.py results runs-study --grids grids/study/*.toml
+python scripts/results/export.py results/smoke runs-smoke --grids grids/smoke.toml
 
 Each frame of the store becomes a CSV file, `runs.csv` lists configs, digests and environments, and
 `predictions.parquet` has the predicted class of every measured text at every step.
@@ -6,8 +9,9 @@ Each frame of the store becomes a CSV file, `runs.csv` lists configs, digests an
 
 from __future__ import annotations
 
+import argparse
 import runpy
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -20,7 +24,8 @@ from faithmeter.runs.frames import COLUMNS, frame
 from faithmeter.runs.record import TEXTS, MeasureRecord, Record
 from faithmeter.runs.store import RunStore
 
-GRIDS = Path("grids/study")
+METHODS = Path("grids/study/once.py")
+"""File that registers methods which the grids of the study name."""
 SETTINGS = (
     *("task", "model", "seed", "strategy", "validation", "scope", "rates", "epochs", "learning_rate"),
     *("batch_size", "limit", "validation_limit"),
@@ -31,10 +36,10 @@ UNUSED = ["folder", "leaders", "texts_needed", "classes_by_number"]
 """Columns that name this machine's folders, or that several seeds do not have."""
 
 
-def grid_names(store: RunStore) -> dict[str, str]:
+def grid_names(store: RunStore, grids: Sequence[Path]) -> dict[str, str]:
     """Return the grid file of each run's digest, the first that asks for it."""
     names: dict[str, str] = {}
-    for path in sorted(GRIDS.glob("*.toml")):
+    for path in grids:
         for run in read_grid(path).runs:
             if (config := run.located(store)) is not None:
                 names.setdefault(config.digest, path.stem)
@@ -69,12 +74,12 @@ def read_predictions(folder: Path, record: MeasureRecord) -> DataFrame:
     return rows.astype({**small, "digest": "category", "method": "category"})
 
 
-def export(folder: Path, stores: list[RunStore]) -> None:
-    """Write the tidy files of all runs that the grids of the study ask for."""
-    runpy.run_path(str(GRIDS / "once.py"))  # registers methods that the grids name
+def export(folder: Path, stores: Sequence[RunStore], files: Sequence[Path]) -> None:
+    """Write the tidy files of all runs that the grid files ask for."""
+    runpy.run_path(str(METHODS))
     records, grids = [], dict[str, str]()
     for store in stores:
-        grids |= (names := grid_names(store))
+        grids |= (names := grid_names(store, files))
         records += [(path, record) for path, record in store.records() if record.digest in names]
     folder.mkdir(parents=True, exist_ok=True)
     for kind in COLUMNS:
@@ -90,4 +95,9 @@ def export(folder: Path, stores: list[RunStore]) -> None:
 
 
 if __name__ == "__main__":
-    export(Path(sys.argv[1]), [RunStore(path) for path in sys.argv[2:]])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("stores", type=Path, nargs="+")
+    parser.add_argument("--grids", type=Path, nargs="+", required=True)
+    options = parser.parse_args()
+    export(options.folder, [RunStore(path) for path in options.stores], options.grids)

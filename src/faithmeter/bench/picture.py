@@ -18,10 +18,15 @@ WIDTH = 240
 
 def save_picture(result: BenchResult, folder: Path, name: str) -> list[Path]:
     """Write the picture as PDF, SVG and PNG, and return the paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return save_formats(draw(result), folder / name)
+
+
+def draw(result: BenchResult) -> Any:
+    """Return the picture as a chart."""
     panels = [*_races(result), *_growths(result)]
     chart: Any = alt.concat(*panels, columns=3).resolve_scale(color="independent")
-    folder.mkdir(parents=True, exist_ok=True)
-    return save_formats(chart.configure(**config() | {"background": "white"}), folder / name)
+    return chart.configure(**config() | {"background": "white"})
 
 
 def _races(result: BenchResult) -> list[Any]:
