@@ -68,13 +68,13 @@ results: setup ## rebuild docs/results.md and its figures from the files in resu
 	@$(BIN)/python scripts/results/page.py
 	@$(BIN)/python scripts/results/figures.py docs
 
-COMPILE = $(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 --no-header --no-annotate --quiet
+COMPILE = $(BIN)/uv pip compile pyproject.toml --python-version 3.11 --no-header --no-annotate --quiet
 constraints: setup ## write the files of versions: constraints.txt keeps those that are there, constraints-lowest.txt is made anew
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	@$(COMPILE) --output-file constraints.txt
+	@$(COMPILE) --all-extras --output-file constraints.txt
 	@rm -f constraints-lowest.txt
 	@echo "datasets<4.1" > .venv/hint.txt # uv would otherwise take the newest fsspec, and with it a newer datasets
-	@$(COMPILE) --resolution lowest-direct --constraint .venv/hint.txt --output-file constraints-lowest.txt
+	@$(COMPILE) --extra dev --resolution lowest-direct --constraint .venv/hint.txt --output-file constraints-lowest.txt
 	@sed -i -E '/^(nvidia|cuda|triton)/d; s/^(torch==[0-9.]+)\+.*/\1/' constraints.txt constraints-lowest.txt
 
 dist: setup ## build wheel and sdist into dist/

@@ -128,7 +128,8 @@ class TrainConfig(Config):
 
     task: Text = Field(
         default="bAbI-1",
-        description="name of a task (`faithmeter list tasks` shows them), or a task file ending in .toml",
+        description="name of a task (`faithmeter list tasks` shows those of the paper), or a task file "
+        "ending in .toml",
     )
     model: Text = Field(
         default=EMBEDDED,

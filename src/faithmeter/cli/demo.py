@@ -14,6 +14,7 @@ import typer
 
 from ..config import BASELINE, EMBEDDED, MeasureConfig, TrainConfig
 from . import measure, results, train
+from .report import print_verdict
 from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
@@ -67,22 +68,23 @@ def demo(
     measured = {"loo-sign": fast, BEAM: beam, "random": fast}
     hits = {method: hit_rate(result, method, tokenizer) for method, result in measured.items()}
     console.print("4. the report", style="bold")
-    page = report.write(RunStore(store), store / "report.html").page
+    written = report.write(RunStore(store), store / "report.html")
     if as_json:
         checked = {name: result.to_dict() for name, result in checks.items()}
         measurements = [fast.to_dict(), beam.to_dict()]
         trained = {name: record.to_dict() for name, record in records.items()}
         values = {"train": trained, "check": checked, "measure": measurements, "hits": hits}
-        print_json({**values, "report": str(page), "checkpoint": folders["half"]})
+        print_json({**values, "report": str(written.page), "checkpoint": folders["half"]})
         return
     output.print(train.summary(list(records.values())))
     output.print(results.pvalue_table(**checks))
     output.print(results.summary(fast, beam))
     shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
+    print_verdict(written.verdict)
     text = "Mary went to the garden. John moved to the office."
     next_steps = {
-        "the report": page,
+        "the report": written.page,
         "explain a story": f'faithmeter explain {folders["half"]} "{text}" --pair "Where is Mary?"',
         "probe it in the browser": f"faithmeter serve {folders['half']}",
     }

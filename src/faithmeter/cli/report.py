@@ -97,7 +97,7 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
     if as_json:
         print_json(written.to_dict())
         return
-    _print_verdict(written.verdict)
+    print_verdict(written.verdict)
     console.print(f"page: {page}", soft_wrap=True)
     if files is not None:
         console.print(f"tables and figures: {files}", soft_wrap=True)
@@ -112,7 +112,7 @@ def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bo
     if as_json:
         print_json(written.to_dict())
         return
-    _print_verdict(together(written.verdicts))
+    print_verdict(together(written.verdicts))
     console.print(f"gallery: {written.index}", soft_wrap=True)
 
 
@@ -129,7 +129,8 @@ def _progress() -> Iterator[Progress]:
         yield advance
 
 
-def _print_verdict(verdict: Verdict) -> None:
+def print_verdict(verdict: Verdict) -> None:
+    """Print the questions and answers at the top of a page."""
     for sentence in verdict.sentences:
         output.print(Text.assemble(MARKS[sentence.mood], (sentence.question, "bold")))
         output.print(sentence.text)

@@ -47,6 +47,6 @@ def task(name: str | Path, data_dir: str | Path | None = None) -> Task:
     xor = _XOR.fullmatch(name)
     known_tasks = TASKS | MORE_TASKS | RATIONALE_TASKS
     if not xor and name not in known_tasks:
-        raise unknown("task", name, known_tasks, "`faithmeter list tasks` shows all")
+        raise unknown("task", name, known_tasks, "`faithmeter list tasks` shows those of the paper")
     known = replace(TASKS[xor[1]], name=name, xor=True) if xor else known_tasks[name]
     return replace(known, data_dir=None if data_dir is None else Path(data_dir))

@@ -94,8 +94,7 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     else:
         measurable = BAD, f"No: {pvalues}; train longer."
     correlation = f"a mean correlation of {format_number(evidence.rank_agreement, 2)}"
-    rank = f"{evidence.method} ranks the words of both with {correlation}"
-    model = f"For the adapted model only; {rank}, which is how near they come to the original."
+    model = f"For the adapted model only; {evidence.method} ranks words in both models with {correlation}."
     return (
         Answer(QUESTIONS[0], GOOD if evidence.stays else BAD, same),
         Answer(QUESTIONS[1], *measurable),

@@ -80,7 +80,10 @@ def unchecked(evidence: Evidence) -> Iterator[Doubt]:
 def explain_unchecked(evidence: Evidence) -> str:
     """Return the reason why no test can reject."""
     if evidence.test is None:
-        return "no check was made; name the task of the model, or give tests=fm.fit_tests(…)"
+        return (
+            "no check was made; name the task of the model (--task) or validation texts (--valid; in Python, "
+            "tests=fm.fit_tests(…))"
+        )
     floor = evidence.floors[evidence.test]
     return f"there are too few validation texts for a p-value below {floor:.2g}"
 
@@ -108,7 +111,8 @@ def untold_training(evidence: Evidence) -> Iterator[Doubt]:
     texts = {
         "none": "the model was fine-tuned without masks, so a check that does not reject proves little",
         "unknown": "how the model was trained is not known, so the check compares masked texts with whole "
-        "ones; if its training masked texts, say so with trained_with",
+        "ones; if its training masked texts, say so with --trained-with (in Python "
+        "trained_with=)",
     }
     if evidence.floors and evidence.trained_with in texts:
         yield Doubt("training", CAUTION, (), texts[evidence.trained_with])
