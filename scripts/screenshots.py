@@ -22,7 +22,7 @@ def take_report(page: Any, report: Path) -> None:
     """Take a picture of the first example with a tenth of it erased."""
     page.goto(report.resolve().as_uri())
     page.locator("#chart-faithfulness svg").wait_for()
-    page.get_by_role("radio", name="inp-grad-sign").check()
+    page.get_by_role("radio", name="loo-sign").check()
     page.locator("#erased").focus()
     page.keyboard.press("ArrowRight")
     page.locator("#erased").blur()
