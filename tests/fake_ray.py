@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -46,13 +46,16 @@ def get(refs: Any) -> Any:
 
 
 class Remote:
-    def __init__(self, target: Callable[..., Any], lost: Callable[..., bool]) -> None:
-        self.target, self.lost, self.settings = target, lost, {}
+    settings: ClassVar[list[dict[str, Any]]] = []
+    """Options of all tasks and actors, in the order of their calls."""
 
-    def options(self, **settings: Any) -> Remote:
-        changed = Remote(self.target, self.lost)
-        changed.settings = settings
-        return changed
+    def __init__(self, target: Callable[..., Any], lost: Callable[..., bool]) -> None:
+        self.target, self.lost = target, lost
+
+    def options(self, **settings: Any) -> Any:
+        """Return an object with `remote` alone, as Ray does."""
+        self.settings.append(settings)
+        return SimpleNamespace(remote=self.remote)
 
     def remote(self, *arguments: Any) -> Any:
         if not isinstance(self.target, type):
@@ -85,6 +88,7 @@ def install(
     monkeypatch: pytest.MonkeyPatch, *, lost: Callable[..., bool] = lambda *_: False, cpus: float = 2.0
 ) -> ModuleType:
     """Replace the module `ray`; a call of a worker for which `lost(function, arguments)` holds is lost."""
+    monkeypatch.setattr(Remote, "settings", [])
     ray, strategies = ModuleType("ray"), ModuleType("ray.util.scheduling_strategies")
     node = {"Alive": True, "NodeID": "1", "NodeManagerHostname": "here", "Resources": {"CPU": cpus}}
     ray.__dict__.update(

@@ -189,6 +189,16 @@ def test_a_failed_write_is_one_line_and_the_old_file_stays(tmp_path: Path, error
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
 
 
+def test_two_processes_of_the_same_number_write_to_different_temporary_files(tmp_path: Path) -> None:
+    """Such as the first processes of two containers that share a file system."""
+    with atomic(tmp_path / "a") as first, atomic(tmp_path / "a") as second:
+        first.write_text("1")
+        second.write_text("2")
+        assert all(file.name.startswith(".a.") and file.name.endswith(".part") for file in (first, second))
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_text() == "1", "the last to end replaces the other"
+
+
 def test_other_errors_pass_through() -> None:
     with pytest.raises(KeyError), writing(Path()):
         raise KeyError("a")

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import secrets
 import time
 import tomllib
 import warnings
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 SUMS = "SHA256SUMS"
 """Name of the checksum file in a sealed folder, in the format of `sha256sum`."""
+TEMPORARY = ".part"
+"""End of the names of temporary files, which also begin with a dot."""
 SEAL_END, SHA256_DIGITS = b'"\n}', 64
 """End of a sealed JSON file, behind its checksum, and the length of that checksum."""
 CLOCK_TICK_NS = 50_000_000
@@ -142,7 +145,8 @@ def read_parquet(path: Path) -> DataFrame | None:
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path that replaces `path` when the block succeeds; otherwise the old file remains."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    # random, as processes in two containers may have the same number
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

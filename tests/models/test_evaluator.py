@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from faithmeter.errors import InputError
@@ -316,3 +317,27 @@ def test_evaluations_are_the_distinct_masked_texts_that_methods_ask_for() -> Non
             pass
     assert evaluator.evaluations == len(asked) == len(clf.seen) == len(set(clf.seen))
     assert set(clf.seen) == asked
+
+
+def test_the_gram_matrix_does_not_depend_on_the_number_of_threads() -> None:
+    embeddings = torch.randn(9000, 96, generator=torch.Generator().manual_seed(0))
+    clf = LookupClassifier(total)
+    clf.embedding_matrix = lambda: embeddings  # type: ignore[attr-defined]
+    before, grams = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            grams.append(Evaluator(clf).gram)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*grams)
+    torch.testing.assert_close(grams[0], embeddings.double().T @ embeddings.double())
+
+
+def test_a_regression_on_masks_does_not_depend_on_the_number_of_threads() -> None:
+    batch, scores = rows_batch([5 + number % 20 for number in range(250)]), []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            clf = Evaluator(LookupClassifier(lambda ids: (float(sum(ids)), 0.0)))
+            scores.append(explain(clf, batch, [0], "ridge"))
+    assert torch.equal(*scores)

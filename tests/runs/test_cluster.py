@@ -5,16 +5,19 @@ from __future__ import annotations
 import socket
 import sys
 from threading import Thread
+from typing import Any
 
 import pytest
 
 import faithmeter as fm
 import fake_ray
+from faithmeter.cli.engines import on_ray
 from faithmeter.runs.cluster import (
     Resources,
     connected,
     count_places,
     find_resources,
+    on_every_node,
     own_versions,
     require_versions,
 )
@@ -29,7 +32,9 @@ def test_a_missing_package_is_told(monkeypatch) -> None:
         pass
 
 
-@pytest.mark.parametrize("address", ["ray://head:10001", "head", "head:port", "head:99999"])
+@pytest.mark.parametrize(
+    "address", ["ray://head:10001", "head", "head:port", "head:99999", ".cluster.local:6379"]
+)
 def test_an_address_that_cannot_be_one_is_told(monkeypatch, address: str) -> None:
     fake_ray.install(monkeypatch)
     with pytest.raises(fm.InputError, match=r"expected HOST:PORT|no Ray cluster at"), connected(address):
@@ -64,6 +69,7 @@ def test_an_address_where_another_program_listens_is_told(monkeypatch, answer: b
 
 FORBIDDEN = ConnectionError("Failed to connect to Ray cluster")
 FORBIDDEN.__cause__ = RuntimeError("RPC error: InvalidAuthToken: token is missing")
+MISSING_TOKEN = type("AuthenticationError", (fake_ray.RayError,), {})("no token was found")
 MISMATCH = "Version mismatch: The cluster was started with:\n    Ray: 2.40.0\n    Python: 3.11.7"
 
 
@@ -72,6 +78,7 @@ MISMATCH = "Version mismatch: The cluster was started with:\n    Ray: 2.40.0\n  
     [
         (ConnectionError("no running Ray instance"), r"at 'auto': no running.*ray start --head"),
         (FORBIDDEN, r"Failed to connect to Ray cluster; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as on"),
+        (MISSING_TOKEN, r"no token was found; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as on the head"),
         (RuntimeError(MISMATCH), r"was started with: Ray: 2.40.0 Python: 3.11.7; install the same versions"),
     ],
 )
@@ -109,3 +116,72 @@ def test_versions_are_compared_by_package() -> None:
     require_versions(own_versions())
     with pytest.raises(fm.InputError, match=r"has torch .* instead of 0.1; install the same"):
         require_versions({**own_versions(), "torch": "0.1"})
+
+
+def test_a_cluster_that_fails_within_the_block_is_told_in_one_line(monkeypatch) -> None:
+    ray, calls = fake_ray.install(monkeypatch), list[str]()
+    monkeypatch.setattr(ray, "init", lambda **_: calls.append("init"), raising=False)
+    monkeypatch.setattr(ray, "shutdown", lambda: calls.append("shutdown"), raising=False)
+    line = r"^the Ray cluster at 'auto' failed: the head is gone; start the command again: finished work is"
+    with pytest.raises(fm.InputError, match=line), connected("auto"):
+        raise fake_ray.RayError("lost\nthe head is gone")
+    assert calls == ["init", "shutdown"]
+
+
+@pytest.mark.parametrize("gpus", [1.5, 2.25, float("nan"), float("inf")])
+def test_a_part_of_several_gpus_is_refused(gpus: float) -> None:
+    with pytest.raises(fm.InputError, match=rf"--gpus-per-run {gpus:g}; expected .*: give"):
+        on_ray("ray", "", None, gpus)
+
+
+@pytest.mark.parametrize("gpus", [None, 0, 0.5, 1, 2])
+def test_a_part_of_one_gpu_or_several_whole_ones_are_accepted(gpus: float | None) -> None:
+    assert on_ray("ray", "", None, gpus)
+
+
+def two_nodes(monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[Any, list[dict[str, Any]]]:
+    """A cluster whose second node fails with an error, a function to call there, and the nodes."""
+    ray, started = fake_ray.install(monkeypatch), list[int]()
+    nodes = [{"Alive": True, "NodeID": name, "NodeManagerHostname": f"host-{name}"} for name in "ab"]
+    monkeypatch.setattr(ray, "nodes", lambda: nodes)
+
+    def work() -> str:
+        started.append(1)
+        if len(started) == 2:
+            raise error
+        return "fine"
+
+    return work, nodes
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (RuntimeError("failed to import on the worker:\n\nModuleNotFoundError: no faithmeter"), "no faith"),
+        (AttributeError("Can't get attribute 'require_versions'"), "Can't get attribute"),
+        (fake_ray.RayError("the worker died"), "the worker died"),
+    ],
+)
+def test_a_node_that_cannot_work_is_named(monkeypatch, error: Exception, cause: str) -> None:
+    work, _ = two_nodes(monkeypatch, error)
+    with pytest.raises(fm.InputError, match=rf"^node host-b cannot work: .*{cause}.*; install") as caught:
+        on_every_node(work)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_error_of_the_function_stays_as_it_is(monkeypatch) -> None:
+    work, _ = two_nodes(monkeypatch, fm.InputError("other versions"))
+    with pytest.raises(fm.InputError, match=r"^other versions$"):
+        on_every_node(work)
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_node_that_ends_is_left_out(monkeypatch, is_listed: bool) -> None:
+    died = type("NodeDiedError" if is_listed else "WorkerCrashedError", (fake_ray.RayError,), {})
+    work, nodes = two_nodes(monkeypatch, died("gone"))
+    monkeypatch.setattr(
+        fake_ray.sys.modules["ray"],
+        "get",
+        lambda ref: (nodes[1].update(Alive=is_listed), fake_ray.get(ref))[1],
+    )
+    assert on_every_node(work) == ["fine"]

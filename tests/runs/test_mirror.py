@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import faithmeter as fm
+from faithmeter.files import atomic
 from faithmeter.runs import mirror
 from faithmeter.runs.mirror import Desk, Mirror, list_files
 from faithmeter.runs.store import Busy
@@ -86,13 +87,70 @@ def test_the_order_of_writing_puts_checksums_after_files_and_records_last() -> N
 
 def test_a_run_is_held_for_a_worker_and_passed_on_when_it_was_lost(pair) -> None:
     desk, _ = pair
-    assert desk.hold("train-a", "far")
+    assert desk.hold(7, "train-a", "far")
     [note] = desk.store.running()
     assert (note["run"], note["host"]) == ("train-a", "far")
     with pytest.raises(Busy), desk.store.hold("train-a"):
         pass
-    assert desk.hold("train-a", "farther"), "the worker was lost, and the run is started again"
-    desk.release("train-a")
+    assert desk.hold(7, "train-a", "farther"), "the worker was lost, and the run is started again"
+    assert not desk.hold(8, "train-a", "far"), "another run keeps off, and takes nothing away"
+    assert [note["host"] for note in desk.store.running()] == ["farther"]
+    desk.release(8)
+    assert len(desk.store.running()) == 1
+    desk.release(7)
     with fm.RunStore(desk.store.root).hold("train-a"):
-        assert not desk.hold("train-a", "far")
+        assert not desk.hold(7, "train-a", "far")
     assert desk.store.running() == []
+
+
+def test_a_file_that_vanishes_while_files_are_sent_is_left_out_and_deleted_there(pair, calls) -> None:
+    desk, copy = pair
+    fill(copy.root, {"train-a/one": "1", "train-a/two": "2"})
+    copy.push()
+    fill(copy.root, {"train-a/one": "11", "train-a/two": "22", "train-a/three": "3"})
+    call = copy.call
+
+    def call_and_delete(name: str, *arguments: object) -> object:
+        if name == "write":
+            for other in ("two", "three"):
+                (copy.root / "train-a" / other).unlink(missing_ok=True)
+        return call(name, *arguments)
+
+    copy.call = call_and_delete
+    copy.push()
+    assert contents(desk.store.root) == {"train-a/one": "11"}
+    fill(copy.root, {"train-a/two": "22"})
+    copy.push()
+    assert contents(desk.store.root)["train-a/two"] == "22"
+
+
+def test_files_that_vanish_while_they_are_listed_are_left_out(tmp_path: Path, monkeypatch) -> None:
+    fill(tmp_path, {"a": "1", "b": "2"})
+    stat = Path.stat
+
+    def find(path: Path, **options: bool) -> object:
+        if path.name == "a":
+            raise FileNotFoundError(path)
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", find)
+    assert [*list_files(tmp_path)] == ["b"]
+
+
+def test_temporary_files_and_files_that_vanish_are_not_fetched(pair) -> None:
+    desk, copy = pair
+    fill(desk.store.root, {"train-a/weights": "1", "train-a/.weights.part": "2", "train-a/.x.sha256": "3"})
+    with atomic(desk.store.root / "train-a/record.json") as temporary:
+        temporary.write_text("half")
+        assert desk.files("train-a") == ["train-a/weights", "train-a/.x.sha256"]
+        temporary.write_text("{}")
+    call, gone = copy.call, desk.store.root / "train-a/weights"
+
+    def delete_and_call(name: str, *arguments: object) -> object:
+        if name == "read":
+            gone.unlink(missing_ok=True)
+        return call(name, *arguments)
+
+    copy.call = delete_and_call
+    copy.fetch("train-a")
+    assert contents(copy.root) == {"train-a/.x.sha256": "3", "train-a/record.json": "{}"}

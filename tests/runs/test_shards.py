@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ import pytest
 import faithmeter as fm
 import fake_ray
 from faithmeter.config import MeasureConfig
-from faithmeter.runs import run
+from faithmeter.runs import run, shards
 from faithmeter.runs.shards import MAX_LOSSES, Source, fill_chunks
 from faithmeter.runs.store import RunStore
 
@@ -67,3 +69,79 @@ def test_a_chunk_that_ends_every_actor_is_told(checkpoint, tmp_path, monkeypatch
         fm.InputError, match=rf"text \d+ ended {MAX_LOSSES + 1} workers: the actor died; give"
     ):
         measure(checkpoint, tmp_path / "runs", shared=True)
+
+
+class OutOfMemoryError(fake_ray.RayError):
+    """As Ray's: the error of a worker that was ended, but no RayActorError."""
+
+
+class CreationError(fake_ray.RayActorError):
+    actor_init_failed = True
+
+
+def failing(errors: list[Exception]) -> Any:
+    """An actor's loading that fails with each of the errors, one after the other, and then succeeds."""
+
+    def ready() -> str:
+        if errors:
+            raise errors.pop(0)
+        return "same"
+
+    def spawn() -> SimpleNamespace:
+        call = SimpleNamespace(remote=lambda: fake_ray.Ref(ready, ()))
+        erase = SimpleNamespace(remote=lambda chunk: fake_ray.Ref(lambda: "frame", ()))
+        return SimpleNamespace(ready=call, erase=erase)
+
+    return spawn
+
+
+def chunks(count: int) -> list[Any]:
+    return [SimpleNamespace(batch=SimpleNamespace(index=[number])) for number in range(count)]
+
+
+def test_any_loss_of_an_actor_is_repaired(monkeypatch) -> None:
+    fake_ray.install(monkeypatch)
+    spawn = failing([OutOfMemoryError("memory monitor"), fake_ray.RayError("object lost")])
+    erased = [*shards._erased(spawn, chunks(3), Source("model"), "same", print)]
+    assert sorted(chunk.batch.index[0] for chunk, _ in erased) == [0, 1, 2]
+
+
+def test_losses_are_counted_for_each_place(monkeypatch) -> None:
+    """With four places, each may lose an actor while it loads the model."""
+    fake_ray.install(monkeypatch, cpus=4)
+    ray = fake_ray.sys.modules["ray"]
+    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
+    spawn = failing([OutOfMemoryError("memory monitor") for _ in range(MAX_LOSSES + 1)])
+    assert len([*shards._erased(spawn, chunks(4), Source("model"), "same", print)]) == 4
+    spawn = failing([OutOfMemoryError("memory monitor") for _ in range(4 * MAX_LOSSES + 1)])
+    with pytest.raises(fm.InputError, match="loading the model as worker 1 ended 4 workers: memory monitor"):
+        [*shards._erased(spawn, chunks(4), Source("model"), "same", print)]
+
+
+def test_an_actor_that_cannot_load_the_model_is_told_at_once(monkeypatch) -> None:
+    fake_ray.install(monkeypatch)
+    errors: list[Exception] = [
+        CreationError(
+            "The actor died\n  File ...\nfaithmeter.errors.InputError: device is cuda; expected cpu"
+        )
+        for _ in range(9)
+    ]
+    with pytest.raises(fm.InputError, match=r"^a worker cannot load model: device is cuda; expected cpu$"):
+        [*shards._erased(failing(errors), chunks(1), Source("model"), "same", print)]
+    assert len(errors) == 8
+
+
+def test_waiting_for_a_node_is_remarked_once(monkeypatch) -> None:
+    ray = fake_ray.install(monkeypatch, cpus=0)
+    clock, remarks = [0.0], list[str]()
+
+    def wait(refs: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        clock[0] += timeout
+        return (refs, []) if clock[0] > 3 * shards.REMARK_SECONDS else ([], refs)
+
+    monkeypatch.setattr(ray, "wait", wait)
+    monkeypatch.setattr(shards.time, "monotonic", lambda: clock[0])
+    assert len([*shards._erased(failing([]), chunks(1), Source("model"), "same", remarks.append)]) == 1
+    assert remarks == [
+        "no node of the cluster can hold a worker, which needs 1 CPUs and 0 GPUs; waiting for one"
+    ]

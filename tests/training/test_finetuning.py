@@ -12,6 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trai
 
 import faithmeter as fm
 from faithmeter.runs.measured import task_of
+from faithmeter.training.trainer import training_arguments
 from trainings import Interrupt, equal, run, weights
 
 
@@ -176,3 +177,12 @@ def test_the_logs_of_tensorboard_stay_beside_the_checkpoint(config: fm.TrainConf
     fm.train(logged, store)
     assert list(store.folder(logged).glob("logs/**/events.*"))
     assert not (store.folder(logged) / "trainer").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("gpus", [0, 1, 4])
+def test_a_process_trains_on_one_gpu_however_many_it_sees(config, tmp_path, monkeypatch, gpus: int) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    arguments = training_arguments(config, task_of(config), tmp_path)
+    assert arguments.n_gpu == min(1, gpus)
+    assert arguments.train_batch_size == config.batch_size

@@ -45,7 +45,8 @@ def on_ray(engine: str, address: str, cpus: float | None, gpus: float | None) ->
     """Return whether the engine is Ray.
 
     Raises:
-        InputError: The engine is unknown, or an option of Ray is given for another one.
+        InputError: The engine is unknown, an option of Ray is given for another one, or Ray cannot reserve
+            the GPUs.
     """
     if engine not in ENGINES:
         raise unknown("--engine", engine, ENGINES)
@@ -53,6 +54,11 @@ def on_ray(engine: str, address: str, cpus: float | None, gpus: float | None) ->
     for option, value in options.items():
         if value is not None and engine != "ray":
             raise InputError(f"{option} {value} goes with --engine ray; add that, or leave {option} out")
+    if gpus is not None and not gpus <= 1 and gpus % 1:  # nan and inf, too
+        raise InputError(
+            f"--gpus-per-run {gpus:g}; expected a part of one GPU, such as 0.5, or a whole number of GPUs: "
+            "give 1 or a whole number"
+        )
     return engine == "ray"
 
 

@@ -30,7 +30,7 @@ from .own_texts import (
 from .progress import Clock, bars
 from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
 from .results import metric_table, plausibility_table, print_forecast, print_verdict, summary
-from .screen import Json, Store, console, output, print_json, quiet
+from .screen import Json, Store, console, note, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..faithfulness.forecast import Forecast
@@ -254,7 +254,7 @@ def _filling(
         source = Source(
             checkpoint, device, config.precision, config.label or None, resources, overlap=config.overlap
         )
-        yield partial(fill_chunks, source)
+        yield partial(fill_chunks, source, remark=note)
 
 
 def _measure_text(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor
 
 from ..errors import InputError
@@ -137,17 +138,18 @@ def _explain_each(clf: Evaluator, batch: Batch, labels: Tensor, fit: Fit, seed: 
     """Return the scores that `fit` gives to the unmasked tokens of each text; other tokens score 0."""
     open_tokens = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()  # [B, T]
     scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
-    for row, (is_open, number) in enumerate(zip(open_tokens, batch.index.tolist(), strict=True)):
-        places = np.flatnonzero(is_open)
+    with threadpool_limits(1, user_api="blas"):  # the bits of NumPy's fits depend on its threads
+        for row, (is_open, number) in enumerate(zip(open_tokens, batch.index.tolist(), strict=True)):
+            places = np.flatnonzero(is_open)
 
-        def evaluate(present: Bools, row: int = row, places: NDArray[np.int64] = places) -> Floats:
-            where = torch.zeros(len(present), batch.input_ids.shape[1], dtype=torch.bool)
-            where[:, places] = torch.from_numpy(~np.asarray(present, bool))
-            rows = torch.full((len(present),), row)
-            values: Floats = target_values(clf.variants(batch, rows, where), labels[rows], of).numpy()
-            return values
+            def evaluate(present: Bools, row: int = row, places: NDArray[np.int64] = places) -> Floats:
+                where = torch.zeros(len(present), batch.input_ids.shape[1], dtype=torch.bool)
+                where[:, places] = torch.from_numpy(~np.asarray(present, bool))
+                rows = torch.full((len(present),), row)
+                values: Floats = target_values(clf.variants(batch, rows, where), labels[rows], of).numpy()
+                return values
 
-        if len(places):
-            rng = generator(seed, "method", 1, number)  # 1: not the numbers of the method `random`
-            scores[row, places] = torch.from_numpy(fit(evaluate, len(places), rng))
+            if len(places):
+                rng = generator(seed, "method", 1, number)  # 1: not the numbers of the method `random`
+                scores[row, places] = torch.from_numpy(fit(evaluate, len(places), rng))
     return scores

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cached_property, reduce
 from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
@@ -254,9 +254,13 @@ class Evaluator:
 
     @cached_property
     def gram(self) -> Tensor:
-        """Gram matrix EᵀE of the word embeddings, Tensor [E, E], for norms over the vocabulary."""
+        """Gram matrix EᵀE of the word embeddings, Tensor [E, E], for norms over the vocabulary.
+
+        One thread multiplies a block, and blocks are added in order, so the bits do not depend on the number
+        of threads.
+        """
         blocks = self.embedding_matrix().detach().to(wide_type(self.device)).split(VOCABULARY_BLOCK)
-        return torch.stack([block.T @ block for block in blocks]).sum(dim=0)
+        return reduce(torch.add, _in_streams(lambda block: block.T @ block, blocks, self.streams))
 
 
 class Memory:

@@ -58,7 +58,8 @@ def connected(address: str = "") -> Iterator[None]:
             one in the variable RAY_ADDRESS or, without it, a new cluster of this machine alone.
 
     Raises:
-        InputError: Ray is not installed, there is no cluster at the address, or versions differ.
+        InputError: Ray is not installed, there is no cluster at the address, versions differ, or the cluster
+            fails within the block.
     """
     os.environ.update({name: value for name, value in SETTINGS.items() if name not in os.environ})
     try:
@@ -72,22 +73,27 @@ def connected(address: str = "") -> Iterator[None]:
     own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES} if address == LOCAL else {}
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        cause = " ".join(str(error).split())
-        details = f"{cause} {error.__cause__}"
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        cause = " ".join(getattr(error, "message", str(error)).split())
+        details = f"{type(error).__name__} {cause} {error.__cause__}"
         advice = next((text for word, text in ADVICE.items() if word in details), HEAD_ADVICE)
         raise InputError(f"no connection to a Ray cluster at {address!r}: {cause}; {advice}") from error
     try:
         yield
+    except ray.exceptions.RayError as error:
+        raise InputError(
+            f"the Ray cluster at {address!r} failed: {last_line(error)}; start the command again: finished "
+            "work is kept"
+        ) from error
     finally:
         ray.shutdown()
 
 
 ADVICE = {
     "ersion mismatch": "install the same versions everywhere",
-    "AuthToken": "set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as on the head",
+    "Auth": "set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as on the head",
 }
-"""Advice for errors of a connection, by a word in their message."""
+"""Advice for errors of a connection, by a word in their class or message."""
 HEAD_ADVICE = "start one with `ray start --head`, and give the address that it prints, or leave --address out"
 
 
@@ -110,7 +116,7 @@ def _require_listener(address: str) -> None:
                 connection.sendall(HTTP2_GREETING)
                 if connection.recv(len(HTTP2_GREETING))[3:4] != b"\x04":
                     raise InputError(f"no Ray cluster at {address}: another program answers; {HEAD_ADVICE}")
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:  # a host that IDNA rejects
         raise InputError(f"no Ray cluster at {address}: {error}; {HEAD_ADVICE}") from error
 
 
@@ -172,20 +178,44 @@ def require_versions(expected: Mapping[str, str]) -> None:
 
 
 def on_every_node(function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Call a function on each node of the cluster; return its results.
+    """Call a function on each node of the cluster; return its results, without nodes that end meanwhile.
 
     Raises:
-        InputError: The function raised one on a node.
+        InputError: The function raised one on a node, or the node cannot call it.
     """
     import ray
 
     task, settings = ray.remote(function), {"num_cpus": 0, "max_retries": 0}
-    nodes = [on_node(node["NodeID"]) for node in _nodes()]
-    calls = [task.options(scheduling_strategy=node, **settings).remote(*arguments) for node in nodes]
-    try:
-        return list(ray.get(calls))
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
+    calls = [
+        (node, task.options(scheduling_strategy=on_node(node["NodeID"]), **settings).remote(*arguments))
+        for node in _nodes()
+    ]
+    results = []
+    for node, call in calls:
+        try:
+            results.append(ray.get(call))
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", error)  # of an error of the function
+            if isinstance(cause, InputError):
+                raise cause from None
+            if _is_alive(node, cause):
+                raise InputError(
+                    f"node {node['NodeManagerHostname']} cannot work: {last_line(cause)}; install the same "
+                    "versions on all nodes, or take it out of the cluster"
+                ) from error
+    return results
+
+
+def _is_alive(node: Mapping[str, Any], error: Exception) -> bool:
+    """Return whether a node that caused an error is alive; Ray may list a dead one for some seconds."""
+    is_listed = node["NodeID"] in [other["NodeID"] for other in _nodes()]
+    return is_listed and type(error).__name__ not in ("NodeDiedError", "TaskUnschedulableError")
+
+
+def last_line(error: Exception) -> str:
+    """Return the last line of an error's message, which is the cause in a traceback, in 300 characters."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1].strip().removeprefix("faithmeter.errors.InputError: ")[:300]
 
 
 def on_node(node: str = "") -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from ..files import SUMS
+from ..files import SUMS, TEMPORARY
 from .record import RECORD
 from .store import Busy, RunStore
 
@@ -37,7 +37,7 @@ class Desk:
 
     def __init__(self, root: Path) -> None:
         self.store, self.steps = RunStore(root), dict[int, Any]()
-        self._held: dict[str, ExitStack] = {}
+        self._held: dict[int, ExitStack] = {}
 
     def report(self, number: int, step: Any) -> None:
         self.steps[number] = step
@@ -46,38 +46,40 @@ class Desk:
         """Return the last step that was reported of each run, by its number."""
         return self.steps
 
-    def hold(self, name: str, host: str) -> bool:
-        """Hold the lock of a run's folder until `release`; return False if another process has it.
+    def hold(self, number: int, name: str, host: str) -> bool:
+        """Hold the lock of a folder for a run until `release`; return False if another run or process has it.
 
-        A run that is held already is started again after its worker was lost, so the lock is passed on.
+        A run holds one folder at a time: its own or, to repair it, that of the run that it needs.
         """
-        self.release(name)
+        self.release(number)
         stack = ExitStack()
         try:
             stack.enter_context(self.store.hold(name, host))
         except Busy:
             return False
-        self._held[name] = stack
+        self._held[number] = stack
         return True
 
-    def release(self, name: str) -> None:
-        if name in self._held:
-            self._held.pop(name).close()
+    def release(self, number: int) -> None:
+        """Release the lock that is held for a run, if any; its worker may have been lost."""
+        if number in self._held:
+            self._held.pop(number).close()
 
     def files(self, folder: str) -> list[str]:
         """Return the paths of all files below a folder of the store, records last."""
         return sorted(list_files(self.store.root, folder), key=_writing_order)
 
-    def read(self, path: str, offset: int) -> bytes:
-        """Return the piece of a file that begins at `offset`; it is empty at the end."""
-        with (self.store.root / path).open("rb") as file:
+    def read(self, path: str, offset: int) -> bytes | None:
+        """Return the piece of a file that begins at `offset`: empty at the end, None if there is no file."""
+        with suppress(FileNotFoundError), (self.store.root / path).open("rb") as file:
             file.seek(offset)
             return file.read(PIECE_BYTES)
+        return None
 
     def write(self, path: str, piece: bytes, first: bool, last: bool) -> None:
         """Add a piece to a file, which replaces the old one when the last piece has arrived."""
         target = self.store.root / path
-        part = target.with_name(f".{target.name}.part")
+        part = target.with_name(f".{target.name}{TEMPORARY}")
         target.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb" if first else "ab") as file:
             file.write(piece)
@@ -118,6 +120,8 @@ class Mirror:
             with target.open("wb") as file:
                 while piece := self.call("read", path, file.tell()):
                     file.write(piece)
+            if piece is None:  # deleted after it was listed
+                target.unlink()
         self._sent |= list_files(self.root, folder)
 
     def push(self) -> None:
@@ -128,7 +132,10 @@ class Mirror:
         files = list_files(self.root)
         changed = [path for path, state in files.items() if self._sent.get(path) != state]
         for path in sorted(changed, key=_writing_order):
-            self._send(path)
+            try:
+                self._send(path)
+            except FileNotFoundError:  # deleted after it was listed
+                del files[path]
         for path in self._sent.keys() - files.keys():
             self.call("delete", path)
         self._sent, self._looked = files, time.monotonic()
@@ -140,23 +147,30 @@ class Mirror:
 
     def _send(self, path: str) -> None:
         with (self.root / path).open("rb") as file:
-            size, first = os.fstat(file.fileno()).st_size, True
-            while first or file.tell() < size:
+            first, last = True, False
+            while not last:
                 piece = file.read(PIECE_BYTES)
-                self.call("write", path, piece, first, file.tell() >= size)
+                last = len(piece) < PIECE_BYTES
+                self.call("write", path, piece, first, last)
                 first = False
 
 
 def list_files(root: Path, folder: str = "") -> Files:
-    """Return the size and time of change of all files below a folder of a store, except its locks."""
+    """Return the size and time of change of all files below a folder of a store.
+
+    Locks and temporary files are left out, and files that are deleted meanwhile.
+    """
     states = {}
     for place, folders, names in os.walk(root / folder):
         if Path(place) == root:
             folders[:] = [name for name in folders if name != LOCKS]
         for name in names:
+            if name.startswith(".") and name.endswith(TEMPORARY):
+                continue
             path = Path(place, name)
-            stat = path.stat()
-            states[path.relative_to(root).as_posix()] = stat.st_size, stat.st_mtime_ns
+            with suppress(FileNotFoundError):
+                stat = path.stat()
+                states[path.relative_to(root).as_posix()] = stat.st_size, stat.st_mtime_ns
     return states
 
 

@@ -19,10 +19,12 @@ from ..errors import InputError
 from ..files import write_json
 
 ORDER, RESULT = ".processes.json", ".processes-result.json"
-"""Files in the run's folder: the arguments for the processes, and what the first of them returns."""
+"""Files in the run's folder: the arguments for the processes, and the first one's result or an error."""
 LOG = "processes.log"
 """File in the run's folder with the output of processes that failed."""
 ERROR = "error"
+PROGRESS = "faithmeter progress: "
+"""Start of a line of progress on standard output, to which libraries may also print."""
 Erased = Mapping[str, Sequence[Sequence[int]]]
 
 
@@ -68,8 +70,8 @@ def finetune_together(
         )
         try:
             for line in process.stdout or ():
-                if show is not None and line.startswith("["):
-                    show(*json.loads(line))
+                if show is not None and line.startswith(PROGRESS):
+                    show(*json.loads(line.removeprefix(PROGRESS)))
             process.wait()
         finally:
             process.terminate()  # after an error in `show`, such as Ctrl-C
@@ -107,7 +109,11 @@ def end_with_parent() -> None:
 
 
 def main(folder: Path) -> None:
-    """Take part in a training as one of several processes."""
+    """Take part in a training as one of several processes.
+
+    A process that cannot train as configured writes its message for the parent and exits with code 1, at
+    which the launcher ends the others.
+    """
     end_with_parent()
     from ..training.finetuning import finetune
     from ..training.steps import StepReport
@@ -116,12 +122,13 @@ def main(folder: Path) -> None:
     order = json.loads((folder / ORDER).read_text(encoding="utf-8"))
     config = {"train": TrainConfig, "roar": RoarConfig}[order["kind"]](**order["config"])
     first = os.environ["RANK"] == "0"
-    callbacks = [StepReport(lambda *step: print(json.dumps(step), flush=True))] if first else []
+    callbacks = [StepReport(lambda *step: print(PROGRESS + json.dumps(step), flush=True))] if first else []
     options = {name: order[name] for name in ("resume", "erased", "previous")}
     try:
         result = finetune(config, task_of(config), folder, callbacks=callbacks, **options)
     except InputError as error:
-        result = {ERROR: str(error)}
+        write_json(folder / RESULT, {ERROR: str(error)})
+        sys.exit(1)
     if first:
         write_json(folder / RESULT, result)
 

@@ -6,7 +6,9 @@ reads and writes. The same code merges them, so the results are the same.
 
 from __future__ import annotations
 
+import math
 import tempfile
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from ..config import Precision
 from ..errors import InputError
 from ..faithfulness.chunks import ChunkWork, erase_chunk, read_chunk, write_chunk
 from ..models.evaluator import Evaluator
-from .cluster import Resources, count_places, on_every_node, own_versions, require_versions
+from .cluster import Resources, count_places, last_line, on_every_node, own_versions, require_versions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,8 +28,13 @@ if TYPE_CHECKING:
     from ..models.tokens import Batch
 
 MAX_LOSSES = 3
-"""Number of actors that may be lost while they work on the same chunk."""
+"""Number of actors that may be lost while they work on the same chunk, or load the model in one place."""
+POLL_SECONDS = 5.0
+"""Seconds between two looks at the nodes, while no actor returns."""
+REMARK_SECONDS = 60.0
+"""Seconds without a node that can hold an actor, after which the user is told."""
 Progress = Callable[[str, int, int], object]
+Remark = Callable[[str], object]
 
 
 class Chunk(NamedTuple):
@@ -35,6 +42,21 @@ class Chunk(NamedTuple):
 
     batch: Batch
     labels: Tensor
+
+
+class Call(NamedTuple):
+    """Call of an actor that computes a chunk or, without one, loads the model."""
+
+    actor: Any
+    place: int
+    chunk: Chunk | None = None
+
+    @property
+    def task(self) -> str:
+        """Description of the work, by which losses are counted."""
+        if self.chunk is None:
+            return f"loading the model as worker {self.place + 1}"
+        return f"the chunk that begins with text {int(self.chunk.batch.index[0])}"
 
 
 @dataclass(frozen=True)
@@ -93,6 +115,7 @@ def fill_chunks(
     chunks: Iterable[tuple[Batch, Tensor]],
     folder: Path,
     progress: Progress | None = None,
+    remark: Remark = print,
 ) -> None:
     """Compute the chunks that have no file in `folder` yet on the connected cluster, and write their files.
 
@@ -102,9 +125,11 @@ def fill_chunks(
         chunks: Texts and labels of all chunks.
         folder: Folder of the chunks.
         progress: Called with each method, the number of texts just finished, and the total.
+        remark: Called with a line if for a minute no node can hold an actor.
 
     Raises:
-        InputError: The model of an actor has other weights, or its actors are lost again and again.
+        InputError: An actor cannot load the model, its model has other weights, or actors are lost again and
+            again.
     """
     whole = [Chunk(*chunk) for chunk in chunks]
     texts = sum(len(chunk.batch) for chunk in whole)
@@ -125,7 +150,7 @@ def fill_chunks(
     versions = own_versions()
     on_every_node(require_versions, versions)
     for chunk, frame in _erased(
-        _spawner(source, work, versions), missing, source, work.evaluator.fingerprint
+        _spawner(source, work, versions), missing, source, work.evaluator.fingerprint, remark
     ):
         write_chunk(frame, work, *chunk, folder)
         advance(chunk)
@@ -144,7 +169,7 @@ def _spawner(source: Source, work: ChunkWork, versions: Mapping[str, str]) -> Ca
 
 
 def _erased(
-    spawn: Callable[[], Any], chunks: Iterable[Chunk], source: Source, fingerprint: str
+    spawn: Callable[[], Any], chunks: Iterable[Chunk], source: Source, fingerprint: str, remark: Remark
 ) -> Iterator[tuple[Chunk, DataFrame]]:
     """Yield each chunk with its results as soon as they are computed.
 
@@ -153,31 +178,33 @@ def _erased(
     """
     import ray
 
-    waiting, losses = deque(chunks), Counter[int]()
-    calls: dict[Any, tuple[Any, Chunk | None]] = {}
+    waiting, losses = deque(chunks), Counter[str]()
+    calls: dict[Any, Call] = {}
 
-    def start() -> None:
+    def start(place: int) -> None:
         actor = spawn()
-        calls[actor.ready.remote()] = actor, None
+        calls[actor.ready.remote()] = Call(actor, place)
 
-    for _ in range(min(len(waiting), max(1, count_places(source.resources)))):
-        start()
+    for place in range(min(len(waiting), max(1, count_places(source.resources)))):
+        start(place)
     try:
-        while waiting or any(chunk for _, chunk in calls.values()):
-            for call in ray.wait([*calls])[0]:
-                actor, chunk = calls.pop(call)
+        while waiting or any(call.chunk for call in calls.values()):
+            for reference in _wait(calls, source.resources, remark):
+                call = calls.pop(reference)
                 try:
-                    result = ray.get(call)
-                except ray.exceptions.RayActorError as error:
-                    _count_loss(losses, chunk, error)
-                    if chunk is not None:
-                        waiting.appendleft(chunk)
-                    start()
-                    continue
+                    result = ray.get(reference)
                 except ray.exceptions.RayTaskError as error:
                     raise error.cause from error
-                if chunk is not None:
-                    yield chunk, result
+                except ray.exceptions.RayError as error:  # of the actor, its memory or its node
+                    ray.kill(call.actor)  # it may still hold the place of the next one
+                    _count_loss(losses, call, source, error)
+                    if call.chunk is not None:
+                        waiting.appendleft(call.chunk)
+                    start(call.place)
+                    continue
+                losses.pop(call.task, None)
+                if call.chunk is not None:
+                    yield call.chunk, result
                 elif result != fingerprint:
                     raise InputError(
                         f"{source.checkpoint} has the fingerprint {result} on a node, {fingerprint} here; "
@@ -185,17 +212,33 @@ def _erased(
                     )
                 if waiting:
                     chunk = waiting.popleft()
-                    calls[actor.erase.remote(chunk)] = actor, chunk
+                    calls[call.actor.erase.remote(chunk)] = call._replace(chunk=chunk)
     finally:
-        for actor, _ in calls.values():
-            ray.kill(actor)
+        for call in calls.values():
+            ray.kill(call.actor)
 
 
-def _count_loss(losses: Counter[int], chunk: Chunk | None, error: Exception) -> None:
-    """Raise an InputError if actors were lost too often while they loaded the model or erased this chunk."""
-    first = -1 if chunk is None else int(chunk.batch.index[0])
-    losses[first] += 1
-    if losses[first] > MAX_LOSSES:
-        task = "loading the model" if chunk is None else f"the chunk that begins with text {first}"
+def _wait(calls: Iterable[Any], resources: Resources, remark: Remark) -> list[Any]:
+    """Return a call that has ended; remark once if for long no node can hold an actor."""
+    import ray
+
+    last_room = time.monotonic()
+    while not (ended := ray.wait([*calls], timeout=POLL_SECONDS)[0]):
+        if count_places(resources):
+            last_room = time.monotonic()
+        elif time.monotonic() - last_room >= REMARK_SECONDS:
+            remark(f"no node of the cluster can hold a worker, which needs {resources}; waiting for one")
+            last_room = math.inf
+    return list(ended)
+
+
+def _count_loss(losses: Counter[str], call: Call, source: Source, error: Exception) -> None:
+    """Raise an InputError if an actor cannot load the model, or its work has ended too many actors."""
+    if getattr(error, "actor_init_failed", False):
+        raise InputError(f"a worker cannot load {source.checkpoint}: {last_line(error)}") from error
+    losses[call.task] += 1
+    if losses[call.task] > MAX_LOSSES:
         cause = " ".join(str(error).split())[:300]
-        raise InputError(f"{task} ended {losses[first]} workers: {cause}; give each more memory") from error
+        raise InputError(
+            f"{call.task} ended {losses[call.task]} workers: {cause}; give each more memory"
+        ) from error

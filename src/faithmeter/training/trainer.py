@@ -209,6 +209,8 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
     )
     if arguments.world_size != devices:
         raise RuntimeError(f"{devices} processes were started, but {arguments.world_size} are joined")
+    # Otherwise one process would use all GPUs that it sees, each with a batch of this size.
+    arguments._n_gpu = min(1, arguments.n_gpu)
     return arguments
 
 
