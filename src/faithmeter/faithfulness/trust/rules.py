@@ -80,7 +80,7 @@ def unchecked(evidence: Evidence) -> Iterator[Doubt]:
 def explain_unchecked(evidence: Evidence) -> str:
     """Return the reason why no test can reject."""
     if evidence.test is None:
-        return "no check was made; give the task of the model, --valid FILE, or tests=fm.fit_tests(…)"
+        return "no check was made; name the task of the model, --valid FILE, or tests=fm.fit_tests(…)"
     floor = evidence.floors[evidence.test]
     return f"there are too few validation texts for a p-value below {floor:.2g}"
 
