@@ -34,7 +34,7 @@ from faithmeter.reporting.page.examples import (
     example_groups,
 )
 from faithmeter.reporting.page.performance import performance_sentences
-from faithmeter.reporting.page.provenance import commands, describe_methods
+from faithmeter.reporting.page.provenance import commands, describe_methods, settings
 from faithmeter.reporting.page.shared_texts import shared
 from faithmeter.runs.store import DamageWarning, RunStore
 from fixtures_report import PERCENTS, PLACES, measure, train
@@ -400,3 +400,14 @@ def test_a_name_that_would_confuse_tasks_is_not_used(tmp_path: Path) -> None:
     for task, name in names.items():
         train(store, task=task, task_name=name)
     assert task_names(record for _, record in store.records()) == {"d.toml": "mine"}
+
+
+def test_settings_name_no_task_for_own_data(tmp_path: Path) -> None:
+    """A config with a data file has the default task, which was not used."""
+    store = RunStore(tmp_path / "runs")
+    train(store, data="reviews.csv", text="review", label="stars")
+    texts = settings([*store.records()])["Fine-tuning"]
+    assert texts["data"] == "reviews.csv"
+    assert "task" not in texts
+    train(store, task="RTE")
+    assert settings([*store.records()])["Fine-tuning"]["task"] == "RTE"

@@ -16,7 +16,7 @@ from ..errors import InputError, unknown
 ENGINES = ("local", "ray")
 Engine = Annotated[
     str,
-    typer.Option("--engine", help="local: this machine; ray: a Ray cluster (needs faithmeter[ray])"),
+    typer.Option("--engine", help="local: this machine; ray: a Ray cluster (needs the extra ray)"),
 ]
 Address = Annotated[
     str,

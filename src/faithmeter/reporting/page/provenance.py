@@ -59,7 +59,13 @@ def _config_values(config: type[Config], records: Records) -> dict[str, str]:
     configs = [record.config for _, record in records if record.kind == config.kind]
     names = config.identity()
     names = [name for name in names if name != "methods"]  # methods have their own list
-    return {name.replace("_", " "): _distinct(getattr(one, name) for one in configs) for name in names}
+    own_data = [one for one in configs if getattr(one, "data", "")]  # whose task is not the config's
+    return {
+        name.replace("_", " "): _distinct(
+            getattr(one, name) for one in configs if name != "task" or one not in own_data
+        )
+        for name in names
+    }
 
 
 def _describe_method(name: str) -> dict[str, Any]:
