@@ -126,6 +126,8 @@ def test_check_prints_pvalues_by_share_masked(faithmeter, checkpoint: Path, fold
     assert outcome.code == 0
     assert "crossfit" in outcome.out
     assert "published" in outcome.out
+    assert "Is the model measurable? " in outcome.err
+    assert "Which method" not in outcome.err
 
 
 def test_a_check_that_cannot_reject_says_so_and_meets_nothing(faithmeter, checkpoint, folder: Path) -> None:
@@ -343,8 +345,9 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
     outcome = faithmeter("demo", "-o", tmp_path)
     assert outcome.code == 0, outcome.err
     for seen in (
-        "test micro_f1",
-        "majority",
+        "test micro F1",
+        "majority: always the most frequent label in training",
+        "the length and the column question",
         "half crossfit",
         "none published",
         "loo-sign",

@@ -90,6 +90,7 @@ TASK_CASES = {
     ),
     "masked, no test": Case(("unchecked",), floors={}, trusted=NONE),
     "masked, last step rejected": Case(("wholly-masked",), last=0.001),
+    "masked, random erasure costs little": Case(("small-divisor",), whole=0.58),  # (0.58 - 0.5) / 2
     "masked, published powerless": Case(("powerless",), floors={"published": 0.3, "crossfit": 0.002}),
     "masked, tests disagree": Case(("disagreement",), published=0.002),
     "masked, no better than random": Case(("unfaithful",), fall=0.0),
@@ -286,6 +287,10 @@ def test_a_measured_task_has_the_same_doubts_everywhere(
     outcome = faithmeter("measure", "model", "-m", "loo-sign")
     lines = outcome.err.splitlines()
     assert all(any(line.endswith(f"{text}.") for line in lines) for text in texts), "the command line"
+    first, second, third = result.verdict.answers
+    for answer in (first, second) if texts else (first, second, third):
+        assert any(line.endswith(f" {answer.question} {answer.text}") for line in lines)
+    assert any(third.question in line for line in lines)
     as_json = json.loads(faithmeter("measure", "model", "-m", "loo-sign", "--json").out)
     assert [doubt["text"] for doubt in as_json["doubts"]] == texts
     assert tuple(as_json["verdict"]["trusted"]) == case.trusted

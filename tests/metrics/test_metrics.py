@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import faithmeter as fm
 from faithmeter.metrics import majority, score
 
 
@@ -27,3 +28,9 @@ def test_the_majority_class_is_that_of_the_training_split() -> None:
 
 def test_of_equally_frequent_classes_the_first_is_the_majority() -> None:
     assert majority(["accuracy"], [1, 0], [0, 0], 2)["accuracy"] == 1.0
+
+
+def test_agreement_is_for_labels_by_a_model_only() -> None:
+    assert score(["agreement"], [0, 1, 1], [0, 1, 0], 2) == {"agreement": pytest.approx(2 / 3)}
+    with pytest.raises(fm.InputError, match="'agreement' is not for single-label tasks"):
+        fm.task("bAbI-1").with_metric("agreement")

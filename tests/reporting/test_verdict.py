@@ -36,6 +36,7 @@ def areas(**columns: Any) -> dict[str, Any]:
         "precision": "fp32",
         "agreement": float("nan"),
         "p_wholly_masked": 0.5,
+        "racu_divisor": 0.2,
         "outside_share": 0.0,
         "truncated": 0.0,
         "classes_by_number": False,
@@ -78,8 +79,8 @@ def test_a_clear_winner() -> None:
     assert (verdict.task, verdict.model, verdict.leaders) == ("RTE", "tiny", ("a",))
     assert first.text == (
         "Yes: there is no sign that texts masked at random are out of distribution for the model, fine-tuned "
-        "with masks (p = 0.50); it has 90.0% accuracy on whole texts, 50.0% by guessing, 1.0 points less "
-        "than a plainly fine-tuned one."
+        "with masks (cross-fitted p = 0.50); it has 90.0% accuracy on whole texts, 50.0% by guessing their "
+        "most frequent label, 1.0 points less than a plainly fine-tuned one."
     )
     assert re.fullmatch(
         r"It is a, whose area below random erasure \(ACU\) is 31.0% \[30\.\d, 3[12]\.\d\], "
@@ -88,6 +89,13 @@ def test_a_clear_winner() -> None:
     )
     assert "they hold for these 200 texts and 3 seeds" in third.text
     assert [sentence.mood for sentence in verdict.sentences] == ["good", "good", "good"]
+
+
+def test_performance_by_labels_of_a_model_is_agreement() -> None:
+    text = (
+        judge([areas(metric="agreement"), areas(method="a", acu=0.3, metric="agreement")]).sentences[0].text
+    )
+    assert "90.0% agreement with the original on whole texts" in text
 
 
 def test_one_seed_has_no_interval() -> None:
@@ -131,7 +139,7 @@ def test_masked_texts_out_of_distribution() -> None:
     first, second, third = verdict.sentences
     assert [first.mood, second.mood, third.mood] == ["bad", "bad", "bad"]
     assert first.text.startswith("No: for the model, fine-tuned with masks, texts masked at random are")
-    assert "(p < 0.001)" in first.text
+    assert "(cross-fitted p < 0.001)" in first.text
     assert second.text.startswith("None can be named while the model is not measurable")
     assert "so do not trust any area" in third.text
     assert verdict.leaders == ()
@@ -140,12 +148,12 @@ def test_masked_texts_out_of_distribution() -> None:
 def test_a_method_that_leaves_strange_texts_cannot_win() -> None:
     verdict = judge([*BASE, *seeds("a", 0.30, 0.31, 0.32, p_crossfit=0.01), *seeds("b", 0.10, 0.11, 0.12)])
     assert verdict.leaders == ("b",)
-    assert "Texts erased by a are out of distribution (p = 0.010)" in verdict.sentences[2].text
+    assert "Texts erased by a are out of distribution (cross-fitted p = 0.010)" in verdict.sentences[2].text
 
 
 def test_p_values_of_seeds_are_one_by_simes() -> None:
     rows = [areas(seed=seed, p_crossfit=p) for seed, p in enumerate((0.03, 0.5, 0.9))]
-    assert "(p = 0.090)" in judge([*rows, *seeds("a", 0.3, 0.3, 0.3)]).sentences[0].text
+    assert "(cross-fitted p = 0.090)" in judge([*rows, *seeds("a", 0.3, 0.3, 0.3)]).sentences[0].text
 
 
 def test_methods_no_better_than_random() -> None:
@@ -221,5 +229,11 @@ def test_many_models_in_three_sentences() -> None:
     assert not unchecked.measurable
     first = together([good, bad, unchecked]).sentences[0].text
     assert first == "1 of 3 models are measurable; not measurable: RTE (tiny); not known: RTE (tiny)."
+    adapted = judge([*BASE, *seeds("a", 0.3, 0.3, 0.3, agreement=0.99)])
+    third = together([good, adapted]).sentences[2]
+    assert (third.mood, third.text) == (
+        "good",
+        "Nothing measured here speaks against the numbers; read the notes on RTE (tiny) below.",
+    )
     many = together([bad] * 5).sentences[2].text
     assert many == "There are reservations about RTE (tiny), RTE (tiny), RTE (tiny) and 2 more: see below."

@@ -114,6 +114,8 @@ def test_a_measurement_says_for_which_model_it_holds(adapted) -> None:
     kinds = {doubt.kind: doubt for doubt in result.verdict.doubts}
     assert "this holds for the adapted model" in kinds["adapted"].text
     assert result.curve("random").values[0] == store.get(settings).agreement
+    assert result.metric == store.get(settings).metric == "agreement", "the labels are not the truth"
+    assert "agreement with the original on whole texts" in result.verdict.answers[0].text
     again = measure(folder, MeasureConfig(methods=("grad-l2",)), store)
     assert again.agreement == result.agreement, "the record keeps it"
     text = fm.measure_text(fm.load(folder), "the film was fun", methods=["loo-sign"], orders=19)
@@ -209,9 +211,9 @@ def test_the_verdict_can_say_no(changes: dict[str, object], moods: tuple[str, ..
 def test_both_models_are_described_by_p_and_by_the_share_of_rejected_texts() -> None:
     text = judge_adaptation(AdaptEvidence(**EVIDENCE, outside_share_original=0.64))[1].text
     assert text == (
-        "Yes: at 10 to 90 % masked, the smallest is p = 0.50, and up to 6% of the texts are rejected one by "
-        "one; for the original, the smallest is p = 0.001, and up to 64% of the texts are rejected one by "
-        "one."
+        "Yes: of the cross-fitted p-values at 10 to 90 % masked, the smallest is p = 0.50, and up to 6% of "
+        "the texts are rejected one by one; for the original, the smallest is p = 0.001, and up to 64% of "
+        "the texts are rejected one by one."
     )
     older = judge_adaptation(AdaptEvidence(**EVIDENCE))[1].text
     assert older.endswith("for the original, the smallest is p = 0.001.")

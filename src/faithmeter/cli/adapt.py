@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
-from rich.text import Text
 
 from ..config import AdaptConfig
 from .options import Restart, Resume, configured
 from .progress import bars, training_bar
-from .results import print_truncated
-from .screen import MARKS, Json, Store, console, output, print_json, quiet, table
+from .results import print_answers, print_truncated
+from .screen import Json, Store, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
     from ..runs.record import AdaptRecord
@@ -46,8 +45,7 @@ def adapt(
         print_json({**record.to_dict(), "verdict": answers})
         return
     output.print(summary(record))
-    for answer in record.answers:
-        output.print(Text.assemble(MARKS[answer.mood], f"{answer.question} {answer.text}"), soft_wrap=True)
+    print_answers(record.answers, output)
 
 
 def summary(record: AdaptRecord) -> Table:

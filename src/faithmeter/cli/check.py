@@ -98,5 +98,5 @@ def check(
             f"there are no validation rows to check {checkpoint} with; give a file of them with --valid"
         )
     print_json(result.to_dict()) if as_json else output.print(pvalue_table(**{"": result}))
-    print_verdict(result.verdict)
+    print_verdict(result.verdict, methods=False)
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)

@@ -14,7 +14,6 @@ import typer
 
 from ..config import BASELINE, EMBEDDED, MeasureConfig, TrainConfig
 from . import measure, results, train
-from .report import print_verdict
 from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def demo(
     output.print(results.summary(fast, beam))
     shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
-    print_verdict(written.verdict)
+    results.print_answers(written.verdict.sentences, output)
     text = "Mary went to the garden. John moved to the office."
     next_steps = {
         "the report": written.page,

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from ..errors import InputError
 from .progress import bars
-from .screen import MARKS, Json, console, output, print_json, quiet
+from .results import print_answers
+from .screen import Json, console, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..reporting.page import Progress
-    from ..reporting.page.verdict import Verdict
     from ..runs.store import RunStore
 
 PAGE = "report.html"
@@ -97,7 +96,7 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
     if as_json:
         print_json(written.to_dict())
         return
-    print_verdict(written.verdict)
+    print_answers(written.verdict.sentences, output)
     console.print(f"page: {page}", soft_wrap=True)
     if files is not None:
         console.print(f"tables and figures: {files}", soft_wrap=True)
@@ -112,7 +111,7 @@ def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bo
     if as_json:
         print_json(written.to_dict())
         return
-    print_verdict(together(written.verdicts))
+    print_answers(together(written.verdicts).sentences, output)
     console.print(f"gallery: {written.index}", soft_wrap=True)
 
 
@@ -127,13 +126,6 @@ def _progress() -> Iterator[Progress]:
             progress.update(lines[kind], completed=done, total=total, visible=True)
 
         yield advance
-
-
-def print_verdict(verdict: Verdict) -> None:
-    """Print the questions and answers at the top of a page."""
-    for sentence in verdict.sentences:
-        output.print(Text.assemble(MARKS[sentence.mood], (sentence.question, "bold")))
-        output.print(sentence.text)
 
 
 def _write_card(checkpoint: Path, store: RunStore, as_json: bool) -> None:

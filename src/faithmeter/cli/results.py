@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
-from ..faithfulness.formats import format_percent
+from ..faithfulness.formats import format_metric, format_percent
 from ..faithfulness.other_metrics import OTHER_METRICS
 from ..faithfulness.plausibility import PLAUSIBILITY
 from .screen import MARKS, console, note, table
@@ -16,7 +18,7 @@ from .screen import MARKS, console, note, table
 if TYPE_CHECKING:
     from ..faithfulness.forecast import Forecast
     from ..faithfulness.measurement import Measurement
-    from ..faithfulness.trust import Verdict
+    from ..faithfulness.trust import Answer, Verdict
     from ..runs.record import TrainRecord
 
 
@@ -62,7 +64,8 @@ def summary(*results: Measurement) -> Table:
     comparable: if the results do not cover the same texts, the caption gives the ACU on those they share.
     """
     tests = [f"p {test}" for test in results[0].tests]
-    measured = results[0].metric + ("" if results[0].unit == "token" else f", {results[0].unit}s erased")
+    unit = "" if results[0].unit == "token" else f", {results[0].unit}s erased"
+    measured = f"{format_metric(results[0].metric)}{unit}"
     title = f"faithfulness by {measured}: areas in %, p of the steps below 100 % together"
     lines = table(title, "method", "ACU", "[95 %]", "RACU", *tests, "texts", "evals", "seconds")
     lines.collapse_padding = True  # to fit into 80 columns
@@ -133,10 +136,26 @@ def pvalue_table(**results: Measurement) -> Table:
     return lines
 
 
-def print_verdict(verdict: Verdict) -> None:
-    """Print the sentences of the verdict and its doubts; doubts replace the last sentence."""
-    *answers, _ = verdict.answers
-    for answer in answers if verdict.doubts else verdict.answers:
-        console.print(Text.assemble(MARKS[answer.mood], answer.text), soft_wrap=True)
+def print_answers(answers: Iterable[Answer], screen: Console) -> None:
+    """Print each question with its answer in a line."""
+    for answer in answers:
+        line = Text.assemble(MARKS[answer.mood], (answer.question, "bold"), f" {answer.text}")
+        screen.print(line, soft_wrap=True)
+
+
+def print_verdict(verdict: Verdict, *, methods: bool = True) -> None:
+    """Print the questions and answers of the verdict, and its doubts in place of the last answer.
+
+    Without `methods`, the question about them is left out.
+    """
+    from ..faithfulness.trust import QUESTIONS
+
+    answers = [answer for answer in verdict.answers if methods or answer.question != QUESTIONS[1]]
+    if not verdict.doubts:
+        print_answers(answers, console)
+        return
+    *others, last = answers
+    print_answers(others, console)
+    console.print(Text(f"  {last.question}", "bold"))
     for doubt in verdict.doubts:
         console.print(Text.assemble(MARKS[doubt.severity], f"{doubt.text}."), soft_wrap=True)

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from ..config import TrainConfig
+from ..faithfulness.formats import format_metric
 from ..runs.processes import require_one_process
 from .listing import task_parts
 from .options import Restart, Resume, configured
@@ -19,6 +20,12 @@ from .screen import Json, Store, console, output, print_json, quiet, table
 if TYPE_CHECKING:
     from ..runs.record import TrainRecord
 
+CONSTANTS = {
+    "single-label": "the most frequent label in training",
+    "multi-label": "the labels of most training texts",
+    "regression": "the mean of the training labels",
+}
+"""What the constant guess in the last row of the table is, by kind of task."""
 Processes = Annotated[
     int, typer.Option(min=1, help="processes that share the training, one for each GPU of this machine")
 ]
@@ -78,7 +85,7 @@ def summary(records: list[TrainRecord]) -> Table:
     first = task_of(records[0].config)
     metric = first.metric
     points = [line.masking for line in records[0].test if line.masking != UNIFORM]
-    title = f"{first.name}: test {metric} in %, by percent of the tokens masked at random"
+    title = f"{first.name}: test {format_metric(metric)} in %, by percent of the tokens masked at random"
     rows = table(title, "fine-tuning", *map(str, points))
     for record in records:
         values = {line.masking: line.score(metric) for line in record.test}
@@ -86,4 +93,7 @@ def summary(records: list[TrainRecord]) -> Table:
     baseline = records[0].majority["test"][metric]
     guess = "majority" if first.kind != "regression" else "the mean"
     rows.add_row(guess, *[""] * (len(points) - 1), f"{100 * baseline:.1f}", style="dim")
+    seen = "the length" if first.context is None else f"the length and the column {first.context}"
+    rows.caption = f"{guess}: always {CONSTANTS[first.kind]}; of a wholly masked text, the model sees {seen}"
+    rows.caption_justify = "left"
     return rows

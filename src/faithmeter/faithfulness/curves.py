@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -102,6 +102,11 @@ def racu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> f
     ratios, values, random = _align(curve, baseline)
     area = float(relative_area(values, random, ratios))
     return math.nan if math.isnan(area) else area  # one NaN: containers compare by identity first
+
+
+def racu_divisor(baseline: Curve) -> float:
+    """Return the area between the baseline and its fully erased level, by which RACU divides."""
+    return acu(replace(baseline, values=baseline.values[-1:] * len(baseline.values)), baseline)
 
 
 def absolute_area(

@@ -6,7 +6,12 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 
+from ..config import AGREEMENT
+
 UNDEFINED = "–"
+METRIC_NAMES = {"macro_f1": "macro F1", "micro_f1": "micro F1", "matthews": "Matthews"}
+METRIC_NAMES |= {"pearson": "Pearson", "spearman": "Spearman", "r2": "R²"}
+METRIC_NAMES |= {AGREEMENT: "agreement with the original"}
 EXACT_DECIMALS = 6
 """Decimals that are kept before a number is rounded for display, half to even."""
 
@@ -29,6 +34,11 @@ def format_number(value: float, decimals: int = 1) -> str:
 def format_pvalue(p: float) -> str:
     """Format a p-value the way all outputs show it, e.g. `p = 0.030`."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2f}" if p >= 0.1 else f"p = {p:.3f}"
+
+
+def format_metric(metric: str) -> str:
+    """Return the display name of a metric, e.g. "macro F1" for "macro_f1"."""
+    return METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -19,8 +19,8 @@ from ..files import write_csv
 from ..metrics import majority, score
 from .ceiling import best_erasures
 from .comparisons import Ranking, rank_methods
-from .curves import Curve, acu, racu
-from .formats import format_percent
+from .curves import Curve, acu, racu, racu_divisor
+from .formats import format_metric, format_percent
 from .intervals import Interval, TextIntervals, resample_texts
 from .other_metrics import OTHER_METRICS, find_searches, has_search_bounds, normalized_aopc, text_metrics
 from .predictions import Predictions
@@ -86,10 +86,11 @@ class Measurement(Measured):
 
     def __repr__(self) -> str:
         areas = ", ".join(f"{name} {format_percent(acu)}" for name, (acu, _) in self._ranked())
-        return f"<Measurement of {self.texts} texts by {self.metric}, ACU in %: {areas}>"
+        return f"<Measurement of {self.texts} texts by {format_metric(self.metric)}, ACU in %: {areas}>"
 
     def _repr_html_(self) -> str:
-        title = f"{self.texts} texts measured by {self.metric}, erased by {self.unit}: areas in %"
+        metric = format_metric(self.metric)
+        title = f"{self.texts} texts measured by {metric}, erased by {self.unit}: areas in %"
         headings = ("method", "ACU", "RACU", *(f"p {test}" for test in self.tests), "evaluations")
         rows = [
             (
@@ -265,6 +266,7 @@ class Measurement(Measured):
             truncated=self.truncated,
             outside_share=max(shares, default=0.0),
             p_wholly_masked=steps[100].p if steps else math.nan,
+            racu_divisor=racu_divisor(self.curve(BASELINE)),
             classes_by_number=self.classes_by_number,
             precision=self.precision,
             agreement=self.agreement,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..config import Kind
+from ..config import AGREEMENT, Kind
 from ..errors import InputError, unknown
 from .counts import COUNTS, SHARES, Counts
 from .definitions import CORRELATIONS, METRICS, METRICS_OF, NUMBER_METRICS, Metric
@@ -57,7 +57,8 @@ def metric_code(name: str) -> str:
 def require_metric(name: str, kind: Kind) -> None:
     """Raise an InputError unless a metric is known and fits a kind of task."""
     find_metric(name)
-    fitting = tuple(METRICS) if kind == "single-label" else METRICS_OF[kind]
+    of_classes = tuple(known for known in METRICS if known != AGREEMENT)  # labels of a task are the truth
+    fitting = of_classes if kind == "single-label" else METRICS_OF[kind]
     if name not in fitting and name not in OWN_METRICS:
         raise InputError(f"metric {name!r} is not for {kind} tasks; expected {', '.join(fitting)}")
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..config import AGREEMENT
 from .definitions import ROUNDING, standardized
 
 
@@ -85,6 +86,7 @@ _SHARE = Counts(_hits, lambda means: means[..., 0].astype(np.float64))
 
 COUNTS: dict[str, Counts] = {
     "accuracy": _SHARE,
+    AGREEMENT: _SHARE,
     "micro_f1": _SHARE,  # equals accuracy: each text has one label and one prediction
     "macro_f1": Counts(_confusion, _macro_f1_value),
     "matthews": Counts(_confusion, _matthews_value),

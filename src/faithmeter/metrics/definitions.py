@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import Kind
+from ..config import AGREEMENT, Kind
 
 Metric = Callable[[np.ndarray, np.ndarray, int], float]
 ROUNDING = 1e-6
@@ -65,6 +65,7 @@ METRICS: dict[str, Metric] = {
     "macro_f1": _f1("macro"),
     "micro_f1": _f1("micro"),
     "matthews": _matthews,
+    AGREEMENT: _accuracy,
 }
 """Metrics of classes."""
 NUMBER_METRICS: dict[str, Metric] = {"pearson": _pearson, "spearman": _spearman, "r2": _r2}

@@ -46,6 +46,7 @@ def gather_evidence(rows: DataFrame, *, cost: float = math.nan, p_plain: float =
         precision=str(used["precision"].min()),  # bf16 and fp16 sort before fp32
         outside_share=float(baseline["outside_share"].fillna(0).mean()) if len(baseline) else 0.0,
         p_wholly_masked=_combine(baseline, "p_wholly_masked"),
+        racu_divisor=float(used["racu_divisor"].mean()),
         seeds=int(used["seed"].nunique()),
         unlearned_seeds=len(set(rows["seed"]) - set(learned["seed"])) if len(learned) else 0,
         classes_by_number=bool(used["classes_by_number"].any()),

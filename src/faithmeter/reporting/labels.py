@@ -1,4 +1,4 @@
-"""Display names of models, tasks and metrics in tables, figures and pages."""
+"""Display names of models and tasks in tables, figures and pages."""
 
 from __future__ import annotations
 
@@ -13,14 +13,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from ..runs.record import Record
-
-METRIC_NAMES = {"macro_f1": "macro F1", "micro_f1": "micro F1", "matthews": "Matthews"}
-METRIC_NAMES |= {"pearson": "Pearson", "spearman": "Spearman", "r2": "R²"}
-
-
-def metric_name(metric: str) -> str:
-    """Return the display name of a metric, e.g. "macro F1" for "macro_f1"."""
-    return METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..errors import unknown
+from ..faithfulness.curves import Curve, racu_divisor
 from ..faithfulness.other_metrics import OTHER_METRICS
 from ..faithfulness.plausibility import PLAUSIBILITY
 from ..faithfulness.trust import choose_test
@@ -46,6 +47,7 @@ COLUMNS = {
             "floor_published",
             "floor_crossfit",
             "p_wholly_masked",
+            "racu_divisor",
             "outside_share",
         ),
         *(*OTHER_METRICS, *PLAUSIBILITY),
@@ -180,6 +182,7 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
     for method, common in _methods(record, run):
         areas: Row = {"acu": method.acu, "racu": method.racu, "evaluations": method.evaluations}
         areas["evaluations_alone"] = method.evaluations_alone or math.nan
+        areas["racu_divisor"] = racu_divisor(_curve(record.methods.get(BASELINE, method)))
         highest = record.ceiling.acu if record.ceiling else 0.0
         areas["share_of_ceiling"] = method.acu / highest if highest > 0 else math.nan
         pvalues = {f"p_{test}": p for test, p in method.p.items()}
@@ -198,6 +201,11 @@ def _areas(record: Record, run: Row) -> Iterator[Row]:
         limits |= {"precision": record.precision, "agreement": record.agreement}
         performance = {"whole": method.curve.values[0], "majority": record.majority}
         yield {**common, **areas, **pvalues, **limits, **performance}
+
+
+def _curve(method: MethodResult) -> Curve:
+    stored = method.curve
+    return Curve(tuple(stored.percents), tuple(stored.values), stored.metric, stored.n)
 
 
 def _seconds(record: Record, run: Row) -> Iterator[Row]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import SIDES
+from ..config import AGREEMENT, SIDES
 from ..errors import InputError, unknown
 from ..files import read_parquet, write_parquet
 from .task import ROLES, Own, Source, Task
@@ -108,10 +108,11 @@ def label_task(task: Task, label: str) -> LabeledTask:
 def labeled_task(
     splits: Mapping[str, Dataset], labels: Mapping[str, Sequence[int]], *, name: str, classes: Sequence[str]
 ) -> LabeledTask:
-    """Return a task with the texts of `splits` and new labels; its metric is accuracy."""
+    """Return a task with the texts of `splits` and labels by a model; its metric is the agreement with it."""
     rows = {role: _relabeled(split, labels[role], classes) for role, split in splits.items()}
     context = "context" if "context" in next(iter(rows.values())).column_names else None
-    return LabeledTask(name, "text", tuple(classes), context, splits=rows)
+    metric = AGREEMENT
+    return LabeledTask(name, "text", tuple(classes), context, metrics=(metric,), metric=metric, splits=rows)
 
 
 def _relabeled(split: Dataset, labels: Sequence[int], classes: Sequence[str]) -> Dataset:

@@ -160,7 +160,8 @@ class Task:
 
     def with_metric(self, metric: str) -> Self:
         """Return the task with another metric for curves and the best epoch, after checking that it fits."""
-        require_metric(metric, self.kind)
+        if metric not in self.metrics:
+            require_metric(metric, self.kind)
         return replace(self, metric=metric, metrics=tuple(dict.fromkeys((*self.metrics, metric))))
 
     @property

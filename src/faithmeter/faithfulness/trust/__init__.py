@@ -21,6 +21,7 @@ from .rules import BAD, CAUTION, NOTE, RULES, STEP_WARNING, Doubt, doubts
 from .verdict import (
     GOOD,
     LIMITS,
+    NO_DOUBT,
     QUESTIONS,
     Answer,
     Measured,
@@ -39,6 +40,7 @@ __all__ = [
     "MIN_ORDERS",
     "MIN_TEXTS",
     "NOTE",
+    "NO_DOUBT",
     "QUESTIONS",
     "ROUNDING",
     "RULES",

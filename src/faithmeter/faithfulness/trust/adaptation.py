@@ -10,7 +10,7 @@ from ...config import SIGNIFICANCE_LEVEL
 from ..formats import format_number, format_percent, format_pvalue
 from ..pvalues import DatasetPValue
 from .evidence import MAX_OUTSIDE_SHARE, Evidence, rejects
-from .rules import BAD, CAUTION, explain_unchecked
+from .rules import BAD, CAUTION, TEST_NAMES, explain_unchecked
 from .verdict import GOOD, Answer
 
 QUESTIONS = ("Is it still the same classifier?", "Is it measurable?", "For which model do explanations hold?")
@@ -79,20 +79,25 @@ def describe_check(p: Mapping[int, float], outside_share: float) -> str:
     return f"{smallest}, and up to {format_percent(outside_share, 0)}% of the texts are rejected one by one"
 
 
+def compare_checks(evidence: AdaptEvidence) -> str:
+    """Describe the checks of both models by the deciding test."""
+    after = describe_check(evidence.adapted, evidence.outside_share)
+    before = describe_check(evidence.original, evidence.outside_share_original)
+    test = f"of the {TEST_NAMES[str(evidence.test)]} p-values at 10 to 90 % masked"
+    return f"{test}, {after}; for the original, {before}"
+
+
 def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     """Return the answers to the three questions about an adaptation."""
     share = f"{format_percent(evidence.agreement)}% of {evidence.texts} held-out texts"
     same = f"{'Yes' if evidence.stays else 'No'}: it predicts what the original does on {share}"
     same = f"{same}{'' if evidence.stays else f', and {format_percent(evidence.required)}% were required'}."
-    after = describe_check(evidence.adapted, evidence.outside_share)
-    before = describe_check(evidence.original, evidence.outside_share_original)
-    pvalues = f"at 10 to 90 % masked, {after}; for the original, {before}"
     if not evidence.checked:
         measurable = CAUTION, f"Not known: {explain_unchecked(evidence)}."
     elif evidence.measurable:
-        measurable = GOOD, f"Yes: {pvalues}."
+        measurable = GOOD, f"Yes: {compare_checks(evidence)}."
     else:
-        measurable = BAD, f"No: {pvalues}; train longer."
+        measurable = BAD, f"No: {compare_checks(evidence)}; train longer."
     correlation = f"a mean correlation of {format_number(evidence.rank_agreement, 2)}"
     model = f"For the adapted model only; {evidence.method} ranks words in both models with {correlation}."
     return (

@@ -28,6 +28,8 @@ MAX_OUTSIDE_SHARE = 0.5
 
 With few validation texts no p-value can be small, so the combined p-value may miss a large share.
 """
+MIN_RACU_DIVISOR = 0.05
+"""Area of random erasure below which RACU, which divides by it, exaggerates small differences."""
 ROUNDING = 1e-6
 """Areas that differ by less count as equal, as micro-batches change the last digits."""
 
@@ -103,6 +105,7 @@ class TaskEvidence(Evidence):
         outside_share: Largest share, over the steps below 100 %, of randomly masked texts that are out of
             distribution when tested individually.
         p_wholly_masked: P-value of wholly masked texts, by the deciding test.
+        racu_divisor: Area between random erasure and the performance on wholly masked texts, as a fraction.
         seeds: Number of training runs over which the values are averaged.
         unlearned_seeds: Number of training runs left out because they did not learn the task.
         classes_by_number: Whether the classes of model and task were matched by number, not by name.
@@ -120,6 +123,7 @@ class TaskEvidence(Evidence):
     converged: bool = True
     outside_share: float = 0.0
     p_wholly_masked: float = math.nan
+    racu_divisor: float = math.nan
     seeds: int = 1
     unlearned_seeds: int = 0
     classes_by_number: bool = False

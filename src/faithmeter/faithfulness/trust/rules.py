@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
-from ..formats import format_percent, format_pvalue, join_names
+from ...metrics import NUMBER_METRICS
+from ..formats import format_metric, format_percent, format_pvalue, join_names
 from .evidence import (
     MIN_AGREEMENT,
+    MIN_RACU_DIVISOR,
     MIN_TEXTS,
     ROUNDING,
     Evidence,
@@ -26,6 +28,7 @@ SEVERITIES = (BAD, CAUTION, NOTE)
 STEP_WARNING = "do not trust this step"
 """Warning at a step where a text is out of distribution."""
 LOW_PRECISIONS = ("bf16", "fp16")
+TEST_NAMES = {"crossfit": "cross-fitted", "published": "published"}
 UNFAITHFUL = "unfaithful"
 """Kind of doubt raised when an area can be trusted and shows that explanations are not faithful."""
 
@@ -63,11 +66,14 @@ def unlearned(evidence: TaskEvidence) -> Iterator[Doubt]:
 
 
 def describe_performance(evidence: TaskEvidence) -> str:
-    """Describe the performance, e.g. `90.0% accuracy on whole texts, 50.0% by guessing`."""
-    metric = evidence.metric.replace("_f1", " F1")
+    """Describe the performance, e.g. `90.0% accuracy on whole texts, 50.0% by guessing`.
+
+    A guess of classes is the most frequent label of the measured texts, not of the training texts.
+    """
+    guess = "by guessing" if evidence.metric in NUMBER_METRICS else "by guessing their most frequent label"
     return (
-        f"{format_percent(evidence.whole)}% {metric} on whole texts, "
-        f"{format_percent(evidence.majority)}% by guessing"
+        f"{format_percent(evidence.whole)}% {format_metric(evidence.metric)} on whole texts, "
+        f"{format_percent(evidence.majority)}% {guess}"
     )
 
 
@@ -100,8 +106,13 @@ def outside(evidence: TaskEvidence) -> Iterator[Doubt]:
 def describe_outside(evidence: TaskEvidence, method: str) -> str:
     """Describe the evidence that erased texts are out of distribution: a p-value or a share of texts."""
     if rejects(evidence.p(method)):
-        return format_pvalue(evidence.p(method))
+        return describe_pvalue(evidence, evidence.p(method))
     return f"{format_percent(evidence.outside_share, 0)}% of them one by one, at some step"
+
+
+def describe_pvalue(evidence: Evidence, p: float) -> str:
+    """Format a p-value with the name of the deciding test, e.g. `cross-fitted p = 0.50`."""
+    return f"{TEST_NAMES[str(evidence.test)]} {format_pvalue(p)}"
 
 
 def untold_training(evidence: Evidence) -> Iterator[Doubt]:
@@ -117,9 +128,17 @@ def untold_training(evidence: Evidence) -> Iterator[Doubt]:
 
 def wholly_masked(evidence: TaskEvidence) -> Iterator[Doubt]:
     if evidence.checked and rejects(evidence.p_wholly_masked):
-        text = f"wholly masked texts are out of distribution ({format_pvalue(evidence.p_wholly_masked)})"
+        p = describe_pvalue(evidence, evidence.p_wholly_masked)
+        text = f"wholly masked texts are out of distribution ({p})"
         reason = "RACU, which is scaled by them, is less certain than ACU"
         yield Doubt("wholly-masked", CAUTION, (), f"{text}: {reason}")
+
+
+def small_divisor(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if evidence.explained and 0 < evidence.racu_divisor < MIN_RACU_DIVISOR:
+        area = f"an area of {format_percent(evidence.racu_divisor)}%"
+        text = f"erasing at random costs only {area}, by which RACU divides"
+        yield Doubt("small-divisor", CAUTION, (), f"{text}: compare the methods by ACU")
 
 
 def disagreement(evidence: TaskEvidence | TextEvidence) -> Iterator[Doubt]:
@@ -219,13 +238,15 @@ def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
     if len(names) == len(evidence.methods) > 1:
         p = next(iter(evidence.methods[names[0]].steps[test].values()))
         if rejects(p):
-            text = f"this text is out of distribution before anything is erased ({format_pvalue(p)})"
-            yield Doubt("outside", BAD, (), f"{text}, so do not trust any curve")
+            text = "this text is out of distribution before anything is erased"
+            reason = "so do not trust any curve"
+            yield Doubt("outside", BAD, (), f"{text} ({describe_pvalue(evidence, p)}), {reason}")
             return
     for name in names:
         method = evidence.methods[name]
         where = _describe_steps(method.steps[test])
-        text = f"erased by {name}, this text is out of distribution {where} ({format_pvalue(method.p[test])})"
+        how = describe_pvalue(evidence, method.p[test])
+        text = f"erased by {name}, this text is out of distribution {where} ({how})"
         yield Doubt("outside", BAD, (name,), f"{text}, so do not trust its curve")
 
 
@@ -260,7 +281,7 @@ def rejects_chance(share: float) -> bool:
 def probe_outside(evidence: ProbeEvidence) -> Iterator[Doubt]:
     if evidence.checked and rejects(p := evidence.p[str(evidence.test)]):
         text = "this text, masked as it is," if evidence.masked else "this text"
-        text = f"{text} is out of distribution ({format_pvalue(p)})"
+        text = f"{text} is out of distribution ({describe_pvalue(evidence, p)})"
         yield Doubt("outside", BAD, (), f"{text}, so do not trust what the model makes of it")
 
 
@@ -272,6 +293,7 @@ RULES: dict[type[Evidence], tuple[Rule, ...]] = {
         unchecked,
         outside,
         wholly_masked,
+        small_divisor,
         unfaithful,
         few_texts,
         unlearned_seeds,

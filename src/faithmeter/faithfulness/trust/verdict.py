@@ -10,7 +10,7 @@ from typing import Any
 
 from ...config import BASELINE
 from ...display import sentence
-from ..formats import format_percent, format_pvalue, join_names
+from ..formats import format_percent, join_names
 from .evidence import ROUNDING, Area, ProbeEvidence, TaskEvidence, TextEvidence
 from .rules import (
     BAD,
@@ -20,6 +20,7 @@ from .rules import (
     Doubt,
     describe_outside,
     describe_performance,
+    describe_pvalue,
     doubts,
     explain_unchecked,
 )
@@ -27,6 +28,7 @@ from .rules import (
 GOOD = "good"
 MAX_COST = 0.02
 """Largest loss on whole texts, as a fraction, for which masked fine-tuning needs no caution."""
+NO_DOUBT = "Nothing measured here speaks against the numbers"
 QUESTIONS = ("Is the model measurable?", "Which method is most faithful?", "What must not be trusted?")
 LIMITS = (
     "the order of methods that are close holds for this training and its seed only",
@@ -169,7 +171,7 @@ def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
     if not evidence.checked:
         reason = f"nothing tells whether masked texts are normal to it ({explain_unchecked(evidence)})"
         return CAUTION, f"Not known: {reason}; it has {reached}."
-    p, training = format_pvalue(evidence.p(BASELINE)), TRAININGS[evidence.trained_with]
+    p, training = describe_pvalue(evidence, evidence.p(BASELINE)), TRAININGS[evidence.trained_with]
     if evidence.is_outside(BASELINE):
         how = describe_outside(evidence, BASELINE)
         strange = f"for the model, {training}, texts masked at random are out of distribution ({how})"
@@ -250,7 +252,7 @@ def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str
         return mood if mood in (BAD, CAUTION) else GOOD, f"{text}."
     texts = max(method.texts for method in evidence.methods.values())
     limits = f"these {texts} texts and {evidence.seeds} seed{'s' * (evidence.seeds > 1)}"
-    return GOOD, f"Nothing measured here speaks against the numbers; they hold for {limits}, not beyond."
+    return GOOD, f"{NO_DOUBT}; they hold for {limits}, not beyond."
 
 
 def _points(reasons: list[Doubt]) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pandas import DataFrame
 
-from ..labels import metric_name, short_names
+from ...faithfulness.formats import format_metric
+from ..labels import short_names
 from .styles import STRATEGIES
 
 PANEL = ["task", "model", "unit"]
@@ -18,7 +19,7 @@ PERCENT_COLUMNS = (
 def label_rows(frame: DataFrame) -> DataFrame:
     """Return the rows with short names of tasks and models, values in percent, and the unit of the y axis."""
     task, model = (frame[name].map(short_names(frame[name])) for name in ("task", "model"))
-    unit = frame["metric"].map(metric_name) + " (%)"
+    unit = frame["metric"].map(format_metric) + " (%)"
     columns = [name for name in PERCENT_COLUMNS if name in frame]
     percents = {name: 100 * frame[name].astype(float) for name in columns}
     return frame.assign(task=task, model=model, unit=unit, **percents)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pandas import DataFrame
 
-from ...faithfulness.formats import format_percent
-from ..labels import metric_name, short_names
+from ...faithfulness.formats import format_metric, format_percent
+from ..labels import short_names
 
 TRAINING_PHRASES = {
     "half": "with half of every mini-batch masked",
@@ -28,7 +28,7 @@ def performance_sentences(train: DataFrame) -> Iterator[str]:
         if rows["digest"].nunique() > 1:
             continue
         values = {row["masking"]: format_percent(row["value"]) for row in rows.to_dict("records")}
-        metric, training = metric_name(rows["metric"].iloc[0]), TRAINING_PHRASES[rows["strategy"].iloc[0]]
+        metric, training = format_metric(rows["metric"].iloc[0]), TRAINING_PHRASES[rows["strategy"].iloc[0]]
         task, model = (names[column][str(name)] for column, name in zip(names, key, strict=True))
         yield (
             f"{model}, fine-tuned on {task} {training}: {values['0']}% {metric} on whole test texts, "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...config import BASELINE
 from ...faithfulness import trust
 from ...faithfulness.formats import join_names
-from ...faithfulness.trust import BAD, CAUTION, GOOD, QUESTIONS, Answer
+from ...faithfulness.trust import BAD, CAUTION, GOOD, NO_DOUBT, QUESTIONS, Answer
 from ..evidence import check_pvalue, choose_tuning, gather_evidence, select_learned
 from .answers import (
     areas_on_shared_texts,
@@ -77,6 +77,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
     bad = [_subject(verdict) for verdict in verdicts if verdict.sentences[0].mood == BAD]
     unknown = [_subject(v) for v in verdicts if not v.measurable and v.sentences[0].mood != BAD]
     doubtful = [_subject(verdict) for verdict in verdicts if verdict.sentences[2].mood != GOOD]
+    noted = [_subject(verdict) for verdict in verdicts if verdict.doubts]
     wins = Counter(method for verdict in verdicts for method in verdict.leaders)
     leaders = [f"{method} ({won} of {count})" for method, won in wins.most_common(3)]
     measurable = f"{sum(verdict.measurable for verdict in verdicts)} of {count} models are measurable"
@@ -89,7 +90,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
         else (CAUTION, "No method leads anywhere."),
         (CAUTION, f"There are reservations about {_some(doubtful)}: see below.")
         if doubtful
-        else (GOOD, "Nothing measured here speaks against the numbers."),
+        else (GOOD, f"{NO_DOUBT}{f'; read the notes on {_some(noted)} below' if noted else ''}."),
     )
     answers = (Answer(question, *sentence) for question, sentence in zip(QUESTIONS, sentences, strict=True))
     return Verdict("", "", tuple(answers))

@@ -7,8 +7,8 @@ from typing import Any
 
 from pandas import DataFrame
 
+from ...faithfulness.formats import format_metric
 from ..aggregate import Frames
-from ..labels import metric_name
 from . import comparison
 from .cells import Cell, Column
 from .table import Table
@@ -50,7 +50,7 @@ def comparison_table(frames: Frames) -> Table:
             Cell(mean=round(100 * float(ours["majority"].mean()), 6)),
             comparable=comparison.has_published_counts(task, texts=ours["rows"].max()),
         )
-        metric = metric_name(str(ours["metric"].iloc[0]))
+        metric = format_metric(str(ours["metric"].iloc[0]))
         metrics = (Cell(metric[:1].upper() + metric[1:]), Cell(theirs.get("metric")))
         labels, published_sizes, inputs = _cells(theirs, task)
         sizes = _sizes(train[train["task"] == task])
