@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,12 @@ def test_a_row_has_area_and_p_value_only_where_a_method_leads(written: gallery.G
     assert good[3:] == ["loo-sign", "36.0%", "p = 0.60", "good"]
     assert bad[3:] == ["–", "–", "p = 0.001", "runs"]
     assert unmeasured[3:] == ["–", "–", "–", "unmeasured"]
+
+
+def test_many_tied_methods_leave_room_for_the_other_columns(written: gallery.Gallery) -> None:
+    many = replace(written.verdicts[0], leaders=tuple("abcdefghi"))
+    [row] = gallery._rows([many])
+    assert row["leaders"] == "a, b, c and 6 more"
 
 
 def test_the_index_has_the_sentences_of_the_reports(written: gallery.Gallery) -> None:

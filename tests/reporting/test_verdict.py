@@ -92,10 +92,8 @@ def test_a_clear_winner() -> None:
 
 
 def test_performance_by_labels_of_a_model_is_agreement() -> None:
-    text = (
-        judge([areas(metric="agreement"), areas(method="a", acu=0.3, metric="agreement")]).sentences[0].text
-    )
-    assert "90.0% agreement with the original on whole texts" in text
+    verdict = judge([areas(metric="agreement"), areas(method="a", acu=0.3, metric="agreement")])
+    assert "90.0% agreement with the original on whole texts" in verdict.sentences[0].text
 
 
 def test_one_seed_has_no_interval() -> None:

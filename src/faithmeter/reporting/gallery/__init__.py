@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 from ... import __version__
 from ...errors import InputError
-from ...faithfulness.formats import UNDEFINED, format_pvalue, join_names
+from ...faithfulness.formats import UNDEFINED, format_pvalue
 from ...faithfulness.trust import QUESTIONS, format_area
 from ...files import atomic
 from ...runs.store import RunStore
 from .. import page
 from ..page.html import fill_template
-from ..page.verdict import Verdict, together
+from ..page.verdict import Verdict, name_some, together
 
 INDEX = "index.html"
 REPORT = "report.html"
@@ -120,7 +120,7 @@ def _rows(verdicts: Sequence[Verdict]) -> Iterator[dict[str, str]]:
             "model": verdict.model,
             "mood": verdict.sentences[0].mood,
             "answer": verdict.sentences[0].text,
-            "leaders": join_names(verdict.leaders) if verdict.leaders else UNDEFINED,
+            "leaders": name_some(verdict.leaders) if verdict.leaders else UNDEFINED,
             "acu": UNDEFINED if verdict.area is None else format_area(verdict.area),
             "p": UNDEFINED if math.isnan(verdict.p) else format_pvalue(verdict.p),
         }

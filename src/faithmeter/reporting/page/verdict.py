@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .answers import Frames, Published
 
 MAX_NAMES = 3
-"""Maximum number of models named in one sentence."""
+"""Maximum number of models, or of leading methods in a table, that are named."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,15 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
     leaders = [f"{method} ({won} of {count})" for method, won in wins.most_common(3)]
     measurable = f"{sum(verdict.measurable for verdict in verdicts)} of {count} models are measurable"
     others = {"not measurable": bad, "not known": unknown}
-    named = [f"{answer}: {_some(subjects)}" for answer, subjects in others.items() if subjects]
+    named = [f"{answer}: {name_some(subjects)}" for answer, subjects in others.items() if subjects]
     sentences = (
         (BAD if bad else CAUTION if unknown else GOOD, f"{'; '.join([measurable, *named])}."),
         (GOOD, f"In the lead most often, alone or tied: {join_names(leaders)}.")
         if leaders
         else (CAUTION, "No method leads anywhere."),
-        (CAUTION, f"There are reservations about {_some(doubtful)}: see below.")
+        (CAUTION, f"There are reservations about {name_some(doubtful)}: see below.")
         if doubtful
-        else (GOOD, f"{NO_DOUBT}{f'; read the notes on {_some(noted)} below' if noted else ''}."),
+        else (GOOD, f"{NO_DOUBT}{f'; read the notes on {name_some(noted)} below' if noted else ''}."),
     )
     answers = (Answer(question, *sentence) for question, sentence in zip(QUESTIONS, sentences, strict=True))
     return Verdict("", "", tuple(answers))
@@ -126,7 +126,8 @@ def _verdict(frames: Frames, task: str, model: str, published: Published) -> Ver
     )
 
 
-def _some(subjects: Sequence[str]) -> str:
+def name_some(subjects: Sequence[str]) -> str:
+    """Join the first names as in a sentence, and tell how many more there are."""
     more = len(subjects) - MAX_NAMES
     return join_names([*subjects[:MAX_NAMES], f"{more} more"] if more > 0 else subjects)
 
