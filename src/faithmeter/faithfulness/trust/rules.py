@@ -217,7 +217,8 @@ def adapted(evidence: Evidence) -> Iterator[Doubt]:
 def plain_model(evidence: TaskEvidence) -> Iterator[Doubt]:
     if rejects(evidence.p_plain):
         text = "for the plainly fine-tuned model masked texts are out of distribution"
-        text = f"{text} ({format_pvalue(evidence.p_plain)}), so do not trust any erasure on it"
+        p = f"{TEST_NAMES['crossfit']} {format_pvalue(evidence.p_plain)}"
+        text = f"{text} ({p}), so do not trust any erasure on it"
         yield Doubt("plain-model", NOTE, (), text)
 
 
