@@ -1,6 +1,6 @@
 """Draw the terminal output of a command as SVG.
 
-python scripts/terminal_picture.py docs/explain.svg explain CHECKPOINT "a text"
+python scripts/pictures/terminal.py docs/explain.svg explain CHECKPOINT "a text"
 """
 
 from __future__ import annotations

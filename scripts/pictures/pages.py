@@ -1,6 +1,6 @@
 """Take the pictures in docs/: the report and the live page of a checkpoint, in Chromium.
 
-python scripts/screenshots.py runs/report.html CHECKPOINT
+python scripts/pictures/pages.py runs/report.html CHECKPOINT
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from playwright.sync_api import ViewportSize, sync_playwright
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 SIZE = ViewportSize(width=1280, height=960)
 
 
