@@ -53,6 +53,7 @@ def summary(record: AdaptRecord) -> Table:
     percents = [*next(iter(record.p_adapted.values()))]
     title = f"are {record.checked_texts} randomly masked texts in distribution? p by percent masked"
     rows = table(title, "model, test", *map(str, percents))
+    rows.collapse_padding = True  # to fit into 80 columns
     for name, checks in (("original", record.p_original), ("adapted", record.p_adapted)):
         for test, steps in checks.items():
             rows.add_row(f"{name} {test}", *(f"{steps[percent]:.2f}" for percent in percents))
