@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo bench test check fast coverage slow docs study results constraints notebooks test-lowest dist test-dist clean
+.PHONY: help setup demo bench test check fast coverage slow docs study results gallery constraints notebooks test-lowest dist test-dist clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -68,6 +68,10 @@ results: setup ## rebuild docs/results.md and its figures from the files in resu
 	@$(BIN)/python scripts/results/page.py
 	@$(BIN)/python scripts/results/figures.py docs
 
+GALLERY ?= runs runs-smoke $(STUDY)
+gallery: setup ## write a site with the reports on the demo, the smoke grid and the study, as far as they were run
+	@$(BIN)/faithmeter report $(wildcard $(GALLERY)) --gallery site
+
 COMPILE = $(BIN)/uv pip compile pyproject.toml --python-version 3.11 --no-header --no-annotate --quiet
 constraints: setup ## write the files of versions: constraints.txt keeps those that are there, constraints-lowest.txt is made anew
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
@@ -81,8 +85,8 @@ dist: setup ## build wheel and sdist into dist/
 	@rm -rf dist
 	@$(BIN)/python -m build --quiet
 
-test-dist: setup ## run the fast tests of a fresh sdist on a fresh wheel, in a clean environment
-	@$(BIN)/pytest -m slow tests/slow/test_wheel.py
+test-dist: dist ## build both, and run the tests of the sdist on the wheel, in a clean environment
+	@FAITHMETER_DIST=$(CURDIR)/dist $(BIN)/pytest -m slow tests/slow/test_wheel.py
 
 clean: ## remove what was made, except .venv and runs/
 	rm -rf dist docs/_build .coverage* .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,6 @@
-"""Take the pictures in docs/: the report and the live page of a checkpoint, in Chromium.
+"""Take the pictures in docs/: the report, the live page of a checkpoint and a gallery, in Chromium.
 
-python scripts/pictures/pages.py runs/report.html CHECKPOINT
+python scripts/pictures/pages.py runs/report.html CHECKPOINT site/index.html
 """
 
 from __future__ import annotations
@@ -49,12 +49,20 @@ def take_live_page(page: Any, checkpoint: str) -> None:
         server.terminate()
 
 
+def take_gallery(page: Any, index: Path) -> None:
+    """Take a picture of the overview."""
+    page.goto(index.resolve().as_uri())
+    page.set_viewport_size(SIZE)
+    page.locator("#overview").screenshot(path=DOCS / "gallery.png")
+
+
 def main() -> None:
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE, color_scheme="light")
         take_report(page, Path(sys.argv[1]))
         take_live_page(page, sys.argv[2])
+        take_gallery(page, Path(sys.argv[3]))
         browser.close()
 
 

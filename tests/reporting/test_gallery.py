@@ -131,6 +131,10 @@ def test_the_index_in_a_browser(browser: Any, written: gallery.Gallery, scheme: 
     assert page.evaluate("document.documentElement.scrollWidth") == 360, "a phone scrolls the table only"
     violations = axe.Axe().run(page).response["violations"]
     assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
+    page.set_viewport_size({"width": 1280, "height": 740})
+    page.evaluate("document.querySelectorAll('.name').forEach(cell => cell.textContent = 'x'.repeat(60))")
+    hidden = "document.querySelector('.scroll').scrollWidth - document.querySelector('.scroll').clientWidth"
+    assert page.evaluate(hidden) == 0, "long names wrap, so that all columns are visible"
     page.get_by_role("link", name="Open the report").first.click()
     assert "faithfulness report" in page.title()
     assert wrong == []
