@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..files import write_parquet
 from ..tasks import Task
 from ..training import UNFINISHED
-from .fitted_tests import fitted_tests, load_tests
+from .fitted_tests import fitted_tests, load_tests, read_tests
 from .forecasts import expensive_methods, forecast_measurement
 from .measured import filled_config, folder_of, load_measured, measured_task, task_of
 from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
@@ -307,7 +307,9 @@ def measure(
     names = config.methods or default_methods()
     dataset.require_own_scores(clf, measured.split("test"), map(parse, names), config.limit, config.unit)
     if announce is not None:
-        announce(forecast_measurement(clf, measured, config, left_out))
+        fitted = "validation" not in measured.load() or read_tests(clf, checkpoint, config) is not None
+        fitting = 0 if fitted else len(measured.load()["validation"])
+        announce(forecast_measurement(clf, measured, config, left_out, fitting))
 
     def fit_tests() -> dict[str, MaSF]:
         fitting = None if progress is None else partial(progress, "check")
