@@ -69,6 +69,15 @@ def test_a_forecast_tells_estimates_from_upper_bounds(capsys, monkeypatch) -> No
     assert {"grad-l2 100 about 10 s", "beam 900 at most 3 min", "all 1,050 at most 3 min"} <= {*lines}
 
 
+def test_the_time_of_a_finished_bar_stands_still(clock) -> None:
+    bars = progress.Progress(get_time=lambda: clock[0], disable=True)
+    bar = bars.add_task("test", total=2, note="")
+    clock[0] = 5.0
+    bars.update(bar, completed=2)
+    clock[0] = 60.0
+    assert progress.describe_time(bars.tasks[0]) == "0:00:05"
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.2, "1 s"), (8.4, "8 s"), (47, "50 s"), (80, "80 s"), (600, "10 min"), (9000, "2.5 h")],
