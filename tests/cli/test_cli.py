@@ -70,6 +70,8 @@ def test_train_previews_own_data_trains_and_prints_a_summary(train) -> None:
     ):
         assert seen in outcome.out
     assert "checkpoint: " in outcome.err
+    finished = [line.partition(":")[0] for line in outcome.err.splitlines() if "(100 %)" in line]
+    assert finished[-3:] == ["validate", "test", "check"], "what follows the last epoch is not silent"
 
 
 def test_train_as_json_prints_the_record_and_nothing_else(train, checkpoint: Path) -> None:

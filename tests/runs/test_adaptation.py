@@ -48,10 +48,37 @@ def config(place: Path, **changes: object) -> fm.AdaptConfig:
 
 
 @pytest.fixture(scope="module")
-def adapted(place: Path) -> tuple[fm.AdaptConfig, fm.RunStore]:
+def reports() -> list[tuple[str, int, int]]:
+    """What the adaptation of `adapted` reported of its phases."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def adapted(place: Path, reports: list[tuple[str, int, int]]) -> tuple[fm.AdaptConfig, fm.RunStore]:
     settings, store = config(place, label="two"), fm.RunStore(place / "runs")
-    fm.adapt(settings, store)
+    fm.adapt(settings, store, progress=lambda *report: reports.append(report))
     return settings, store
+
+
+def test_every_phase_reports_its_start_and_all_of_its_work(adapted, reports) -> None:
+    phases = list(dict.fromkeys(phase for phase, _, _ in reports))
+    assert phases == ["predict", "validate", "test", "fit tests", "check", "agreement", "explain"]
+    for name in phases:
+        own = [(done, total) for phase, done, total in reports if phase == name]
+        assert own[0][0] == 0, "a bar is shown before the first result"
+        assert sum(done for done, _ in own) == own[-1][1]
+    totals = {phase: total for phase, _, total in reports}
+    assert (totals["predict"], totals["fit tests"], totals["agreement"]) == (TEXTS, 2 * 26, 26)
+    assert len([done for phase, done, _ in reports if phase == "explain" and done]) > 2, "it moves"
+
+
+def test_a_log_file_gets_lines_of_every_phase(faithmeter, place: Path, tmp_path: Path) -> None:
+    texts = ("--data", place / "texts.csv", "--text", "review", "--limit", 48, "--epochs", 1)
+    result = faithmeter("adapt", place / "original", *texts, "-o", tmp_path)
+    assert result.code == 0, result.err
+    finished = [line.partition(":")[0] for line in result.err.splitlines() if "(100 %)" in line]
+    phases = ["predict", "validate", "test", "fit tests", "check", "agreement", "explain"]
+    assert [name for name in finished if name in phases] == phases
 
 
 def test_whole_rows_learn_the_probabilities_and_masked_rows_the_class() -> None:
@@ -240,8 +267,9 @@ def test_bad_inputs_are_refused_in_one_line(
     arguments = tuple(names.get(argument, argument) for argument in arguments)
     result = faithmeter("adapt", place / "original", *arguments, "-o", tmp_path / "runs")
     assert result.code == 2
-    assert message in result.err
-    assert "\n" not in result.err.strip()
+    *lines, refusal = result.err.strip().splitlines()
+    assert message in refusal
+    assert all(line.startswith("predict: ") for line in lines), "progress"
 
 
 def test_the_verb_prints_both_checks_and_the_verdict(faithmeter, adapted, place: Path) -> None:

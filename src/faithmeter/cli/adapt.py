@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ..config import AdaptConfig
 from .options import Restart, Resume, configured
-from .progress import bars, training_bar
+from .progress import bars, phase_bars, training_bar
 from .results import print_answers, print_truncated
 from .screen import Json, Store, console, output, print_json, quiet, table
 
@@ -36,8 +36,14 @@ def adapt(
     quiet()
     config, root = complete_config(config), RunStore(store)
     with bars() as progress:
-        callbacks = [training_bar(progress, Path(config.title).name)]
-        record = run(config, root, resume=resume, restart=restart, callbacks=callbacks)
+        record = run(
+            config,
+            root,
+            resume=resume,
+            restart=restart,
+            callbacks=[training_bar(progress, Path(config.title).name)],
+            progress=phase_bars(progress),
+        )
     console.print(f"checkpoint: {root.folder(config)}", soft_wrap=True)
     print_truncated(record)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,7 +37,7 @@ class OwnTime(ProgressColumn):
 
 def describe_time(task: Task) -> str:
     """Return the time spent on a task and, unless it is finished, about how much is left."""
-    spent = float(task.fields.get("spent", task.elapsed or 0.0))
+    spent = float(task.fields.get("spent", task.finished_time or task.elapsed or 0.0))
     text = str(timedelta(seconds=round(spent)))
     if not task.total or not task.completed or task.completed >= task.total:
         return text
@@ -99,6 +100,21 @@ class Clock:
         self._spent[name] = self._spent.get(name, 0.0) + now - self._last
         self._last = now
         return self._spent[name]
+
+
+def phase_bars(progress: Progress) -> Callable[[str, int, int], None]:
+    """Return a function that shows each phase of a work in a bar of its own.
+
+    It is called with the phase, the amount just finished, and the total.
+    """
+    phases: dict[str, TaskID] = {}
+
+    def show(phase: str, done: int, total: int) -> None:
+        if phase not in phases:
+            phases[phase] = progress.add_task(phase, total=total, note="")
+        progress.update(phases[phase], advance=done, total=total)
+
+    return show
 
 
 def training_bar(progress: Progress, title: str) -> TrainerCallback:

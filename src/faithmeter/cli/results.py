@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
 def print_forecast(forecast: Forecast) -> None:
     """Print how many evaluations each method needs at most and about how long it takes, cheapest first."""
-    title = f"{forecast.texts} texts: evaluations at most (equal ones are made once), and about how long"
-    lines = table(title, "method", "evaluations", "about")
+    title = f"{forecast.texts} texts: evaluations at most (equal ones are made once), and how long"
+    lines = table(title, "method", "evaluations", "time")
+    words = {name: "at most" if name in forecast.at_most else "about" for name in forecast.evaluations}
     for name, count in sorted(forecast.evaluations.items(), key=lambda item: item[1]):
-        lines.add_row(name, f"{count:,}", format_duration(forecast.seconds[name]))
+        lines.add_row(name, f"{count:,}", f"{words[name]} {format_duration(forecast.seconds[name])}")
     total, seconds = sum(forecast.evaluations.values()), sum(forecast.seconds.values())
-    lines.add_row("all", f"{total:,}", format_duration(seconds), style="bold")
+    word = "at most" if forecast.at_most else "about"
+    lines.add_row("all", f"{total:,}", f"{word} {format_duration(seconds)}", style="bold")
     note(lines)
     for name, count in forecast.left_out.items():
         console.print(
@@ -51,9 +53,9 @@ def print_truncated(record: TrainRecord) -> None:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a rough duration, such as `8 s`, `3 min` or `2.5 h`."""
+    """Format a rough duration, such as `8 s`, `50 s`, `3 min` or `2.5 h`."""
     if seconds < 90:
-        return f"{max(1, round(seconds))} s"
+        return f"{max(1, round(seconds, -1 if seconds >= 10 else 0)):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 

@@ -13,7 +13,7 @@ from ..faithfulness.formats import format_metric
 from ..runs.processes import require_one_process
 from .listing import task_parts
 from .options import Restart, Resume, configured
-from .progress import bars, training_bar
+from .progress import bars, phase_bars, training_bar
 from .results import print_truncated
 from .screen import Json, Store, console, output, print_json, quiet, table
 
@@ -68,9 +68,14 @@ def run(
     quiet()
     store = RunStore(root)
     with bars() as progress:
-        callbacks = [training_bar(progress, Path(config.title).name)]
         record = runs.train(
-            config, store, resume=resume, restart=restart, callbacks=callbacks, processes=processes
+            config,
+            store,
+            resume=resume,
+            restart=restart,
+            callbacks=[training_bar(progress, Path(config.title).name)],
+            processes=processes,
+            progress=phase_bars(progress),
         )
     console.print(f"checkpoint: {store.folder(config)}", soft_wrap=True)
     print_truncated(record)

@@ -89,14 +89,28 @@ def fit_tests_on(
 
 
 def masked_pvalues(
-    clf: Model, split: Dataset, tests: Tests, *, texts: int, percents: Sequence[int] = PERCENTS, seed: int = 0
+    clf: Model,
+    split: Dataset,
+    tests: Tests,
+    *,
+    texts: int,
+    percents: Sequence[int] = PERCENTS,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, dict[int, DatasetPValue]]:
-    """Return, by test and percentage masked, the p-value of the first texts of a split, masked at random."""
+    """Return, by test and percentage masked, the p-value of the first texts of a split, masked at random.
+
+    `progress` is called with the number of texts just finished and the total.
+    """
     import pandas as pd
 
     evaluator, random = Evaluator.of(clf), replace(parse(BASELINE), options={"seed": seed})
-    chunks = read_chunks(evaluator, split, min(texts, len(split)))
-    frame = pd.concat([trace_erasure(evaluator, *chunk, random, percents, tests) for chunk in chunks])
+    count, frames = min(texts, len(split)), []
+    for batch, labels in read_chunks(evaluator, split, count):
+        frames.append(trace_erasure(evaluator, batch, labels, random, percents, tests))
+        if progress is not None:
+            progress(len(batch), count)
+    frame = pd.concat(frames)
     steps = {percent: frame[frame["percent"] == percent] for percent in percents}
     return {
         test: {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in steps.items()}

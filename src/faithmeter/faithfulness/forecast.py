@@ -1,10 +1,15 @@
-"""Forecast of a measurement: evaluations that each method needs at most, and about how long they take."""
+"""Forecast of a measurement: evaluations that each method needs at most, and about how long they take.
+
+The seconds come from a sample of the measurement itself: whole texts of the measured lengths in micro-batches
+of the measured size, with an evaluator that is warmed up. The sample of each method grows as long as it is
+cheap, and a method that is too slow for a single text is stopped.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -12,9 +17,18 @@ from torch import Tensor
 from ..methods.registry import Method, explain
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
+from .trajectory import states
 
-SAMPLE_TEXTS, SAMPLE_TOKENS = 4, 4
-"""Texts that calibrate the forecast, and tokens of each that are explained."""
+SAMPLE_TEXTS = (1, 4, 16, 64)
+"""Numbers of texts in the growing sample that calibrates the forecast of a method."""
+MIN_SAMPLE_SECONDS, MAX_SAMPLE_SECONDS, SAMPLE_SHARE = 0.2, 0.5, 0.01
+"""A sample grows up to this share of the forecast, but at least and at most to these seconds."""
+MIN_SPARING_TEXTS = 16
+"""Texts of a sample that are enough to forecast how far a method stays below its bound."""
+SPARING_SHARE = 0.8
+"""A method that makes a smaller share of the evaluations of its bound in a sample is sparing."""
+CHECK = "check"
+"""Name of the in-distribution tests among the methods of a forecast, if they must be fitted."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +38,17 @@ class Forecast:
     Attributes:
         texts: Number of texts.
         evaluations: By method, the number of evaluations at most; repeated ones are not made.
-        seconds: By method, about how long these evaluations take.
+        seconds: By method, about how long it takes.
         left_out: Evaluations of methods that are not measured because of their cost.
+        at_most: Methods whose seconds are an upper bound, since a small sample cannot tell how many of the
+            evaluations they need.
     """
 
     texts: int
     evaluations: Mapping[str, int]
     seconds: Mapping[str, float]
     left_out: Mapping[str, int] = field(default_factory=dict)
+    at_most: frozenset[str] = frozenset()
 
 
 def bound_evaluations(
@@ -71,6 +88,43 @@ def count_tokens(batch: Batch) -> list[int]:
     return counts
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Cost of explaining or evaluating some texts.
+
+    Attributes:
+        texts: Number of texts.
+        bound: Upper bound on their evaluations.
+        tokens: Upper bound on the tokens in these evaluations.
+        evaluations: Evaluations made.
+        seconds: Time that they took.
+        finished: False if the work was stopped.
+    """
+
+    texts: int
+    bound: int
+    tokens: int
+    evaluations: int
+    seconds: float
+    finished: bool
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the sample shows what an evaluation costs, but not how many are made."""
+        sparing = 0 < self.evaluations < SPARING_SHARE * self.bound and self.texts < MIN_SPARING_TEXTS
+        return sparing or not self.finished
+
+    @property
+    def seconds_each(self) -> float:
+        """Seconds for each token of the bound; at most, if `is_bound`."""
+        made = min(1.0, max(1, self.evaluations) / self.bound) if self.is_bound else 1.0
+        return self.seconds / (made * self.tokens)
+
+
+class Stop(BaseException):
+    """Raised to stop a sample; no `Exception`, so that a method that catches errors does not catch it."""
+
+
 def forecast(
     clf: Evaluator,
     batch: Batch,
@@ -78,38 +132,121 @@ def forecast(
     methods: Mapping[str, Method],
     percents: Sequence[int],
     texts: int,
+    fitting: int = 0,
 ) -> Forecast:
     """Forecast the cost of `texts` texts from a batch of them.
 
-    Each method explains a few tokens of a few texts, which gives its seconds for an evaluation.
+    `fitting` is the number of validation texts that the in-distribution tests are fitted on, 0 if they are
+    fitted already. Their cost is listed as that of the method `check`.
     """
     tokens, windows, share = count_tokens(batch), clf.count_windows(batch), texts / len(batch)
-    by_length = sorted(range(len(batch)), key=tokens.__getitem__)
-    places = (number * (len(batch) - 1) // (SAMPLE_TEXTS - 1) for number in range(SAMPLE_TEXTS))
-    rows = torch.tensor(sorted({by_length[place] for place in places}))
-    sample = batch[rows]
-    if sample.units is None:
-        few = sample.explained & (sample.explained.cumsum(dim=1) <= SAMPLE_TOKENS)
-        sample = replace(sample, explained=few)
-    clf.logits(sample)  # warm-up
-    evaluations, seconds = {}, {}
-    forward = _seconds_each(clf, sample, labels[rows], None)
+    lengths = batch.attention_mask.sum(dim=1).tolist()
+    probe = Evaluator(clf.clf, budget=clf.budget, streams=clf.streams)
+
+    def cost(counts: Sequence[int]) -> int:
+        return sum(count * length for count, length in zip(counts, lengths, strict=True))
+
+    def evaluation_seconds(times: int, texts: int) -> float:
+        """Return the seconds of evaluating so many texts, each so many times."""
+        counts = [times] * len(batch)
+        total = texts / len(batch) * cost(counts)
+
+        def evaluate(rows: Tensor) -> None:
+            states(probe, batch[rows.repeat_interleave(times)])
+
+        return total * _grow_sample(probe, lengths, windows, evaluate, counts, total).seconds_each
+
+    evaluations, seconds, at_most = {}, {}, set()
+    if fitting:
+        evaluations[CHECK] = round(fitting * sum(windows) / len(batch))
+        seconds[CHECK] = evaluation_seconds(1, fitting)
+    steps = evaluation_seconds(len(percents), texts)
     for name, method in methods.items():
-        bound = bound_evaluations(method, tokens, percents, windows)
-        steps = sum(windows) * len(percents)
-        # given scores fit whole texts only, and cost nothing
-        each = 0.0 if method.scores else _seconds_each(clf, sample, labels[rows], method)
-        evaluations[name] = round(share * bound)
-        seconds[name] = share * ((bound - steps) * each + steps * forward)
-    return Forecast(texts, evaluations, seconds)
+        evaluations[name] = round(share * bound_evaluations(method, tokens, percents, windows))
+        seconds[name] = steps
+        if method.scores:  # given scores cost nothing
+            continue
+
+        def explain_texts(rows: Tensor, method: Method = method) -> None:
+            explain(probe, batch[rows], labels[rows], method)
+
+        first = [method.evaluations(n) for n in tokens]
+        total = share * cost([bound_evaluations(method, [n], percents) - len(percents) for n in tokens])
+        # without a declared cost, the time of a text is known only when it is finished
+        stoppable = method.cost is not None
+        sample = _grow_sample(probe, lengths, windows, explain_texts, first, total, stoppable=stoppable)
+        seconds[name] += total * sample.seconds_each
+        if sample.is_bound:
+            at_most.add(name)
+    return Forecast(texts, evaluations, seconds, at_most=frozenset(at_most))
 
 
-def _seconds_each(clf: Evaluator, sample: Batch, labels: Tensor, method: Method | None) -> float:
-    """Return the seconds of one evaluation by a method, or of a plain one."""
-    probe = Evaluator(clf.clf, streams=clf.streams)  # remembers nothing yet
+def _grow_sample(
+    probe: Evaluator,
+    lengths: Sequence[int],
+    windows: Sequence[int],
+    work: Callable[[Tensor], object],
+    bounds: Sequence[int],
+    total: float,
+    *,
+    stoppable: bool = True,
+) -> Sample:
+    """Return the cost of `work` on the largest sample that is cheap: texts of about the median length.
+
+    Texts of similar length share micro-batches, as in the measurement. Costs are counted in tokens, to carry
+    over to other lengths.
+
+    Args:
+        probe: Evaluator that `work` uses.
+        lengths: Number of tokens of each text.
+        windows: Number of windows of each text.
+        work: Function of the rows of a sample.
+        bounds: Upper bound on the evaluations of `work` for each text, if it has one window.
+        total: Tokens in all evaluations of the measurement, at most.
+        stoppable: False to finish the work on a sample however long it takes.
+    """
+    by_length = sorted(range(len(lengths)), key=lengths.__getitem__)
+    sample = None
+    for texts in dict.fromkeys(min(size, len(lengths)) for size in SAMPLE_TEXTS):
+        start = (len(lengths) - texts) // 2
+        rows = sorted(by_length[start : start + texts])
+        tokens = sum(bounds[row] * lengths[row] for row in rows)
+        if sample is None:
+            _run(probe, work, rows, 0 if stoppable else None)  # warm-up: the first micro-batch
+        else:
+            per_token = sample.seconds / sample.tokens
+            allowed = min(max(SAMPLE_SHARE * total * per_token, MIN_SAMPLE_SECONDS), MAX_SAMPLE_SECONDS)
+            if not sample.finished or tokens * per_token > allowed:
+                break
+        seconds, finished = _run(probe, work, rows, MAX_SAMPLE_SECONDS if stoppable else None)
+        if sample is not None and not finished:
+            break  # the smaller sample, which was finished, tells more
+        bound = sum(windows[row] * bounds[row] for row in rows)
+        sample = Sample(texts, bound, tokens, probe.evaluations, seconds, finished)
+    assert sample is not None
+    return sample
+
+
+def _run(
+    probe: Evaluator, work: Callable[[Tensor], object], rows: Sequence[int], limit: float | None
+) -> tuple[float, bool]:
+    """Return the seconds of `work` on these rows, and whether it was finished.
+
+    It is stopped at the first micro-batch that ends after `limit` seconds; None sets no limit.
+    """
+
+    def watch(evaluations: int) -> None:
+        if limit is not None and time.perf_counter() - start > limit:
+            raise Stop
+
+    probe.forget()
+    probe.evaluations, probe.progress, finished = 0, watch, True
     start = time.perf_counter()
-    if method is None:
-        probe.logits(sample)
-    else:
-        explain(probe, sample, labels, method)
-    return (time.perf_counter() - start) / max(1, probe.evaluations)
+    try:
+        work(torch.tensor(rows))
+    except Stop:
+        finished = False
+        if probe.device.type != "cpu":
+            torch.accelerator.synchronize()  # what is queued has been counted
+    probe.progress = None
+    return time.perf_counter() - start, finished

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, TrainerCallback
 
     from ..training.inputs import Inputs
+    from ..training.steps import Progress
     from ..training.trainer import Enough
     from .store import RunStore
 
@@ -56,6 +57,7 @@ def adapt(
     resume: bool = False,
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
+    progress: Progress | None = None,
 ) -> AdaptRecord:
     """Make a classifier measurable by masked fine-tuning on its own predictions; no labels are needed.
 
@@ -69,6 +71,9 @@ def adapt(
         resume: Continue an unfinished run from its last whole epoch.
         restart: Delete any existing run and start over.
         callbacks: Callbacks for the Hugging Face Trainer.
+        progress: Called with a phase before or after training (`predict`, `validate`, `test`, `fit tests`,
+            `check`, `agreement`, `explain`), the amount just finished (0 when the phase starts), and the
+            total: evaluations for `explain`, texts for the others.
 
     Returns:
         The record, with the agreement, checks and explanations of both models; `answers` is the verdict.
@@ -88,7 +93,7 @@ def adapt(
     complete = complete_config(config)
 
     def work(folder: Path) -> dict[str, Any]:
-        return adapt_model(complete, folder, resume=resume, callbacks=callbacks)
+        return adapt_model(complete, folder, resume=resume, callbacks=callbacks, progress=progress)
 
     record = run_once(complete, store, work, resume=resume, restart=restart, read=read_inputs)
     return cast(AdaptRecord, record)
@@ -130,7 +135,12 @@ def read_inputs(config: TrainConfig) -> Inputs:
 
 
 def adapt_model(
-    config: AdaptConfig, folder: Path, *, resume: bool, callbacks: Sequence[TrainerCallback]
+    config: AdaptConfig,
+    folder: Path,
+    *,
+    resume: bool,
+    callbacks: Sequence[TrainerCallback],
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Adapt a classifier, save it in `folder`, and return the results of training and comparison."""
     from ..training.finetuning import finetune
@@ -142,7 +152,8 @@ def adapt_model(
         texts = texts_task(config, original.labels)
         splits = load_splits(config, texts)
         truth = true_labels(config, original, texts, splits["test"])
-        logits = {name: predict(original, rows) for name, rows in splits.items()}
+        done = start_phase(progress, "predict", sum(len(rows) for rows in splits.values()))
+        logits = {name: predict(original, rows, done) for name, rows in splits.items()}
         labels = {name: values.argmax(dim=1).tolist() for name, values in logits.items()}
         require_variety(original.labels, labels["train"])
         task = labeled_task(splits, labels, name=config.task_or_data, classes=original.labels)
@@ -155,9 +166,10 @@ def adapt_model(
         targets=logits["train"].softmax(dim=1).numpy(),
         enough=stop_rule(config, original, task.splits["validation"]),
         callbacks=callbacks,
+        progress=progress,
     )
     with timed(seconds, "compare"):
-        comparison = compare_models(config, original, folder, task, result["data"], truth)
+        comparison = compare_models(config, original, folder, task, result["data"], truth, progress)
     return {
         **result,
         **summarize_inputs(texts, splits, original.fingerprint),
@@ -183,10 +195,27 @@ def load_original(config: TrainConfig) -> Classifier:
     return original
 
 
-def predict(clf: Classifier, rows: Dataset) -> Tensor:
-    """Return the logits of all rows of a split, float64 Tensor [N, C]."""
-    evaluator = Evaluator(clf)
-    return torch.cat([evaluator.logits(batch) for batch, _ in read_chunks(evaluator, rows, len(rows))])
+def start_phase(progress: Progress | None, phase: str, total: int) -> Callable[..., None]:
+    """Report that a phase starts, and return the function that is called with the amount just finished.
+
+    It ignores further arguments, such as the total of a part of the phase.
+    """
+
+    def report(done: int, *_: int) -> None:
+        if progress is not None:
+            progress(phase, done, total)
+
+    report(0)
+    return report
+
+
+def predict(clf: Classifier, rows: Dataset, done: Callable[..., None]) -> Tensor:
+    """Return the logits of all rows of a split, float64 Tensor [N, C]; `done` is told of each chunk."""
+    evaluator, logits = Evaluator(clf), []
+    for batch, _ in read_chunks(evaluator, rows, len(rows)):
+        logits.append(evaluator.logits(batch))
+        done(len(batch))
+    return torch.cat(logits)
 
 
 def require_variety(classes: Sequence[str], labels: Sequence[int]) -> None:
@@ -245,28 +274,32 @@ def compare_models(
     task: LabeledTask,
     data: str,
     truth: Tensor | None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Return the agreement of both models on the held-out texts, their checks, and how alike they explain."""
-    adapted, test = load(folder), task.splits["test"]
+    adapted, test, validation = load(folder), task.splits["test"], task.splits["validation"]
     record = training_record(config.model)
     trained_with: TrainedWith = record.trained.strategy if record else "unknown"
+    known = filled_config(MeasureConfig(), config, adapted.fingerprint, data)
+    done = start_phase(progress, "fit tests", 2 * len(validation))
     tests = {
         original: fit_tests_on(
-            original, task.splits["validation"], trained_with=trained_with, **masking(config)
+            original, validation, trained_with=trained_with, **masking(config), progress=done
         ),
-        adapted: fitted_tests(
-            adapted, folder, task, filled_config(MeasureConfig(), config, adapted.fingerprint, data)
-        ),
+        adapted: fitted_tests(adapted, folder, task, known, progress=done),
     }
+    checked = min(CHECKED_TEXTS, len(test))
+    done = start_phase(progress, "check", 2 * checked)
     steps = {
-        clf: masked_pvalues(clf, test, own, texts=CHECKED_TEXTS, seed=config.seed)
+        clf: masked_pvalues(clf, test, own, texts=checked, seed=config.seed, progress=done)
         for clf, own in tests.items()
     }
     p_original, p_adapted = (
         {name: {percent: step.p for percent, step in own.items()} for name, own in checks.items()}
         for checks in steps.values()
     )
-    labels, predictions = torch.tensor(test["label"][:]), predict(adapted, test).argmax(dim=1)
+    done = start_phase(progress, "agreement", len(test))
+    labels, predictions = torch.tensor(test["label"][:]), predict(adapted, test, done).argmax(dim=1)
     both = {"original": labels, "adapted": predictions}
     return {
         "agreement": float((predictions == labels).double().mean()),
@@ -277,16 +310,20 @@ def compare_models(
             name: largest_outside_share(steps[clf][choose_test(steps[clf])])
             for name, clf in (("outside_share", adapted), ("outside_share_original", original))
         },
-        "checked_texts": min(CHECKED_TEXTS, len(test)),
+        "checked_texts": checked,
         "truth": {}
         if truth is None
         else {name: float((own == truth).double().mean()) for name, own in both.items()},
-        **compare_explanations(original, adapted, test, config.compare),
+        **compare_explanations(original, adapted, test, config.compare, progress),
     }
 
 
 def compare_explanations(
-    original: Classifier, adapted: Classifier, rows: Dataset, method: str
+    original: Classifier,
+    adapted: Classifier,
+    rows: Dataset,
+    method: str,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Return how similarly two models rank the tokens of texts, explaining the original's prediction."""
     from scipy.stats import spearmanr
@@ -295,7 +332,18 @@ def compare_explanations(
     tokens = batch.explained.sum(dim=1)
     count = max(1, int((tokens.cumsum(dim=0) <= EXPLAINED_TOKENS).sum()))
     batch, labels = batch[range(count)], labels[:count]
-    scores = [explain(Evaluator(clf), batch, labels, method) for clf in (original, adapted)]
+    bound = sum(parse(method).evaluations(n) for n in tokens[:count].tolist())
+    done, scores = start_phase(progress, "explain", 2 * bound), []
+    for clf in (original, adapted):
+        left = bound
+
+        def count_down(evaluations: int) -> None:
+            nonlocal left
+            left -= (step := min(left, evaluations))
+            done(step)
+
+        scores.append(explain(Evaluator(clf, progress=count_down), batch, labels, method))
+        done(left)  # equal inputs are evaluated once
     pairs = [
         tuple(own[row, explained].double().numpy() for own in scores)
         for row, explained in enumerate(batch.explained)

@@ -33,17 +33,23 @@ def expensive_methods(clf: Classifier, task: Task, config: MeasureConfig) -> dic
 
 
 def forecast_measurement(
-    clf: Classifier, task: Task, config: MeasureConfig, left_out: Mapping[str, int]
+    clf: Classifier, task: Task, config: MeasureConfig, left_out: Mapping[str, int], fitting: int = 0
 ) -> Forecast:
-    """Forecast the cost of a measurement from its first chunk; `left_out` are bounds on that chunk."""
+    """Forecast the cost of a measurement from its first chunk; `left_out` are bounds on that chunk.
+
+    `fitting` is the number of validation texts on which the in-distribution tests must be fitted first.
+    """
     from ..faithfulness.forecast import forecast
     from ..models.evaluator import Evaluator
 
     batch, labels = _first_chunk(clf, task, config)
     rows = len(task.load()["test"])
     texts = min(config.limit or rows, rows)
-    result = forecast(Evaluator(clf), batch, labels, _methods(config), config.percents, texts)
     share = texts / len(batch)
+    first = range(min(texts, len(batch)))
+    result = forecast(
+        Evaluator(clf), batch[first], labels[first], _methods(config), config.percents, texts, fitting
+    )
     return replace(result, left_out={name: round(share * bound) for name, bound in left_out.items()})
 
 

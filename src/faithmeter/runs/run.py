@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..files import write_parquet
 from ..tasks import Task
 from ..training import UNFINISHED
-from .fitted_tests import fitted_tests, load_tests
+from .fitted_tests import fitted_tests, load_tests, read_tests
 from .forecasts import expensive_methods, forecast_measurement
 from .measured import filled_config, folder_of, load_measured, measured_task, task_of
 from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
@@ -53,6 +53,7 @@ def train(
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
     processes: int = 1,
+    progress: Callable[[str, int, int], object] | None = None,
 ) -> TrainRecord:
     """Fine-tune a model, or return the record if the store already has this run.
 
@@ -64,6 +65,8 @@ def train(
         callbacks: Callbacks for the Hugging Face Trainer.
         processes: Number of processes that share the training, one for each GPU. With several, only
             callbacks that report steps are called.
+        progress: Called with a phase after the last epoch (`validate` and `test`, unless several processes
+            share them, and `check`), the number of texts just finished (0 when it starts), and the total.
 
     Returns:
         The record; the checkpoint is in `store.folder(config)`.
@@ -79,10 +82,10 @@ def train(
     task = task_of(config)
 
     def work(folder: Path) -> dict[str, Any]:
-        result = _finetune(config, task, folder, processes, callbacks, resume=resume)
+        result = _finetune(config, task, folder, processes, callbacks, progress, resume=resume)
         moveable = config.data or config.data_dir or config.task.endswith(".toml")
         if moveable:
-            _fit_tests(config, task, folder, result["data"])
+            _fit_tests(config, task, folder, result["data"], progress)
         return {**result, "task_name": task.name}
 
     return run_once(config, store, work, resume=resume, restart=restart)
@@ -165,7 +168,7 @@ def roar(
             ),
         )
         options: dict[str, Any] = {"resume": True, "erased": erased, "previous": earlier.fingerprint}
-        result = _finetune(config, task, folder, processes, callbacks, **options)
+        result = _finetune(config, task, folder, processes, callbacks, None, **options)
         plain = earlier.plain if isinstance(earlier, RoarRecord) else earlier.unmasked
         seconds = {"explain": explained, **result["seconds"]}
         _keep_logs(folder)
@@ -180,6 +183,7 @@ def _finetune(
     folder: Path,
     processes: int,
     callbacks: Sequence[TrainerCallback],
+    progress: Callable[[str, int, int], object] | None,
     **options: Any,
 ) -> dict[str, Any]:
     """Fine-tune a model in this process, or by several; the options are those of `finetune`."""
@@ -190,16 +194,25 @@ def _finetune(
         return finetune_together(config, folder, processes=processes, show=show, **options)
     from ..training.finetuning import finetune
 
-    return finetune(config, task, folder, callbacks=callbacks, **options)
+    return finetune(config, task, folder, callbacks=callbacks, progress=progress, **options)
 
 
-def _fit_tests(config: TrainConfig, task: Task, folder: Path, data: str) -> None:
+def _fit_tests(
+    config: TrainConfig,
+    task: Task,
+    folder: Path,
+    data: str,
+    progress: Callable[[str, int, int], object] | None,
+) -> None:
     """Fit and save the tests of a checkpoint whose data may be moved or deleted later."""
     from ..models.loading import load
 
     clf = load(folder, label=task.labels[0] if task.kind == "multi-label" else None)
+    known = filled_config(MeasureConfig(), config, clf.fingerprint, data)
     with suppress(InputError):  # too few validation texts: commands that need a test report it
-        fitted_tests(clf, folder, task, filled_config(MeasureConfig(), config, clf.fingerprint, data))
+        fitted_tests(
+            clf, folder, task, known, progress=None if progress is None else partial(progress, "check")
+        )
 
 
 def _keep_logs(folder: Path) -> None:
@@ -307,7 +320,9 @@ def measure(
     names = config.methods or default_methods()
     dataset.require_own_scores(clf, measured.split("test"), map(parse, names), config.limit, config.unit)
     if announce is not None:
-        announce(forecast_measurement(clf, measured, config, left_out))
+        fitted = "validation" not in measured.load() or read_tests(clf, checkpoint, config) is not None
+        fitting = 0 if fitted else len(measured.load()["validation"])
+        announce(forecast_measurement(clf, measured, config, left_out, fitting))
 
     def fit_tests() -> dict[str, MaSF]:
         fitting = None if progress is None else partial(progress, "check")

@@ -28,6 +28,7 @@ from . import UNFINISHED
 from .checkpoints import require_best, resume_point
 from .inputs import load_encoder, load_splits, summarize_inputs
 from .masked_eval import CONDITIONS, Sweep
+from .steps import Progress, SweepReport
 from .trainer import SELECTION, Enough, MaskedTrainer, Sessions, find_precision, make_trainer, read_history
 
 Erased = Mapping[str, Sequence[Sequence[int]]]
@@ -47,6 +48,7 @@ def finetune(
     targets: np.ndarray[Any, Any] | None = None,
     enough: Enough | None = None,
     callbacks: Sequence[TrainerCallback] = (),
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Fine-tune a model, save its best epoch in `folder`, and return the results for its record.
 
@@ -61,6 +63,8 @@ def finetune(
         targets: Class probabilities [N, C] that unmasked training rows learn instead of their class.
         enough: Called after each epoch; training stops if it returns True. None trains all epochs.
         callbacks: Additional callbacks for the Trainer.
+        progress: Called with a phase after the last epoch (`validate`, `test`), the number of masked texts
+            just evaluated, and the total.
 
     Returns:
         JSON-ready results: history of the epochs, test metrics, facts about the data, digests of the inputs,
@@ -108,9 +112,11 @@ def finetune(
         best = max(history, key=lambda epoch: (epoch["selection"], -epoch["epoch"]))
         if len(best["validation"]) < len(conditions):
             with timed(seconds, "sweep"):
-                best["validation"] = _sweep(trainer, task, rows["validation"], "validation", masking)
+                best["validation"] = _sweep(
+                    trainer, task, rows["validation"], "validation", masking, "validate", progress
+                )
         with timed(seconds, "test"):
-            test = _sweep(trainer, task, rows["test"], "sweep", masking)
+            test = _sweep(trainer, task, rows["test"], "sweep", masking, "test", progress)
     with timed(seconds, "save"):
         _save(trainer, config, folder)
     first = task.labels[0] if task.kind == "multi-label" else None  # the fingerprint is that of all
@@ -129,11 +135,25 @@ def finetune(
 
 
 def _sweep(
-    trainer: MaskedTrainer, task: Task, rows: Dataset, stream: str, masking: Mapping[str, Any]
+    trainer: MaskedTrainer,
+    task: Task,
+    rows: Dataset,
+    stream: str,
+    masking: Mapping[str, Any],
+    phase: str,
+    progress: Progress | None,
 ) -> list[dict[str, Any]]:
     """Return the performance of the trainer's model on tokenized rows under each condition."""
+    if progress is not None:
+        progress(phase, 0, len(rows) * len(masking["conditions"]))  # at most, as equal texts are dropped
     sweep = Sweep(rows.to_list(), stream=stream, **masking)
-    return sweep.table(np.asarray(trainer.predict(sweep).predictions), task.metrics)
+    report = None if progress is None else SweepReport(phase, len(sweep), progress)
+    if report is not None:
+        trainer.add_callback(report)
+    logits = np.asarray(trainer.predict(sweep).predictions)
+    if report is not None:
+        trainer.remove_callback(report)
+    return sweep.table(logits, task.metrics)
 
 
 def _tokenized(

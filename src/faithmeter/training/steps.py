@@ -9,6 +9,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 ShowSteps = Callable[[int, int, str], object]
 """Function that is called with the optimizer steps done, their total, and a remark."""
+Progress = Callable[[str, int, int], object]
+"""Function that is called with a phase, the amount just finished (0 when it starts), and the total."""
 
 
 class StepReport(TrainerCallback):  # type: ignore[misc]
@@ -29,6 +31,12 @@ class StepReport(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         self.show(state.global_step, state.max_steps, "validating" if control.should_evaluate else self.note)
 
+    def on_prediction_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        if control.should_evaluate:  # an epoch is validated; sweeps report to `SweepReport`
+            self.show(state.global_step, state.max_steps, "validating")
+
     def on_evaluate(
         self,
         args: TrainingArguments,
@@ -44,3 +52,17 @@ class StepReport(TrainerCallback):  # type: ignore[misc]
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
         self.show(state.global_step, state.max_steps, self.note)
+
+
+class SweepReport(TrainerCallback):  # type: ignore[misc]
+    """Trainer callback that reports how many of a sweep's texts are evaluated."""
+
+    def __init__(self, phase: str, total: int, progress: Progress) -> None:
+        self.phase, self.left, self.total, self.progress = phase, total, total, progress
+
+    def on_prediction_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        done = min(self.left, args.eval_batch_size)
+        self.left -= done
+        self.progress(self.phase, done, self.total)
