@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 
 from faithmeter.metrics import majority, score
 
@@ -27,3 +31,20 @@ def test_the_majority_class_is_that_of_the_training_split() -> None:
 
 def test_of_equally_frequent_classes_the_first_is_the_majority() -> None:
     assert majority(["accuracy"], [1, 0], [0, 0], 2)["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["micro_f1", "macro_f1"])
+@pytest.mark.parametrize("several", [False, True], ids=["one label", "several labels"])
+def test_f1_is_that_of_scikit_learn(name: str, several: bool) -> None:
+    rng = np.random.default_rng(0)
+    for classes, texts in product((2, 3, 7), (1, 2, 30)):
+        high = 2 if several else classes
+        labels, predictions = rng.integers(high, size=(2, texts, *[classes] * several))
+        expected = f1_score(
+            labels,
+            predictions,
+            labels=range(classes),
+            average=name.removesuffix("_f1"),
+            zero_division=0,
+        )
+        assert score([name], labels, predictions, classes)[name] == pytest.approx(expected, abs=1e-15)
