@@ -222,8 +222,8 @@ class Measurement(Measured):
         if test not in self.tests:
             raise unknown("test", test, self.tests or ["what measure(tests=fit_tests(…)) was given"])
         if (method, test) not in self._pvalues:
-            steps = self._steps(method)
-            self._pvalues[method, test] = {percent: dataset_pvalue(rows[f"p_{test}"]) for percent, rows in steps}
+            values = {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
+            self._pvalues[method, test] = values
         return dict(self._pvalues[method, test])
 
     def p(self, method: str, test: str) -> float:
