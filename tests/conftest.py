@@ -20,6 +20,17 @@ hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one
 hypothesis.settings.load_profile("any machine")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each process a run of neighbors, which share the fixtures of their module (`pytest -n 2`)."""
+    if config.getoption("dist", "no") == "load":  # the default of pytest-xdist
+        config.option.dist = "worksteal"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the dearest fixture, the built site, first: at the end, one process would work on it alone."""
+    items.sort(key=lambda item: item.path.name != "test_site.py")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def quiet_libraries() -> None:
     """One thread and no bars; imported here, as the process that only hands out tests needs none of them."""
@@ -31,7 +42,7 @@ def quiet_libraries() -> None:
     datasets.disable_progress_bars()
     transformers.logging.disable_progress_bar()
     transformers.logging.set_verbosity_error()
-    gc.freeze()  # every training collects garbage: half of the time of a tiny one, with all modules in the way
+    gc.freeze()  # each training collects garbage, which takes half of its time with all modules in the way
 
 
 class Outcome(NamedTuple):
