@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -12,18 +13,36 @@ from typing import Any, NamedTuple
 HOME = tempfile.TemporaryDirectory(prefix="faithmeter-tests-")
 os.environ |= {"HF_HOME": HOME.name, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "200"}
 
-import datasets  # noqa: E402
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
-import torch  # noqa: E402
-import transformers  # noqa: E402
 
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is slow, not wrong
 hypothesis.settings.load_profile("any machine")
-torch.set_num_threads(1)  # tiny models are faster so, the more when the machine is busy
-datasets.disable_progress_bars()
-transformers.logging.disable_progress_bar()
-transformers.logging.set_verbosity_error()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each process a run of neighbors, which share the fixtures of their module (`pytest -n 2`)."""
+    if config.getoption("dist", "no") == "load":  # the default of pytest-xdist
+        config.option.dist = "worksteal"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the dearest fixture, the built site, first: at the end, one process would work on it alone."""
+    items.sort(key=lambda item: item.path.name != "test_site.py")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quiet_libraries() -> None:
+    """One thread and no bars; imported here, as the process that only hands out tests needs none of them."""
+    import datasets
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)  # tiny models are faster so, the more when the machine is busy
+    datasets.disable_progress_bars()
+    transformers.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()
+    gc.freeze()  # each training collects garbage, which takes half of its time with all modules in the way
 
 
 class Outcome(NamedTuple):

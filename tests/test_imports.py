@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -54,11 +54,12 @@ def test_help_answers_faster_than_torch_can_be_imported() -> None:
     """A ratio of two things in one run: `--help` is about 0.5 s where importing torch takes 2 s."""
 
     def seconds(*arguments: str) -> float:
-        start = time.perf_counter()
+        start = os.times()
         subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
-        return time.perf_counter() - start
+        end = os.times()  # of the processor, so that other programs do not matter
+        return end.children_user + end.children_system - start.children_user - start.children_system
 
-    assert seconds("-m", "faithmeter", "--help") < seconds("-c", "import torch, transformers.trainer")
+    assert seconds("-m", "faithmeter", "--help") < seconds("-c", "import torch")
 
 
 def test_every_public_name_is_there() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 
 import faithmeter as fm
 from faithmeter.metrics import majority, score
@@ -34,3 +38,20 @@ def test_agreement_is_for_labels_by_a_model_only() -> None:
     assert score(["agreement"], [0, 1, 1], [0, 1, 0], 2) == {"agreement": pytest.approx(2 / 3)}
     with pytest.raises(fm.InputError, match="'agreement' is not for single-label tasks"):
         fm.task("bAbI-1").with_metric("agreement")
+
+
+@pytest.mark.parametrize("name", ["micro_f1", "macro_f1"])
+@pytest.mark.parametrize("several", [False, True], ids=["one label", "several labels"])
+def test_f1_is_that_of_scikit_learn(name: str, several: bool) -> None:
+    rng = np.random.default_rng(0)
+    for classes, texts in product((2, 3, 7), (1, 2, 30)):
+        high = 2 if several else classes
+        labels, predictions = rng.integers(high, size=(2, texts, *[classes] * several))
+        expected = f1_score(
+            labels,
+            predictions,
+            labels=range(classes),
+            average=name.removesuffix("_f1"),
+            zero_division=0,
+        )
+        assert score([name], labels, predictions, classes)[name] == pytest.approx(expected, abs=1e-15)

@@ -400,6 +400,13 @@ def test_figures_come_out_in_three_formats(name: str, charts: dict[str, Any], tm
 
 
 @pytest.mark.parametrize("name", figures.FIGURES)
+def test_figures_follow_the_schema_of_vega_lite(name: str, charts: dict[str, Any]) -> None:
+    """Pages are written from specs that are not validated again."""
+    valid = charts[name].to_dict(validate=True)
+    assert figures.spec(charts[name]) == {key: value for key, value in valid.items() if key != "config"}
+
+
+@pytest.mark.parametrize("name", figures.FIGURES)
 def test_nothing_in_nothing_out(name: str, frames: dict[str, DataFrame]) -> None:
     assert figures.FIGURES[name]({kind: frame.head(0) for kind, frame in frames.items()}) is None
     bare = {kind: DataFrame(columns=frame.columns) for kind, frame in frames.items()}

@@ -158,7 +158,6 @@ def test_writers_of_different_runs_do_not_disturb_each_other(tmp_path) -> None:
 import sys
 from faithmeter.config import TrainConfig
 from faithmeter.runs.store import RunStore
-from faithmeter.training.inputs import read_inputs
 from records import train_result
 store = RunStore(sys.argv[1])
 for seed in range(int(sys.argv[2]), 40, 2):

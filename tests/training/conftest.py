@@ -36,7 +36,7 @@ def reviews(tmp_path_factory) -> str:
     return str(path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def config(encoder: str, reviews: str) -> fm.TrainConfig:
     own = {"data": reviews, "text": "review", "label": "stars"}
     return fm.TrainConfig(model=encoder, epochs=EPOCHS, batch_size=8, learning_rate=3e-3, **own)

@@ -7,6 +7,7 @@ import os
 import shutil
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -25,10 +26,31 @@ def changed(config: fm.TrainConfig, **changes: object) -> fm.TrainConfig:
     return fm.TrainConfig.from_dict({**config.to_dict(), **changes})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def best_first(config: fm.TrainConfig) -> fm.TrainConfig:
     """The first epoch stays the best: nothing is learned, so all are equally good, but weights decay."""
     return changed(config, learning_rate=1e-6, limit=16)  # two steps in an epoch
+
+
+@pytest.fixture(scope="module")
+def short(config: fm.TrainConfig) -> fm.TrainConfig:
+    return changed(config, epochs=2, limit=16)
+
+
+Whole = tuple[dict[str, Any], Path]
+"""Result and folder of a training that nothing interrupted."""
+
+
+@pytest.fixture(scope="module")
+def whole_best_first(best_first: fm.TrainConfig, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = tmp_path_factory.mktemp("whole")
+    return run(best_first, folder), folder
+
+
+@pytest.fixture(scope="module")
+def whole_short(short: fm.TrainConfig, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = tmp_path_factory.mktemp("whole")
+    return run(short, folder), folder
 
 
 def flip(file: Path, byte: int = -5) -> None:
@@ -65,9 +87,14 @@ def interrupted(config: fm.TrainConfig, folder: Path, moment: Interrupt) -> None
 @pytest.mark.parametrize("way", ["moved", "from another working directory"])
 @pytest.mark.parametrize("moment", [Interrupt(5), AfterSave(6)], ids=["in the last epoch", "after its save"])
 def test_the_best_epoch_is_saved_though_the_store_was_moved(
-    best_first: fm.TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, moment: Interrupt
+    best_first: fm.TrainConfig,
+    whole_best_first: Whole,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+    moment: Interrupt,
 ) -> None:
-    whole = run(best_first, tmp_path / "whole")
+    whole, whole_folder = whole_best_first
     assert whole["best_epoch"] == 1
     monkeypatch.chdir(tmp_path)
     interrupted(best_first, Path("killed"), moment)
@@ -80,7 +107,7 @@ def test_the_best_epoch_is_saved_though_the_store_was_moved(
         folder = Path("../killed")
     resumed = run(best_first, folder, resume=True)
     assert resumed["best_epoch"] == 1
-    assert equal(weights(folder), weights(tmp_path / "whole"))
+    assert equal(weights(folder), weights(whole_folder))
     assert resumed["fingerprint"] == whole["fingerprint"]
 
 
@@ -117,10 +144,9 @@ def test_without_the_best_one_training_begins_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt"])
 def test_a_flipped_bit_in_a_checkpoint_changes_no_digit(
-    config: fm.TrainConfig, tmp_path: Path, name: str
+    short: fm.TrainConfig, whole_short: Whole, tmp_path: Path, name: str
 ) -> None:
-    short = changed(config, epochs=2, limit=16)
-    whole = run(short, tmp_path / "whole")
+    whole, _ = whole_short
     interrupted(short, tmp_path / "killed", Interrupt(3))
     flip(tmp_path / "killed" / UNFINISHED / "checkpoint-2" / name, 40)
     with pytest.warns(DamageWarning, match=f"{name}.*put aside as damaged-checkpoint-2"):
@@ -149,9 +175,10 @@ def test_a_run_does_not_go_on_with_other_inputs(config: fm.TrainConfig, tmp_path
     assert list((tmp_path / "run" / UNFINISHED).glob("checkpoint-*")), "nothing is lost"
 
 
-def test_a_run_whose_start_is_damaged_begins_anew(config: fm.TrainConfig, tmp_path: Path) -> None:
-    short = changed(config, epochs=2, limit=16)
-    whole = run(short, tmp_path / "whole")
+def test_a_run_whose_start_is_damaged_begins_anew(
+    short: fm.TrainConfig, whole_short: Whole, tmp_path: Path
+) -> None:
+    whole, _ = whole_short
     interrupted(short, tmp_path / "killed", Interrupt(3))
     flip(tmp_path / "killed" / UNFINISHED / "start.json", 30)
     with pytest.warns(DamageWarning, match="the training starts over"):
@@ -183,11 +210,14 @@ def test_a_training_that_diverges_is_an_error_and_no_result(config: fm.TrainConf
     ],
 )
 def test_a_full_disk_is_one_line_and_loses_no_finished_epoch(
-    config: fm.TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    short: fm.TrainConfig,
+    whole_short: Whole,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
 ) -> None:
     """The disk is full at the end of the second epoch; torch hides the error number of that."""
-    short = changed(config, epochs=2, limit=16)
-    whole = run(short, tmp_path / "whole")
+    whole, _ = whole_short
     save = torch.save
 
     def save_or_fail(value: object, path: object, *rest: object, **options: object) -> None:

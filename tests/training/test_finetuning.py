@@ -26,8 +26,15 @@ class Rates(TrainerCallback):
         self.seen.append(optimizer.param_groups[0]["lr"])
 
 
-def test_the_record_tells_the_story_of_a_run(config: fm.TrainConfig, tmp_path) -> None:
-    result = run(config, tmp_path)
+@pytest.fixture(scope="module")
+def whole(config: fm.TrainConfig, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """Result and folder of a training."""
+    folder = tmp_path_factory.mktemp("whole")
+    return run(config, folder), folder
+
+
+def test_the_record_tells_the_story_of_a_run(whole) -> None:
+    result, _ = whole
     assert [epoch["epoch"] for epoch in result["epochs"]] == [1, 2, 3]
     assert all(epoch["train_loss"] > 0 for epoch in result["epochs"])
     for epoch in result["epochs"]:
@@ -44,10 +51,10 @@ def test_the_record_tells_the_story_of_a_run(config: fm.TrainConfig, tmp_path) -
     assert result["truncated"] == {"train": 0.0, "validation": 0.0, "test": 0.0}
 
 
-def test_the_checkpoint_loads_with_plain_transformers_and_scores_as_recorded(config, tmp_path) -> None:
-    result = run(config, tmp_path)
-    model = AutoModelForSequenceClassification.from_pretrained(tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+def test_the_checkpoint_loads_with_plain_transformers_and_scores_as_recorded(config, whole) -> None:
+    result, folder = whole
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     test = task_of(config).load()["test"]
     inputs = tokenizer(test["text"][:], padding=True, return_tensors="pt")
     with torch.inference_mode():
@@ -58,13 +65,16 @@ def test_the_checkpoint_loads_with_plain_transformers_and_scores_as_recorded(con
     assert model.config.id2label == {0: "neg", 1: "pos"}
 
 
-def test_the_same_seed_gives_bit_identical_checkpoints_and_another_seed_others(config, tmp_path) -> None:
-    one, two = (run(config, tmp_path / name) for name in "ab")
-    assert equal(weights(tmp_path / "a"), weights(tmp_path / "b"))
+def test_the_same_seed_gives_bit_identical_checkpoints_and_another_seed_others(
+    config, whole, tmp_path
+) -> None:
+    one, folder = whole
+    two = run(config, tmp_path / "again")
+    assert equal(weights(folder), weights(tmp_path / "again"))
     assert one["epochs"] == two["epochs"]
     assert one["test"] == two["test"]
-    run(config.replace(seed=1), tmp_path / "c")
-    assert not equal(weights(tmp_path / "a"), weights(tmp_path / "c"))
+    run(config.replace(seed=1), tmp_path / "other")
+    assert not equal(weights(folder), weights(tmp_path / "other"))
 
 
 @pytest.mark.parametrize("validation", ["both", "masked"])
@@ -110,17 +120,17 @@ def test_all_nine_strategies_differ_where_they_must(config: fm.TrainConfig, tmp_
     assert losses["uniform"] != losses[0]
 
 
-def test_an_interrupted_run_ends_like_an_uninterrupted_one(config: fm.TrainConfig, tmp_path) -> None:
-    whole = run(config, tmp_path / "whole")
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(config: fm.TrainConfig, whole, tmp_path) -> None:
+    result, whole_folder = whole
     for step in (3, 8, 12):  # before the first checkpoint, in the middle of an epoch, at the end of one
         folder = tmp_path / str(step)
         with pytest.raises(KeyboardInterrupt):
             run(config, folder, callbacks=[Interrupt(step)])
         resumed = run(config, folder, resume=True)
-        assert resumed["epochs"] == whole["epochs"]
-        assert resumed["test"] == whole["test"]
-        assert resumed["best_epoch"] == whole["best_epoch"]
-        assert equal(weights(folder), weights(tmp_path / "whole"))
+        assert resumed["epochs"] == result["epochs"]
+        assert resumed["test"] == result["test"]
+        assert resumed["best_epoch"] == result["best_epoch"]
+        assert equal(weights(folder), weights(whole_folder))
 
 
 def test_the_rate_rises_for_6_percent_of_the_optimizer_steps_then_falls_to_zero(config, tmp_path) -> None:

@@ -83,6 +83,9 @@ class Measurement(Measured):
     plausibility: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     evaluations_alone: Mapping[str, int] = field(default_factory=dict)
     _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _pvalues: dict[tuple[str, str], dict[int, DatasetPValue]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __repr__(self) -> str:
         areas = ", ".join(f"{name} {format_percent(acu)}" for name, (acu, _) in self._ranked())
@@ -137,7 +140,7 @@ class Measurement(Measured):
     @property
     def methods(self) -> list[str]:
         """Names of the measured methods, the baseline first."""
-        return list(dict.fromkeys(self.frame["method"]))
+        return list(self.frame["method"].unique())
 
     @property
     def texts(self) -> int:
@@ -219,7 +222,10 @@ class Measurement(Measured):
         """Return the p-value of all texts at each percentage erased; small means out of distribution."""
         if test not in self.tests:
             raise unknown("test", test, self.tests or ["what measure(tests=fit_tests(…)) was given"])
-        return {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
+        if (method, test) not in self._pvalues:
+            values = {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in self._steps(method)}
+            self._pvalues[method, test] = values
+        return dict(self._pvalues[method, test])
 
     def p(self, method: str, test: str) -> float:
         """Return the combined p-value of all texts at all steps below 100 %."""

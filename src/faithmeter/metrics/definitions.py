@@ -19,14 +19,24 @@ def _accuracy(labels: np.ndarray, predictions: np.ndarray, classes: int) -> floa
     return float(np.mean(labels == predictions))
 
 
-def _f1(average: str) -> Metric:
-    def f1(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
-        from sklearn.metrics import f1_score
+def _f1_counts(labels: np.ndarray, predictions: np.ndarray, classes: int) -> NDArray[np.int64]:
+    """Return, by class [2, C], twice the correct predictions, and the labels and predictions together."""
+    if labels.ndim == 1:
+        names = np.arange(classes)
+        labels, predictions = labels[:, None] == names, predictions[:, None] == names
+    true, predicted = labels.astype(bool), predictions.astype(bool)
+    return np.stack([2 * (true & predicted).sum(axis=0), true.sum(axis=0) + predicted.sum(axis=0)])
 
-        # the mean is over all classes; one that neither occurs nor is predicted counts as 0
-        return float(f1_score(labels, predictions, labels=range(classes), average=average, zero_division=0))
 
-    return f1
+def _macro_f1(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    # the mean is over all classes; one that neither occurs nor is predicted counts as 0
+    correct, both = _f1_counts(labels, predictions, classes)
+    return float(np.divide(correct, both, out=np.zeros(len(both)), where=both > 0).mean())
+
+
+def _micro_f1(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    correct, both = _f1_counts(labels, predictions, classes).sum(axis=1)
+    return float(correct / both) if both else 0.0
 
 
 def _matthews(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
@@ -62,8 +72,8 @@ def _r2(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
 
 METRICS: dict[str, Metric] = {
     "accuracy": _accuracy,
-    "macro_f1": _f1("macro"),
-    "micro_f1": _f1("micro"),
+    "macro_f1": _macro_f1,
+    "micro_f1": _micro_f1,
     "matthews": _matthews,
     AGREEMENT: _accuracy,
 }

@@ -58,12 +58,14 @@ def over_seeds(
         Columns `by`, `mean`, `lower`, `upper`, `n` (seeds averaged) and `excluded` (seeds left out). The
         mean is NaN if all seeds are left out, or if the value of an included seed is undefined.
     """
+    columns, rows = [*by, *Interval._fields, "excluded"], []
+    if frame.empty:
+        return pd.DataFrame(columns=columns)
     bounds = [*bound_columns(frame, value), *({POOLED_SEEDS} & set(frame))]
-    rows = []
     for key, seeds in by_seed(frame, by, [value, *bounds]).groupby(list(by), sort=False):
         counted = seeds if unconverged else seeds[seeds["converged"].astype(bool)]
         rows.append((*key, *interval_of_seeds(counted, value), len(seeds) - len(counted)))
-    return pd.DataFrame(rows, columns=[*by, *Interval._fields, "excluded"])
+    return pd.DataFrame(rows, columns=columns)
 
 
 def interval_of_seeds(rows: DataFrame, value: str) -> Interval:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ... import published
@@ -102,11 +103,12 @@ def strip_options(name: str) -> str:
     return name.partition("(")[0]
 
 
-def published_rows(name: str) -> list[dict[str, Any]]:
-    """Return the rows of a published table as dictionaries; missing values are None."""
+@cache
+def published_rows(name: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the rows of a published table as mappings; missing values are None."""
     frame = published.table(name)
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return [{str(name): value for name, value in row.items()} for row in rows]
+    return tuple(MappingProxyType({str(name): value for name, value in row.items()}) for row in rows)
 
 
 def published_cell(row: Mapping[str, Any], name: str, bounds: str = "") -> Cell:

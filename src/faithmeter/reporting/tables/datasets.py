@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -88,7 +89,7 @@ def _columns(name: str, size: str) -> tuple[list[Column], list[Column], list[Col
     )
 
 
-def _cells(row: dict[str, Any], name: str) -> tuple[list[Cell], list[Cell], list[Cell]]:
+def _cells(row: Mapping[str, Any], name: str) -> tuple[list[Cell], list[Cell], list[Cell]]:
     """Return the cells of a published row for the columns of `_columns`."""
     return (
         [Cell(row.get("type")), Cell(name)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -109,10 +109,13 @@ def recursive_roar(frames: Frames) -> DataFrame:
     It is computed over the percents at which both the method and random erasure were run. Methods without
     results at 0 and 100 % are left out. The column `texts` is the number of test texts of the model.
     """
+    by, rows = ["task", "model", "seed"], []
+    columns = [*by, "method", "rroar_racu", "converged", "texts"]
+    if frames["roar"].empty:
+        return DataFrame(columns=columns)
     train = frames["train"]
     thresholds = train.groupby("task")["threshold"].first().to_dict()
     tested = train[train["split"] == "test"].groupby(["task", "model"])["rows"].max().to_dict()
-    by, rows = ["task", "model", "seed"], []
     for key, runs in frames["roar"].groupby(by):
         curves = runs.pivot_table("value", "percent", "method")
         for method in curves.columns.drop(BASELINE, errors="ignore"):
@@ -122,7 +125,7 @@ def recursive_roar(frames: Frames) -> DataFrame:
             curve, random = (Curve(tuple(both.index), tuple(both[name]), "", 1) for name in both)
             reached = curve.values[0] > thresholds.get(key[0], float("-inf"))
             rows.append((*key, method, racu(curve, random), reached, tested.get(key[:2])))
-    return DataFrame(rows, columns=[*by, "method", "rroar_racu", "converged", "texts"])
+    return DataFrame(rows, columns=columns)
 
 
 def _all_tasks_cells(frame: DataFrame, score: str, groups: list[TaskGroup]) -> dict[Key, MeanCells]:
@@ -178,7 +181,7 @@ def _rows(
         yield (Cell(names[model]), Cell(task), Cell(method), *cells)
 
 
-def _published_cells(row: dict[str, Any]) -> Row:
+def _published_cells(row: Mapping[str, Any]) -> Row:
     labels, method = (Cell(row[name]) for name in LABELS), row[LABELS[-1]]
     scores = (
         replace(comparison.published_cell(row, score, bounds), grey=_is_grey(score, method))

@@ -12,6 +12,8 @@ def keep_usual_texts(frame: DataFrame, by: list[str]) -> tuple[DataFrame, tuple[
 
     The most common number is the one with the most seeds; the larger one wins a tie.
     """
+    if frame.empty:
+        return frame, ()
     seeds = frame.groupby([*by, "texts"])["seed"].nunique().reset_index()
     usual = seeds.sort_values(["seed", "texts"]).drop_duplicates(by, keep="last")
     keys = [*by, "texts"]
