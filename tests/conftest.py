@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 HOME = tempfile.TemporaryDirectory(prefix="faithmeter-tests-")
@@ -15,6 +16,7 @@ os.environ |= {"HF_HOME": HOME.name, "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE
 
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
+import typer.main  # noqa: E402
 
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is slow, not wrong
 hypothesis.settings.load_profile("any machine")
@@ -51,11 +53,21 @@ class Outcome(NamedTuple):
     err: str
 
 
+@cache
+def build_command(app: Any) -> Any:
+    """Return the command of an app, which typer would build anew for every call."""
+    return typer.main.get_command(app)
+
+
 @pytest.fixture
 def faithmeter(capsys, monkeypatch):
     """`faithmeter("list", "tasks")` as typed."""
 
     from faithmeter import cli
+
+    command = build_command(cli.app)
+    build = typer.main.get_command
+    monkeypatch.setattr(typer.main, "get_command", lambda app: command if app is cli.app else build(app))
 
     def call(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["faithmeter", *map(str, arguments)])

@@ -85,10 +85,13 @@ def panels(
         data = alt.InlineData(values=_records(own))
         layers = alt.LayerChart(layer=draw(own["unit"].iloc[0], domain), data=data, **size)
         charts.append(layers.facet(**facet, title=task))
-    grid = alt.concat(*charts, columns=across)
-    grid = grid.resolve_scale(color="shared", shape="shared", strokeDash="shared")
-    chart: alt.ConcatChart = grid.configure(**config() | {"background": "white", "aria": False})
-    return chart
+    shared = alt.ScaleResolveMap(color="shared", shape="shared", strokeDash="shared")
+    return alt.ConcatChart(
+        concat=charts,
+        columns=across,
+        resolve=alt.Resolve(scale=shared),
+        config=alt.Config(**config() | {"background": "white", "aria": False}),
+    )
 
 
 def dots(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
