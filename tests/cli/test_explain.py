@@ -199,6 +199,13 @@ def test_a_model_of_pairs_needs_a_pair_and_one_of_single_texts_takes_none(faithm
         assert [message in line for line in outcome.err.splitlines()] == [True]
 
 
+def test_a_pattern_for_several_checkpoints_is_no_text(faithmeter, checkpoint) -> None:
+    outcome = faithmeter("explain", checkpoint, checkpoint)
+    assert outcome.code == 2
+    assert "is a checkpoint; expected a text" in outcome.err
+    assert faithmeter("explain", checkpoint, "good film " * 500).code == 0, "longer than any path"
+
+
 def test_sentences_are_explained_as_units(faithmeter, checkpoint) -> None:
     text = "the film was good. a dull plot"
     result = faithmeter("explain", checkpoint, text, "--unit", "sentence", "--json")

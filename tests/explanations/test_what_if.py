@@ -81,7 +81,7 @@ def test_a_low_pvalue_is_a_reason_not_to_trust() -> None:
     test = fm.MaSF(calibration="crossfit").fit(far_away)
     doubt = probe_text(CLASSIFIER, TEXT, masked=[0], tests={"crossfit": test}).doubts[0]
     assert doubt.kind == "outside"
-    assert f"masked as it is, is out of distribution (p = {test.smallest_p():.2g})" in doubt.text
+    assert f"masked as it is, is out of distribution (cross-fitted p = {test.smallest_p():.2g})" in doubt.text
 
 
 @pytest.mark.parametrize("number", [-1, 8])

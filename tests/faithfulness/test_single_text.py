@@ -122,9 +122,9 @@ def erasure(*, acu: float = 0.2, chance: float = 0.01, pvalues: tuple[float, ...
     [
         (erasure(pvalues=(0.3, 0.4, 0.5, 0.001)), [], ""),  # 100 % is the same text for all methods
         (erasure(pvalues=(0.3, 0.04, 0.04, 0.9)), [], ""),  # Simes: 0.04 · 3 / 2 = 0.06
-        (erasure(pvalues=(0.3, 0.03, 0.03, 0.9)), ["outside"], "from 40 % on (p = 0.045)"),
-        (erasure(pvalues=(0.3, 0.01, 0.3, 0.9)), ["outside"], "at 40 % (p = 0.030)"),
-        (erasure(pvalues=(0.01, 0.3, 0.01, 0.9)), ["outside"], "at 0, 70 % (p = 0.015)"),
+        (erasure(pvalues=(0.3, 0.03, 0.03, 0.9)), ["outside"], "from 40 % on (cross-fitted p = 0.045)"),
+        (erasure(pvalues=(0.3, 0.01, 0.3, 0.9)), ["outside"], "at 40 % (cross-fitted p = 0.030)"),
+        (erasure(pvalues=(0.01, 0.3, 0.01, 0.9)), ["outside"], "at 0, 70 % (cross-fitted p = 0.015)"),
         (erasure(chance=0.05, pvalues=(0.3, 0.4, 0.5, 0.6)), [], ""),
         (erasure(chance=0.21, pvalues=(0.3, 0.4, 0.5, 0.6)), ["unfaithful"], "21% of random orders hurt as"),
         (
@@ -135,7 +135,7 @@ def erasure(*, acu: float = 0.2, chance: float = 0.01, pvalues: tuple[float, ...
         (
             erasure(acu=0, chance=1, pvalues=(0.001,) * 4),
             ["outside", "unfaithful"],
-            "from 0 % on (p = 0.001)",
+            "from 0 % on (cross-fitted p = 0.001)",
         ),
         (erasure(), ["unchecked"], "name the task"),
     ],
@@ -151,7 +151,7 @@ def test_a_text_that_is_strange_as_it_is_is_told_once() -> None:
     strange = erasure(pvalues=(0.012, 0.01, 0.01, 0.01))
     [doubt] = measured(**{"loo-sign": strange, "grad-l2": strange}).doubts
     assert (doubt.kind, doubt.methods) == ("outside", ())
-    assert "before anything is erased (p = 0.012)" in doubt.text
+    assert "before anything is erased (cross-fitted p = 0.012)" in doubt.text
     later = erasure(pvalues=(0.3, 0.01, 0.01, 0.01))
     assert [doubt.methods for doubt in measured(a=later, b=later).doubts] == [("a",), ("b",)]
     fine = erasure(pvalues=(0.04, 0.4, 0.4, 0.4))  # Simes: 0.04 · 3 = 0.12

@@ -66,6 +66,7 @@ class Case:
     p: tuple[float, float] = (0.4, 0.4)  # cross-fitted: of random, of loo-sign
     published: float | None = None  # as cross-fitted by default
     last: float = 0.4  # cross-fitted, at 100 %
+    below: float = 0.0  # share of the texts with a small p at 90 %
     fall: float = 0.5  # how much loo-sign lowers the performance at once
     truncated: float = 0.0
     precision: str = "fp32"
@@ -84,6 +85,10 @@ TASK_CASES = {
     "masked, rejected": Case(("outside", "outside"), p=(0.01, 0.01), trusted=NONE),
     "masked, one method rejected": Case(("outside",), p=(0.4, 0.01), trusted=("random",)),
     "masked, baseline rejected": Case(("outside",), p=(0.01, 0.4), trusted=NONE),
+    "masked, many rejected one by one": Case(("outside",), below=0.6, trusted=NONE),
+    "masked, many rejected one by one, few validation texts": Case(
+        ("undecided",), below=0.6, floors={"published": 0.01, "crossfit": 0.02}, trusted=NONE
+    ),
     "masked, powerless": Case(("unchecked",), floors=POWERLESS, trusted=NONE),
     "masked, powerless, few texts": Case(
         ("unchecked", "few-texts"), floors=POWERLESS, texts=60, trusted=NONE
@@ -198,6 +203,8 @@ def measurement(case: Case) -> Measurement:
                 label = row % 2
                 known = (row * 7) % case.texts < round(right * case.texts) if case.whole > 0.5 else label == 0
                 values = {"crossfit": case.last if percent == 100 else p}
+                if percent == 90 and row < case.below * case.texts:
+                    values["crossfit"] = 0.04
                 values["published"] = p if case.published is None else case.published
                 values = {f"p_{test}": max(values[test], floors[test]) for test in floors}
                 prediction = label if known else 1 - label

@@ -188,6 +188,11 @@ def _rows(file: Path | None, **given: str | None) -> list[Row]:
         )
     if file is not None:
         return list(_read(file, given))
+    if os.path.isfile(f"{given['text']}/config.json"):  # unlike Path, also for texts that are no paths
+        raise InputError(
+            f"{given['text']} is a checkpoint; expected a text: if a pattern stands for several "
+            "folders, name one of them"
+        )
     if given["text"] == "-":
         given["text"] = typer.get_text_stream("stdin").read().strip()
     return [_row(given)]

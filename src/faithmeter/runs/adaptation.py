@@ -18,7 +18,7 @@ from ..faithfulness.check import fit_tests_on, masked_pvalues
 from ..faithfulness.chunks import read_chunks
 from ..faithfulness.masf import MIN_ROWS
 from ..faithfulness.trajectory import floors_of
-from ..faithfulness.trust import choose_test, is_measurable, largest_outside_share
+from ..faithfulness.trust import choose_test, is_measurable, largest_outside_share, rejects
 from ..files import timed
 from ..methods.registry import explain, parse
 from ..models.classes import match_classes
@@ -247,7 +247,7 @@ def stop_rule(config: AdaptConfig, original: Classifier, validation: Dataset) ->
     """Return a function that stops training when the model agrees with the original and passes its check.
 
     The check is fitted on one half of the validation texts and performed on the other. If these are too few,
-    it never passes, and training runs for all epochs.
+    no p-value can be small, it never passes, and training runs for all epochs.
     """
     fitted, checked = (validation.select(range(start, len(validation), 2)) for start in (0, 1))
     classifiers: dict[int, Classifier] = {}  # one for each model, as each adds hooks
@@ -257,6 +257,8 @@ def stop_rule(config: AdaptConfig, original: Classifier, validation: Dataset) ->
             return False
         clf = classifiers.setdefault(id(model), Classifier(model, original.tokenizer))
         tests = fit_tests_on(clf, fitted, trained_with=config.strategy, **masking(config))
+        if not rejects(floors_of(tests)[choose_test(tests)]):
+            return False
         pvalues = masked_pvalues(clf, checked, tests, texts=STOP_TEXTS, seed=config.seed)
         return is_measurable(pvalues[choose_test(pvalues)])
 

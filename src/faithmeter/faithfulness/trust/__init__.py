@@ -16,6 +16,7 @@ from .evidence import (
     can_reject,
     choose_test,
     guess_level,
+    rejects,
 )
 from .rules import BAD, CAUTION, NOTE, RULES, STEP_WARNING, Doubt, doubts
 from .verdict import (
@@ -66,5 +67,6 @@ __all__ = [
     "is_measurable",
     "judge_adaptation",
     "largest_outside_share",
+    "rejects",
     "verdict",
 ]

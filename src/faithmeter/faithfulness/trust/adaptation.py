@@ -10,7 +10,7 @@ from ...config import SIGNIFICANCE_LEVEL
 from ..formats import format_number, format_percent, format_pvalue
 from ..pvalues import DatasetPValue
 from .evidence import MAX_OUTSIDE_SHARE, Evidence, rejects
-from .rules import BAD, CAUTION, TEST_NAMES, explain_unchecked
+from .rules import BAD, CAUTION, TEST_NAMES, explain_unchecked, explain_undecided
 from .verdict import GOOD, Answer
 
 QUESTIONS = ("Is it still the same classifier?", "Is it measurable?", "For which model do explanations hold?")
@@ -51,8 +51,17 @@ class AdaptEvidence(Evidence):
     @property
     def measurable(self) -> bool:
         """Whether there is no sign that partly masked texts are out of distribution for the adapted model."""
-        smallest = min(masked_steps(self.adapted).values())
-        return not rejects(smallest) and self.outside_share <= MAX_OUTSIDE_SHARE
+        return not self.rejected and self.outside_share <= MAX_OUTSIDE_SHARE
+
+    @property
+    def rejected(self) -> bool:
+        """Whether a p-value of partly masked texts is significant."""
+        return rejects(min(masked_steps(self.adapted).values()))
+
+    @property
+    def undecided(self) -> bool:
+        """Whether most texts are rejected individually, and nothing else speaks against the model."""
+        return not (self.measurable or self.rejected or self.validated)
 
 
 def masked_steps(p: Mapping[int, float]) -> dict[int, float]:
@@ -94,6 +103,8 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     same = f"{same}{'' if evidence.stays else f', and {format_percent(evidence.required)}% were required'}."
     if not evidence.checked:
         measurable = CAUTION, f"Not known: {explain_unchecked(evidence)}."
+    elif evidence.undecided:
+        measurable = CAUTION, f"Not known: {explain_undecided(evidence.outside_share)}."
     elif evidence.measurable:
         measurable = GOOD, f"Yes: {compare_checks(evidence)}."
     else:

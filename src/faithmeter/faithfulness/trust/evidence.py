@@ -28,6 +28,11 @@ MAX_OUTSIDE_SHARE = 0.5
 
 With few validation texts no p-value can be small, so the combined p-value may miss a large share.
 """
+MIN_VALIDATION_TEXTS = 200
+"""Validation texts below which individual rejections do not tell good models from others.
+
+Few of so few texts are masked almost wholly, so such texts look unusual for every model.
+"""
 MIN_RACU_DIVISOR = 0.05
 """Area of random erasure below which RACU, which divides by it, exaggerates small differences."""
 ROUNDING = 1e-6
@@ -62,6 +67,11 @@ class Evidence(EqualByFields):
     def checked(self) -> bool:
         """Whether the deciding test can reject."""
         return self.test is not None and rejects(self.floors[self.test])
+
+    @property
+    def validated(self) -> bool:
+        """Whether the deciding test was fitted on enough validation texts to count individual rejections."""
+        return self.test is not None and self.floors[self.test] <= 1 / (MIN_VALIDATION_TEXTS // 2)
 
 
 @dataclass(frozen=True)
@@ -146,14 +156,24 @@ class TaskEvidence(Evidence):
 
     def is_outside(self, method: str) -> bool:
         """Return whether the texts erased by a method are out of distribution."""
-        mostly = method == BASELINE and self.checked and self.outside_share > MAX_OUTSIDE_SHARE
-        return mostly or rejects(self.p(method))
+        return rejects(self.p(method)) or (method == BASELINE and self.mostly_outside and self.validated)
+
+    @property
+    def mostly_outside(self) -> bool:
+        """Whether most texts, masked at random, are individually out of distribution at some step."""
+        return self.checked and self.outside_share > MAX_OUTSIDE_SHARE
+
+    @property
+    def undecided(self) -> bool:
+        """Whether most texts are rejected individually, and nothing else speaks against the model."""
+        return self.mostly_outside and not self.is_outside(BASELINE)
 
     @property
     def measurable(self) -> bool:
         """Whether the model learned masked texts, and a test that could have rejected them did not."""
         masked = self.trained_with in ("half", "all")
-        return masked and self.learned and self.checked and not self.is_outside(BASELINE)
+        decided = self.checked and not self.undecided
+        return masked and self.learned and decided and not self.is_outside(BASELINE)
 
     @property
     def explained(self) -> dict[str, MethodEvidence]:

@@ -14,6 +14,7 @@ from .evidence import (
     MIN_AGREEMENT,
     MIN_RACU_DIVISOR,
     MIN_TEXTS,
+    MIN_VALIDATION_TEXTS,
     ROUNDING,
     Evidence,
     ProbeEvidence,
@@ -89,6 +90,19 @@ def explain_unchecked(evidence: Evidence) -> str:
         return "no check was made; name the task of the model, --valid FILE, or tests=fm.fit_tests(…)"
     floor = evidence.floors[evidence.test]
     return f"there are too few validation texts for a p-value below {floor:.2g}"
+
+
+def undecided(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if evidence.undecided:
+        text = f"{explain_undecided(evidence.outside_share)}, so no area proves anything"
+        yield Doubt("undecided", BAD, (), text)
+
+
+def explain_undecided(outside_share: float) -> str:
+    """Return the reason why individual rejections do not decide."""
+    texts = f"{format_percent(outside_share, 0)}% of the texts masked at random"
+    few = f"which with fewer than {MIN_VALIDATION_TEXTS} validation texts also happens to good models"
+    return f"{texts} are rejected one by one at some step, {few} (give more with --valid)"
 
 
 def outside(evidence: TaskEvidence) -> Iterator[Doubt]:
@@ -292,6 +306,7 @@ RULES: dict[type[Evidence], tuple[Rule, ...]] = {
     TaskEvidence: (
         unlearned,
         unchecked,
+        undecided,
         outside,
         wholly_masked,
         small_divisor,

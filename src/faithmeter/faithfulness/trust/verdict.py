@@ -23,6 +23,7 @@ from .rules import (
     describe_pvalue,
     doubts,
     explain_unchecked,
+    explain_undecided,
 )
 
 GOOD = "good"
@@ -171,6 +172,8 @@ def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
     if not evidence.checked:
         reason = f"nothing tells whether masked texts are normal to it ({explain_unchecked(evidence)})"
         return CAUTION, f"Not known: {reason}; it has {reached}."
+    if evidence.undecided:
+        return CAUTION, f"Not known: {explain_undecided(evidence.outside_share)}; it has {reached}."
     p, training = describe_pvalue(evidence, evidence.p(BASELINE)), TRAININGS[evidence.trained_with]
     if evidence.is_outside(BASELINE):
         how = describe_outside(evidence, BASELINE)
@@ -184,7 +187,7 @@ def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
         return GOOD, f"{text}, with no plainly fine-tuned model here to tell what the masks cost."
     points = f"{format_percent(abs(evidence.cost))} points {'less' if evidence.cost > 0 else 'more'}"
     mood = CAUTION if evidence.cost > MAX_COST else GOOD
-    return mood, f"{text}, {points} than a plainly fine-tuned one."
+    return mood, f"{text}; on all test texts, {points} than a plainly fine-tuned one."
 
 
 def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str, str], tuple[str, ...]]:
