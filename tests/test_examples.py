@@ -37,7 +37,7 @@ def test_pipeline(checkpoint: Path, monkeypatch, capsys) -> None:
 
 def test_own_method(checkpoint: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys, "argv", ["", str(checkpoint)])
-    runpy.run_path(str(ROOT / "examples/own_method.py"))
+    runpy.run_path(str(ROOT / "examples/own_method.py"), run_name="__main__")
     assert "word-length(power=2)   ACU" in capsys.readouterr().out
     del METHODS["word-length"]
 

@@ -44,8 +44,8 @@ STATEMENTS = {
         "Wholly masked, the plain model stays below the class majority (majority − model, points)",
     ),
     "c": (
-        "After masked fine-tuning, masked texts are in distribution ({} test)",
-        "After plain fine-tuning, masked texts are out of distribution ({} test)",
+        "After masked fine-tuning, masked texts are not rejected ({} test)",
+        "After plain fine-tuning, masked texts are rejected ({} test)",
     ),
     "d": ("Methods have the published order (Spearman with RoBERTa-base)",),
     "e": ("Explaining again at every step raises ACU ({0} − {0} explained once, points)",),
@@ -202,7 +202,7 @@ def number_of_masks(study: Study) -> Iterator[Claim]:
 QUESTIONS: dict[str, tuple[Callable[[Study], Iterator[Claim]], str]] = {
     "a": (unmasked_performance, "Masked fine-tuning does not lower unmasked performance"),
     "b": (wholly_masked_performance, "Wholly masked, only the masked model reaches the class majority"),
-    "c": (in_distribution, "Masked texts are in distribution after masked fine-tuning, not after plain"),
+    "c": (in_distribution, "The check rejects masked texts after plain fine-tuning, not after masked"),
     "d": (published_order, "Methods have the published order"),
     "e": (recursion, "Explaining again at every step raises ACU"),
     "f": (twice_the_epochs, "Twice the epochs are not needed with the corrected schedule"),
