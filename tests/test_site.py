@@ -49,7 +49,8 @@ def build(folder: Path) -> Path:
     modules, paths, problems = set(sys.modules), list(sys.path), io.StringIO()
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(problems), warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of Python, among the libraries of Sphinx
+            for kind in (DeprecationWarning, PendingDeprecationWarning):  # among the libraries of Sphinx
+                warnings.simplefilter("ignore", kind)
             assert build_main(arguments(folder)) == 0, problems.getvalue()
     finally:
         sys.path[:] = paths
