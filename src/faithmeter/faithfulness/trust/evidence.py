@@ -251,7 +251,7 @@ def guess_level(metric: str, constant: float, texts: int) -> float:
 
 
 def choose_test(tests: Iterable[str]) -> str:
-    """Return the deciding test: the cross-fitted one if present, as its p-values hold for single texts."""
+    """Return the deciding test: the cross-fitted one, valid for texts masked as in training, if present."""
     names = list(tests)
     return "crossfit" if "crossfit" in names else names[0]
 

@@ -163,7 +163,7 @@ def disagreement(evidence: TaskEvidence | TextEvidence) -> Iterator[Doubt]:
     if split:
         methods = "every method" if len(split) == len(pvalues) > 1 else join_names(split)
         text = f"the published and the cross-fitted test disagree about {methods}"
-        reason = "go by the cross-fitted one, whose p-values are valid"
+        reason = "go by the cross-fitted one"
         yield Doubt("disagreement", NOTE, tuple(split), f"{text}: {reason}")
 
 
