@@ -63,7 +63,7 @@ def test_the_wheel_works_in_a_clean_environment(built: Path, clean: Path, tmp_pa
     run(tmp_path, verb, "measure", checkpoint, "-m", "loo-sign", "--limit", 20)
     run(tmp_path, verb, "report")
     assert (tmp_path / "report_files/tables/faithfulness.tex").exists()
-    assert (tmp_path / "report_files/figures/epochs.pdf").exists()
+    assert (tmp_path / "report_files/figures/pvalues-crossfit.pdf").exists()
     assert "Faithfulness report" in (tmp_path / "report.html").read_text(encoding="utf-8")
     run(tmp_path, verb, "report", "--gallery", "site", "--page-only")
     assert (tmp_path / "site/runs/report.html").exists()
