@@ -100,7 +100,8 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     """Return the answers to the three questions about an adaptation."""
     share = f"{format_percent(evidence.agreement)}% of {evidence.texts} held-out texts"
     same = f"{'Yes' if evidence.stays else 'No'}: it predicts what the original does on {share}"
-    same = f"{same}{'' if evidence.stays else f', and {format_percent(evidence.required)}% were required'}."
+    required = f", and {format_percent(evidence.required)}% were required; try a lower rate or more texts"
+    same = f"{same}{'' if evidence.stays else required}."
     if not evidence.checked:
         measurable = CAUTION, f"Not known: {explain_unchecked(evidence)}."
     elif evidence.undecided:

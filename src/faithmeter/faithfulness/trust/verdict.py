@@ -183,6 +183,8 @@ def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
     text = f"{'Yes' if evidence.measurable else 'Perhaps'}: {normal}, {training} ({p}); it has {reached}"
     if not evidence.measurable:
         return CAUTION, f"{text}."
+    if not math.isnan(evidence.agreement):  # the agreement tells what the masks cost
+        return GOOD, f"{text}."
     if math.isnan(evidence.cost):
         return GOOD, f"{text}, with no plainly fine-tuned model here to tell what the masks cost."
     points = f"{format_percent(abs(evidence.cost))} points {'less' if evidence.cost > 0 else 'more'}"
