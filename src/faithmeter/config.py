@@ -22,6 +22,8 @@ SIGNIFICANCE_LEVEL = 0.05
 """Significance level used by every test."""
 NOT_IDENTITY = "not identity"
 """Marker of fields that do not affect the result of a run; the digest leaves them out."""
+FILLED = "filled in"
+"""Marker of fields that are no option, as they are filled in from others."""
 
 
 def _require_unicode(text: str) -> str:
@@ -283,6 +285,9 @@ class AdaptConfig(TrainConfig):
         description="share of held-out texts on which both models must agree before training stops early",
     )
     compare: Text = Field(default="loo-sign", description="method that compares how the two models explain")
+    compare_code: Annotated[Text, FILLED] = Field(
+        default="", description="digest of the source of that method; empty if built in"
+    )
 
     @property
     def task_or_data(self) -> str:

@@ -17,6 +17,7 @@ from huggingface_hub.errors import EntryNotFoundError
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
 from faithmeter.faithfulness.trust import AdaptEvidence, judge_adaptation
+from faithmeter.methods import registry
 from faithmeter.models import loading
 from faithmeter.reporting.reproduce import reproduce
 from faithmeter.runs import adaptation
@@ -186,6 +187,44 @@ def test_training_stops_when_agreement_and_check_are_good(
     record = fm.adapt(config(place, epochs=3, limit=48), fm.RunStore(tmp_path))
     assert [epoch.epoch for epoch in record.epochs] == [1]
     assert record.epochs[0].selection >= 1
+
+
+def test_a_stopped_adaptation_that_is_killed_before_its_record_trains_no_further_epoch(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adaptation, "stop_rule", lambda *_: lambda model, agreement: agreement > 0)
+    settings = config(place, epochs=3, limit=48)
+    whole, killed = fm.RunStore(tmp_path / "whole"), fm.RunStore(tmp_path / "killed")
+    expected = fm.adapt(settings, whole)
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fm.adapt(settings, killed, progress=lambda phase, *_: phase == "validate" and kill())
+    with monkeypatch.context() as patch:
+        patch.setattr(adaptation, "compare_models", kill)
+        with pytest.raises(KeyboardInterrupt):
+            fm.adapt(settings, killed, resume=True)
+    record = fm.adapt(settings, killed, resume=True)
+    assert [epoch.epoch for epoch in record.epochs] == [1]
+    assert (record.epochs, record.fingerprint) == (expected.epochs, expected.fingerprint)
+    assert equal(weights(whole.folder(settings)), weights(killed.folder(settings)))
+
+
+def test_an_edited_method_of_ones_own_is_compared_again(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "METHODS", dict(registry.METHODS))
+    settings, store = config(place, limit=48, compare="order"), fm.RunStore(tmp_path)
+    agreements = []
+    for body in ("loo(clf, batch, labels)", "loo(clf, batch, labels)", "0.0 + batch.input_ids"):
+        space: dict[str, object] = {"loo": registry.METHODS["loo-sign"].function}
+        exec(f"def order(clf, batch, labels):\n    return {body}", space)
+        fm.method("order")(space["order"])
+        agreements.append(fm.adapt(settings, store).rank_agreement)
+    assert agreements[0] == agreements[1] != 1
+    assert agreements[2] == 1, "the ids are the same for both models"
 
 
 def test_the_stop_rule_asks_for_agreement_and_then_for_the_check(

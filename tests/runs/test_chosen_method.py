@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import faithmeter as fm
+from faithmeter import metrics
 from faithmeter.faithfulness import dataset
 from faithmeter.runs import chosen_method
 from faithmeter.runs.chosen_method import Candidate, Choice, choose_method, read_budget
@@ -72,6 +73,59 @@ def test_the_choice_has_the_highest_acu_on_validation_texts_and_is_made_once(
     pipe = fm.pipeline(checkpoint, method="auto(budget=30)", orders=19)
     assert (pipe.method, pipe.choice) == (choice.method, choice)
     assert pipe(TEXT)["explanation"]
+
+
+def test_a_choice_is_that_of_its_own_settings(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the numbers depend on is changed; the choice is then made anew, once."""
+    asked: list[str] = []
+    choice = Choice(30, 12, {"loo-sign": Candidate(0.1, 0.0, 0.2, 9)})
+    monkeypatch.setattr(chosen_method, "_measure_candidates", lambda *_: asked.append("") or choice)
+    monkeypatch.setattr(chosen_method, "CANDIDATES", ("loo-sign", "grad-l2"))
+    clf = fm.load(checkpoint)
+    record = chosen_method.training_record(checkpoint)
+    monkeypatch.setattr("faithmeter.metrics.OWN_METRICS", {})
+    monkeypatch.setattr("faithmeter.metrics.own.OWN_METRICS", metrics.OWN_METRICS)
+    fm.metric("hits")(lambda labels, p: float((labels == p).sum()))
+    several = tiny(dtype=torch.float32)
+    several.model.config.problem_type = "multi_label_classification"
+    labels = [fm.Classifier(several.model, several.tokenizer, label=label) for label in (0, 1)]
+    hits = record.model_copy(update={"metric": "hits"})
+    table: list[tuple[str, fm.Classifier, object, dict[str, object]]] = [
+        ("nothing", clf, record, {}),
+        ("label 0", labels[0], record, {}),
+        ("label 1", labels[1], record, {}),
+        ("precision", fm.load(checkpoint, precision="bf16"), record, {}),
+        ("overlap", fm.load(checkpoint, overlap=4), record, {}),
+        ("data", clf, record.model_copy(update={"data": "others"}), {}),
+        ("task", clf, record.model_copy(update={"config": record.config.replace(task="RTE", data="")}), {}),
+        ("metric", clf, hits, {}),
+        ("unit", clf, record, {"unit": "word"}),
+        ("seed", clf, record, {"seed": 1}),
+    ]
+
+    def ask(name: str, clf: fm.Classifier, record: object, options: dict[str, object]) -> None:
+        monkeypatch.setattr(chosen_method, "training_record", lambda _: record)
+        asked.clear()
+        choose_method(clf, checkpoint, 30, **options)
+
+    for row in table:
+        ask(*row)
+        assert len(asked) == 1, f"another {row[0]}"
+        ask(*row)
+        assert not asked, "it is kept"
+    fm.metric("hits")(lambda labels, p: float((labels != p).sum()))
+    ask("", clf, hits, {})
+    assert len(asked) == 1, "the metric was edited"
+
+
+def test_the_choice_goes_by_the_unit(checkpoint: Path) -> None:
+    clf = fm.load(checkpoint)
+    task = fm.own_task(checkpoint.parents[1] / "reviews.csv", text="review", label="kind")
+    choice = choose_method(clf, checkpoint, 3, unit="word", seed=2)
+    result = fm.measure(clf, task, [choice.method], split="validation", limit=12, unit="word", seed=2)
+    assert choice.candidates[choice.method].acu == pytest.approx(result.acu(choice.method))
 
 
 def test_the_command_line_prints_the_reason(faithmeter, checkpoint: Path) -> None:

@@ -103,7 +103,7 @@ def explain(
         )
     )
     methods = [
-        known or _choose(clf, checkpoint, budget) for known, budget in zip(named, budgets, strict=True)
+        known or _choose(clf, checkpoint, budget, unit) for known, budget in zip(named, budgets, strict=True)
     ]
     for row in rows:  # check all rows before explaining the first
         with _name_place(row.place):
@@ -142,7 +142,7 @@ def explain(
             output.print(explanation)
 
 
-def _choose(clf: Evaluator, checkpoint: str, budget: int | None) -> Method:
+def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: str) -> Method:
     """Return the method that `auto` takes for a checkpoint, and print why."""
     from ..methods.registry import parse
     from ..runs.chosen_method import BUDGET, choose_method
@@ -153,6 +153,7 @@ def _choose(clf: Evaluator, checkpoint: str, budget: int | None) -> Method:
             cast("Classifier", clf.clf),
             checkpoint,
             budget or BUDGET,
+            unit=cast(UnitName, unit),
             progress=lambda name, *_: progress.update(bar, note=name),
         )
     console.print(choice.reason, soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 from pydantic.fields import FieldInfo
 
-from ..config import PRECISIONS, Config, Precision
+from ..config import FILLED, PRECISIONS, Config, Precision
 from ..errors import unknown
 from .screen import volume
 
@@ -84,13 +84,18 @@ def configured(config: type[C], *, argument: str = "") -> Callable[[Callable[...
     The field named by `argument` becomes the command's first argument, a checkpoint, instead of an option.
     """
 
+    fields = {
+        name: field
+        for name, field in config.model_fields.items()
+        if name != argument and FILLED not in field.metadata
+    }
+
     def decorate(function: Callable[..., Any]) -> Verb:
         def verb(**arguments: Any) -> Any:
-            values = {name: arguments.pop(name) for name in config.model_fields}
+            values = {name: arguments.pop(name) for name in [argument, *fields] if name}
             return function(config(**values), **arguments)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        fields = {name: field for name, field in config.model_fields.items() if name != argument}
         parameters = [_checkpoint(argument)] if argument else []
         parameters += [_parameter(name, field) for name, field in fields.items()]
         parameters += [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in own]

@@ -205,7 +205,7 @@ def pipeline(
         clf = load(model, device=device, precision=precision)
         fitted = own_tests(clf, model, seed) if tests == "auto" else tests
         if budget is not None:
-            choice = choose_method(clf, model, budget, seed=seed)
+            choice = choose_method(clf, model, budget, seed=seed, unit=unit)
             method = choice.method
     elif (device, precision) != ("auto", "auto"):
         raise InputError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -18,7 +18,6 @@ from ..errors import InputError, unknown
 from ..models.alignment import TextScores, align
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
-from ..source import digest_source
 from .adapter_scores import (
     Explainer,
     captum_scores,
@@ -48,6 +47,7 @@ def captum(
     name: str = "",
     recursive: bool = True,
     signed: bool = True,
+    version: str = "",
     **options: object,
 ) -> Method:
     """Return a method that calls an attribution of captum for each text.
@@ -62,6 +62,7 @@ def captum(
         name: Name of the method; by default `captum-` and the name of the class.
         recursive: False to explain each text once instead of again at every step.
         signed: False if scores only rank importance.
+        version: As for `faithmeter.method`: to be changed with what cannot be compared.
         **options: Passed on to `attribute`, such as `n_steps=20`.
 
     Returns:
@@ -76,10 +77,18 @@ def captum(
         'captum-FeatureAblation'
     """
     function = partial(captum_scores, attribution, options)
-    return _adapt("captum", attribution, function, name, options, recursive=recursive, signed=signed)
+    flags = {"recursive": recursive, "signed": signed}
+    return _adapt("captum", attribution, function, name, options, version=version, **flags)
 
 
-def shap(explainer: Explainer, *, name: str = "", recursive: bool | None = None, **options: object) -> Method:
+def shap(
+    explainer: Explainer,
+    *,
+    name: str = "",
+    recursive: bool | None = None,
+    version: str = "",
+    **options: object,
+) -> Method:
     """Return a method that calls an explainer of shap.
 
     A class explains the label's logit as a function of which tokens (or units) of the text are masked, in any
@@ -91,6 +100,7 @@ def shap(explainer: Explainer, *, name: str = "", recursive: bool | None = None,
             as `shap.Explainer(pipeline)`.
         name: Name of the method; by default `shap-` and the name of the class.
         recursive: Whether texts are explained again at every step; by default if it is a class.
+        version: As for `faithmeter.method`: to be changed with what cannot be compared.
         **options: Passed on to the call of the explainer, such as `max_evals=500`.
 
     Returns:
@@ -106,7 +116,7 @@ def shap(explainer: Explainer, *, name: str = "", recursive: bool | None = None,
     """
     function = partial(shap_values if is_class(explainer) else shap_text_values, explainer, options)
     recursive = _decide_recursive("shap", explainer, recursive)
-    return _adapt("shap", explainer, function, name, options, recursive=recursive)
+    return _adapt("shap", explainer, function, name, options, recursive=recursive, version=version)
 
 
 def interpreto(
@@ -115,6 +125,7 @@ def interpreto(
     name: str = "",
     recursive: bool | None = None,
     signed: bool = True,
+    version: str = "",
     **options: object,
 ) -> Method:
     """Return a method that calls an attribution explainer of interpreto for each text.
@@ -128,6 +139,7 @@ def interpreto(
         name: Name of the method; by default `interpreto-` and the name of the class.
         recursive: Whether texts are explained again at every step; by default if it is a class.
         signed: False if scores only rank importance.
+        version: As for `faithmeter.method`: to be changed with what cannot be compared.
         **options: Passed on to the class, such as `n_perturbations=100`.
 
     Returns:
@@ -145,7 +157,8 @@ def interpreto(
         interpreto_scores if is_class(explainer) else interpreto_text_scores, explainer, options
     )
     recursive = _decide_recursive("interpreto", explainer, recursive)
-    return _adapt("interpreto", explainer, function, name, options, recursive=recursive, signed=signed)
+    flags = {"recursive": recursive, "signed": signed}
+    return _adapt("interpreto", explainer, function, name, options, version=version, **flags)
 
 
 def attention(kind: Literal["rollout", "last"] = "rollout", *, name: str = "") -> Method:
@@ -181,7 +194,7 @@ def attention(kind: Literal["rollout", "last"] = "rollout", *, name: str = "") -
     return Method(name or f"attention-{kind}", function, signed=False, about=about[kind], by_default=False)
 
 
-def texts(function: TextFunction, *, name: str, signed: bool = True) -> Method:
+def texts(function: TextFunction, *, name: str, signed: bool = True, version: str = "") -> Method:
     """Return a method from a function of texts: `(texts) -> scores`, or `(texts, labels) -> scores`.
 
     Args:
@@ -190,6 +203,7 @@ def texts(function: TextFunction, *, name: str, signed: bool = True) -> Method:
             whole: each is explained once.
         name: Name of the method.
         signed: False if scores only rank importance.
+        version: As for `faithmeter.method`: to be changed with what cannot be compared.
 
     Returns:
         A method for `explain`, `erase` and `measure`.
@@ -213,8 +227,16 @@ def texts(function: TextFunction, *, name: str, signed: bool = True) -> Method:
 
     require_name(name)
     about = (inspect.getdoc(function) or "").partition("\n")[0]
-    code = digest_source(function) or "function"
-    return Method(name, scores, recursive=False, signed=signed, about=about, code=code, by_default=False)
+    return Method(
+        name,
+        scores,
+        recursive=False,
+        signed=signed,
+        about=about,
+        source=function,
+        version=version,
+        by_default=False,
+    )
 
 
 def _adapt(
@@ -223,14 +245,11 @@ def _adapt(
     function: Function,
     name: str,
     options: dict[str, object],
-    *,
-    recursive: bool,
-    signed: bool = True,
+    **flags: Any,
 ) -> Method:
     kind = explainer if is_class(explainer) else type(explainer)
     name = name or f"{library}-{kind.__name__}"
     require_name(name)
-    code = f"{getattr(kind, '__module__', '')}.{kind.__qualname__}{sorted(options.items())}"
 
     def scores(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
         with counted(clf):
@@ -240,11 +259,10 @@ def _adapt(
     return Method(
         name,
         scores,
-        recursive=recursive,
-        signed=signed,
         about=f"{kind.__name__} of {library}",
-        code=code.replace(" ", ""),
+        source=(explainer, options),
         by_default=False,
+        **flags,
     )
 
 

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, wraps
+from functools import cache, cached_property, wraps
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
@@ -58,14 +58,28 @@ class Method:
     """One-line description, shown to users."""
     unit: str = ""
     """Unit of the scores if the logit is explained, empty if they have none."""
-    code: str = ""
-    """Digest of the function's source, which changes when it is edited; empty for built-in methods."""
+    source: object = ""
+    """What the scores depend on: the user's function, or a digest; empty for built-in methods."""
+    version: str = ""
+    """The user's word for the state of what `source` depends on and no digest can cover."""
     cost: Cost | None = None
     """Function that returns an upper bound on the evaluations for a text of `tokens` tokens; None means 1."""
     by_default: bool = True
     """True if the method is measured when no methods are named."""
     scores: str = ""
     """Origin of scores that were computed elsewhere: a file, or Python; empty if the function computes."""
+
+    @cached_property
+    def code(self) -> str:
+        """Digest of the source, of all that it depends on and of the flags; empty for built-in methods.
+
+        It is taken when a result is kept, not when the method is registered: what the function calls may be
+        defined below it.
+        """
+        if isinstance(self.source, str):
+            return self.source
+        flags = {"recursive": self.recursive, "signed": self.signed, "directed": self.directed}
+        return digest_source(self.source, flags, name=f"method {self.name!r}", version=self.version)
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -129,6 +143,7 @@ def method(
     unit: str = "",
     cost: Cost | None = None,
     by_default: bool = True,
+    version: str = "",
 ) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as a method.
 
@@ -143,6 +158,8 @@ def method(
         cost: Function `cost(tokens, **options)` that returns an upper bound on the evaluations needed to
             explain a text of `tokens` tokens; None means one evaluation.
         by_default: True if the method is measured when no methods are named.
+        version: Results are computed again when the function changes, or a helper, constant or object that
+            it uses. What cannot be compared, such as a file, needs a version that you change with it.
 
     Returns:
         A decorator that returns the function itself.
@@ -172,7 +189,8 @@ def method(
             directed=has_signs if directed is None else directed,
             about=about or (inspect.getdoc(function) or "").partition("\n")[0],
             unit=unit,
-            code=digest_source(function),
+            source=function,
+            version=version,
             cost=cost,
             by_default=by_default,
         )
@@ -267,6 +285,9 @@ method(
     cost=lambda tokens, samples, **_: min(samples, 2**tokens),
     by_default=False,
 )(shapley)
+
+
+METHODS.update({name: replace(known, source="") for name, known in METHODS.items()})  # known by their names
 
 
 @cache

@@ -22,11 +22,16 @@ MetricFunction = Callable[[NDArray[Any], NDArray[Any]], float]
 
 @dataclass(frozen=True)
 class OwnMetric:
-    """A user's metric with the digest of its source, which changes when it is edited."""
+    """A user's metric; `version` is the word for the state of what no digest can cover."""
 
     name: str
     function: MetricFunction
-    code: str
+    version: str = ""
+
+    @property
+    def code(self) -> str:
+        """Digest of the function's source and of all that it depends on."""
+        return digest_source(self.function, name=f"metric {self.name!r}", version=self.version)
 
     def evaluate(self, labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> float:
         """Return the metric; raise an InputError if it is not a number."""
@@ -40,7 +45,7 @@ OWN_METRICS: dict[str, OwnMetric] = {}
 """Registered metrics by name."""
 
 
-def metric(name: str) -> Callable[[MetricFunction], MetricFunction]:
+def metric(name: str, *, version: str = "") -> Callable[[MetricFunction], MetricFunction]:
     """Return a decorator that registers a function as a metric.
 
     The function takes labels and predictions, arrays [N] of class numbers or of numbers, and returns a
@@ -50,6 +55,7 @@ def metric(name: str) -> Callable[[MetricFunction], MetricFunction]:
 
     Args:
         name: Name of the metric in every command and function of the package.
+        version: As for `faithmeter.method`: to be changed with what the function uses and cannot be compared.
 
     Returns:
         A decorator that returns the function itself.
@@ -74,7 +80,7 @@ def metric(name: str) -> Callable[[MetricFunction], MetricFunction]:
         if known is not None and find_place(known.function) != find_place(function):
             where = ".".join(find_place(known.function))
             raise InputError(f"metric {name!r} exists already, in {where}; give yours another name")
-        OWN_METRICS[name] = OwnMetric(name, function, digest_source(function))
+        OWN_METRICS[name] = OwnMetric(name, function, version)
         return function
 
     return register

@@ -43,7 +43,7 @@ def _train(config: TrainConfig) -> list[str]:
     """Return the command, arguments and options of a training run or an adaptation."""
     if not isinstance(config, AdaptConfig):
         return ["train", *_flags(config, TrainConfig.model_fields)]
-    options = (name for name in AdaptConfig.model_fields if name != "model")
+    options = (name for name in AdaptConfig.model_fields if name not in ("model", "compare_code"))
     return ["adapt", config.model, *_flags(config, options)]
 
 

@@ -77,7 +77,7 @@ def adapt(
 
     Returns:
         The record, with the agreement, checks and explanations of both models; `answers` is the verdict.
-        The checkpoint is in `store.folder(config)`.
+        The checkpoint is in `store.folder(record.config)`.
 
     Raises:
         InputError: The classifier or the texts cannot be used, the run is unfinished, or another
@@ -100,7 +100,8 @@ def adapt(
 
 
 def complete_config(config: AdaptConfig) -> AdaptConfig:
-    """Return the config; if it names no texts, with those that the checkpoint was trained on."""
+    """Return the config with the digest of your own method; without texts, with those of the checkpoint."""
+    config = config.replace(compare_code=parse(config.compare).code)
     if config.task or config.data:
         return config
     record = training_record(config.model)
@@ -145,7 +146,6 @@ def adapt_model(
     """Adapt a classifier, save it in `folder`, and return the results of training and comparison."""
     from ..training.finetuning import finetune
 
-    parse(config.compare)  # refused before anything is trained
     seconds: dict[str, float] = {}
     with timed(seconds, "predict"):
         original = load_original(config)

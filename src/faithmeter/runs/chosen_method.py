@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from ..config import BASELINE, MeasureConfig
+from ..config import BASELINE, MeasureConfig, Precision, UnitName
 from ..errors import InputError
 from ..faithfulness.formats import format_percent
 from ..files import read_sealed_json, write_sealed_json
 from .fitted_tests import checkpoint_folders
-from .measured import measured_task, training_record
+from .measured import filled_config, measured_task, training_record
 from .record import CHOICES
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def choose_method(
     budget: int = BUDGET,
     *,
     seed: int = 0,
-    data_dir: Path | None = None,
+    unit: UnitName = "token",
     progress: Progress | None = None,
 ) -> Choice:
     """Return the choice for a checkpoint and a budget: read it, or measure the candidates and save it.
@@ -108,7 +108,7 @@ def choose_method(
         checkpoint: Its folder.
         budget: Maximum number of evaluations to explain a text, for each of the validation texts.
         seed: Seed of the random baseline.
-        data_dir: Folder with the official files of the task, if they were moved.
+        unit: What is scored and erased as one piece: token, word or sentence.
         progress: Called with a method's name, the texts just finished and all texts.
 
     Raises:
@@ -118,21 +118,24 @@ def choose_method(
     if record is None:
         raise _missing_texts(checkpoint, "it was not trained by faithmeter")
     config = MeasureConfig(
-        checkpoint=clf.fingerprint,
-        data=record.data,
+        label="" if clf.label is None else clf.labels[-1],
         methods=CANDIDATES,
+        metric=record.metric,
         seed=seed,
         limit=TEXTS,
+        unit=unit,
         overlap=clf.overlap,
+        precision=cast(Precision, clf.precision),
     )
+    config = filled_config(config, record.trained, clf.fingerprint, record.data, record.metric)
     name = f"{CHOICES}{budget}-{config.digest}.json"
     for folder in checkpoint_folders(clf, checkpoint):
         if (choice := _read(folder / name)) is not None:
             return choice
-    measured, _, _ = measured_task(clf, checkpoint, MeasureConfig(), data_dir)
+    measured, _, _ = measured_task(clf, checkpoint, MeasureConfig(), None)
     if "validation" not in measured.load():
         raise _missing_texts(checkpoint, "its data have no validation split")
-    choice = _measure_candidates(clf, measured, budget, seed, progress)
+    choice = _measure_candidates(clf, measured, budget, config, progress)
     _write(choice, name, clf, checkpoint)
     return choice
 
@@ -144,7 +147,7 @@ def _missing_texts(checkpoint: str | Path, why: str) -> InputError:
 
 
 def _measure_candidates(
-    clf: Classifier, measured: Task, budget: int, seed: int, progress: Progress | None
+    clf: Classifier, measured: Task, budget: int, config: MeasureConfig, progress: Progress | None
 ) -> Choice:
     from ..faithfulness.chunks import read_chunks
     from ..faithfulness.dataset import measure
@@ -153,11 +156,22 @@ def _measure_candidates(
     from ..models.evaluator import Evaluator
 
     split = measured.split("validation")
-    count = min(TEXTS, len(split))
-    lengths = [n for batch, _ in read_chunks(Evaluator.of(clf), split, count) for n in count_tokens(batch)]
+    count = min(config.limit, len(split))
+    chunks = read_chunks(Evaluator.of(clf), split, count, config.unit)
+    lengths = [n for batch, _ in chunks for n in count_tokens(batch)]
     costs = {name: max(map(parse(name).evaluations, lengths)) for name in CANDIDATES}
     methods = [name for name, cost in costs.items() if cost <= budget]
-    result = measure(clf, measured, methods, split="validation", limit=count, seed=seed, progress=progress)
+    result = measure(
+        clf,
+        measured,
+        methods,
+        seed=config.seed,
+        limit=count,
+        percents=config.percents,
+        unit=config.unit,
+        split="validation",
+        progress=progress,
+    )
     areas = {name: result.intervals.acu(name) for name in result.methods if name != BASELINE}
     ranked = sorted(areas.items(), key=lambda item: -item[1].mean)
     candidates = {name: Candidate(*interval[:3], costs[name]) for name, interval in ranked}

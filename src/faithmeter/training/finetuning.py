@@ -29,7 +29,16 @@ from .checkpoints import require_best, resume_point
 from .inputs import load_encoder, load_splits, summarize_inputs
 from .masked_eval import CONDITIONS, Sweep
 from .steps import Progress, SweepReport
-from .trainer import SELECTION, Enough, MaskedTrainer, Sessions, find_precision, make_trainer, read_history
+from .trainer import (
+    SELECTION,
+    Enough,
+    MaskedTrainer,
+    Sessions,
+    epochs_until_stop,
+    find_precision,
+    make_trainer,
+    read_history,
+)
 
 Erased = Mapping[str, Sequence[Sequence[int]]]
 """Positions of the erased tokens in each row of each split."""
@@ -100,6 +109,8 @@ def finetune(
     )
     with trainer.args.main_process_first(local=False):  # of several processes
         checkpoint = resume_point(folder / UNFINISHED, inputs, resume=resume)
+    if checkpoint is not None and (epochs := epochs_until_stop(checkpoint)):
+        trainer.args.num_train_epochs = epochs  # it was stopped there; another epoch would change the weights
     for callback in (sessions := Sessions(), *callbacks):
         trainer.add_callback(callback)
     with _fitting_threads(model):

@@ -214,6 +214,12 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
     return arguments
 
 
+def epochs_until_stop(checkpoint: Path) -> int | None:
+    """Return the epoch after which `enough` stopped the training of a checkpoint; None if it did not."""
+    state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+    return next((round(line["epoch"]) for line in state.log_history if line.get(f"eval_{ENOUGH}")), None)
+
+
 def read_history(log: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Convert the Trainer's log to one entry per evaluated epoch: losses, metrics and selection score."""
     history: dict[int, dict[str, Any]] = {}
