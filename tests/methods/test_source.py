@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -147,7 +148,8 @@ HELPERS = "def one():\n    return 1\ndef two():\n    return 2\n"
 def code_of(source: str, file: Path) -> str:
     """Return the digest of the method that a file defines, by the name `mine` or as `own`."""
     file.write_text(HEAD + "import helpers\n" * ("helpers" in source) + source)
-    space = {"__name__": "mine"}
+    module = sys.modules["mine"] = ModuleType("mine")
+    module.__file__, space = str(file), vars(module)
     exec(compile(file.read_text(), str(file), "exec"), space)
     return (space["own"] if "own" in space else METHODS["mine"]).code
 
@@ -158,6 +160,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys.modules[__name__], "METHODS", sys.modules["faithmeter.methods.registry"].METHODS)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "helpers", raising=False)
+    monkeypatch.setitem(sys.modules, "mine", None)
     (tmp_path / "helpers.py").write_text(HELPERS)
     return tmp_path / "mine.py"
 
