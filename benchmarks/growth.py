@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..methods import explain
-from ..models.evaluator import Evaluator
+from faithmeter.methods import explain
+from faithmeter.models.evaluator import Evaluator
+
 from .pairwise import masf_run
 from .setting import Setting
 

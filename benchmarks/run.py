@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from ..files import plain as plain_values
+from faithmeter.files import plain as plain_values
+
 from . import explaining, pairwise, startup, trainings
 from .agreement import Agreement, measure_agreement
 from .growth import Growth, measure_growth

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..models.classifier import Classifier
-from ..models.tokens import Batch
+from faithmeter.models.classifier import Classifier
+from faithmeter.models.tokens import Batch
+
 from .plain import BATCH, scores_of
 
 CAPTUM_BATCHES = (8, 32, 128)

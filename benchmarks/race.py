@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import InputError
+from faithmeter.errors import InputError
 
 OURS = "faithmeter"
 """Name of the contender that the others are compared with."""

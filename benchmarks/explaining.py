@@ -8,12 +8,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..config import BASELINE
-from ..methods import explain
-from ..methods.gradients import target_gradient
-from ..methods.registry import default_methods, parse
-from ..models.evaluator import Evaluator
-from ..models.tokens import Batch
+from faithmeter.config import BASELINE
+from faithmeter.methods import explain
+from faithmeter.methods.gradients import target_gradient
+from faithmeter.methods.registry import default_methods, parse
+from faithmeter.models.evaluator import Evaluator
+from faithmeter.models.tokens import Batch
+
 from . import libraries, plain
 from .light import BACKWARD, Flops
 from .race import OURS, Contender, Work

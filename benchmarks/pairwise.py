@@ -10,8 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..faithfulness.masf import MaSF
-from ..faithfulness.pvalues import fisher, simes_counts
+from faithmeter.faithfulness.masf import MaSF
+from faithmeter.faithfulness.pvalues import fisher, simes_counts
+
 from .race import OURS, Contender, Work
 from .setting import Setting
 

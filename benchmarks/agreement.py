@@ -7,13 +7,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config import BASELINE, EMBEDDED, Precision, TrainConfig
-from ..methods import explain
-from ..models.classifier import Classifier
-from ..models.devices import supports
-from ..models.loading import load
-from ..tasks import task
-from ..training.finetuning import finetune
+from faithmeter.config import BASELINE, EMBEDDED, Precision, TrainConfig
+from faithmeter.methods import explain
+from faithmeter.models.classifier import Classifier
+from faithmeter.models.devices import supports
+from faithmeter.models.loading import load
+from faithmeter.tasks import task
+from faithmeter.training.finetuning import finetune
+
 from .explaining import QUICK_METHODS
 from .setting import Setting
 

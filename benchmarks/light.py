@@ -11,7 +11,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..models.classifier import Classifier
+from faithmeter.models.classifier import Classifier
 
 ROWS = 1024
 """Rows of the multiplied matrices: the tokens of a micro-batch on a CPU."""

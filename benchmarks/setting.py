@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..config import EMBEDDED, Precision
-from ..models.classifier import Classifier
-from ..models.devices import find_device, require_precision
-from ..models.evaluator import Evaluator
-from ..models.loading import load, load_tokenizer
-from ..models.tokens import Batch
+from faithmeter.config import EMBEDDED, Precision
+from faithmeter.models.classifier import Classifier
+from faithmeter.models.devices import find_device, require_precision
+from faithmeter.models.evaluator import Evaluator
+from faithmeter.models.loading import load, load_tokenizer
+from faithmeter.models.tokens import Batch
 
 RANDOM = "roberta-6x384"
 """Name of the default model: RoBERTa with 6 layers of width 384 and random weights. Speed ignores weights."""
@@ -119,7 +119,7 @@ def _embedded() -> Classifier:
     """Return the embedded model with a random head of two classes."""
     from transformers import AutoModelForSequenceClassification
 
-    from ..models.loading import resolve
+    from faithmeter.models.loading import resolve
 
     model = AutoModelForSequenceClassification.from_pretrained(resolve(EMBEDDED), num_labels=2)
     return Classifier(model.float(), load_tokenizer(EMBEDDED))

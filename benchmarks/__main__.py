@@ -1,20 +1,21 @@
-"""`faithmeter bench`: speed of this machine on the work of faithmeter, beside other libraries."""
+"""`python -m benchmarks`: speed of this machine on the work of faithmeter, beside other libraries."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from ..config import EMBEDDED
-from ..errors import unknown
-from .options import Device, PrecisionOption, as_precision
-from .screen import Json, console, output, print_json, quiet, table
+from faithmeter.cli.options import Device, PrecisionOption, as_precision
+from faithmeter.cli.screen import Json, console, marked, output, print_json, quiet, table
+from faithmeter.config import EMBEDDED
+from faithmeter.errors import InputError, unknown
 
 if TYPE_CHECKING:
-    from ..bench.run import BenchResult
+    from .run import BenchResult
 
 
 def bench(
@@ -38,11 +39,12 @@ def bench(
 ) -> None:
     """Time faithmeter, plain loops and other libraries on the same model, texts and threads.
 
-    Contenders take turns in every round; the table shows medians. Example: faithmeter bench --quick
+    Contenders take turns in every round; the table shows medians. Example: python -m benchmarks --quick
     """
-    from ..bench import run as benches
-    from ..bench.setting import FULL, QUICK, RANDOM, make_setting
-    from ..files import write_json
+    from faithmeter.files import write_json
+
+    from . import run as benches
+    from .setting import FULL, QUICK, RANDOM, make_setting
 
     for part in only:
         if part not in benches.PARTS:
@@ -68,7 +70,7 @@ def bench(
 
 
 def _draw(result: BenchResult, folder: Path) -> None:
-    from ..bench.picture import save_picture
+    from .picture import save_picture
 
     for path in (folder / "bench.json", *save_picture(result, folder, "bench")):
         console.print(f"written: {path}", soft_wrap=True)
@@ -106,3 +108,18 @@ def summary(result: BenchResult) -> list[Table | str]:
         text = ", ".join(values) or f"not measured: {agreement.reason}"
         parts.append(f"rank agreement of {agreement.precision} with fp32 ({agreement.model}): {text}")
     return [*parts, *(f"left out: {name}: {why}" for name, why in result.skipped.items())]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the bench and exit; the exit code is 2 for a mistake in the input."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command(context_settings={"help_option_names": ["-h", "--help"]})(bench)
+    try:
+        app(arguments)
+    except InputError as error:
+        console.print(marked("error: ", "bold red", str(error)), soft_wrap=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

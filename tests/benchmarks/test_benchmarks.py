@@ -9,17 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from faithmeter.bench import libraries, plain
-from faithmeter.bench.growth import fit_exponent
-from faithmeter.bench.light import Flops
-from faithmeter.bench.pairwise import pairwise_pvalues
-from faithmeter.bench.race import Contender, Work, race, require_rounds
-from faithmeter.bench.setting import QUICK, Setting
+from benchmarks import libraries, plain
+from benchmarks.__main__ import main
+from benchmarks.growth import fit_exponent
+from benchmarks.light import Flops
+from benchmarks.pairwise import pairwise_pvalues
+from benchmarks.race import Contender, Work, race, require_rounds
+from benchmarks.setting import QUICK, Setting
 from faithmeter.errors import InputError
 from faithmeter.faithfulness.masf import MaSF
 from faithmeter.methods import explain
 from toy import rows_batch, tiny
 
+QUICKEST = ("--quick", "--rounds", 1, "--only", "masf", "--only", "growth")
 ROWS = ([7, 8, 9, 10, 11], [12, 13, 14], [5, 6, 7, 8, 9, 10])
 
 
@@ -96,11 +98,22 @@ def test_texts_have_about_the_length_and_depend_on_nothing_else(clf) -> None:
     assert [len(text.split()) for text in texts] == [16, 17, 18, 19, 20, 21, 22, 23, 24]
 
 
-def test_the_command_writes_figures_and_picture(faithmeter, tmp_path: Path) -> None:
-    result = faithmeter(
-        *("bench", "--quick", "--rounds", 1, "--only", "masf", "--only", "growth", "-o", tmp_path, "--json")
-    )
-    values = json.loads(result.out)
+@pytest.fixture
+def bench(capsys):
+    """`bench("--quick")` as typed after `python -m benchmarks`: exit code, standard output and error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main([*map(str, arguments)])
+        return (stop.value.code, *capsys.readouterr())
+
+    return call
+
+
+def test_the_command_writes_figures_and_picture(bench, tmp_path: Path) -> None:
+    _, out, _ = bench(*QUICKEST, "-o", tmp_path, "--json")
+    values = json.loads(out)
     assert values == json.loads((tmp_path / "bench.json").read_text())
     works = [entry["work"] for entry in values["entries"] if entry["contender"] == "faithmeter"]
     assert works == [f"MaSF, fit and score {n} rows, 2 × 16" for n in (50, 100, 200)]
@@ -109,21 +122,19 @@ def test_the_command_writes_figures_and_picture(faithmeter, tmp_path: Path) -> N
     assert (tmp_path / "bench.png").stat().st_size > 1000
 
 
-def test_an_unknown_part_is_named(faithmeter) -> None:
-    result = faithmeter("bench", "--quick", "--only", "lo")
-    assert result.code == 2
-    assert "unknown part of the bench 'lo'" in result.err
+def test_an_unknown_part_is_named(bench) -> None:
+    code, _, told = bench("--quick", "--only", "lo")
+    assert code == 2
+    assert "unknown part of the bench 'lo'" in told
 
 
-def test_finished_parts_are_written_when_a_later_one_fails(faithmeter, tmp_path: Path, monkeypatch) -> None:
+def test_finished_parts_are_written_when_a_later_one_fails(bench, tmp_path: Path, monkeypatch) -> None:
     def fail(*_: object) -> None:
         raise InputError("no memory left")
 
-    monkeypatch.setattr("faithmeter.bench.run.measure_growth", fail)
-    result = faithmeter(
-        *("bench", "--quick", "--rounds", 1, "--only", "masf", "--only", "growth", "-o", tmp_path)
-    )
-    assert (result.code, "no memory left" in result.err) == (2, True)
+    monkeypatch.setattr("benchmarks.run.measure_growth", fail)
+    code, _, told = bench(*QUICKEST, "-o", tmp_path)
+    assert (code, "no memory left" in told) == (2, True)
     assert len(json.loads((tmp_path / "bench.json").read_text())["entries"]) == 6
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..models.classifier import Classifier
-from ..models.tokens import Batch
+from faithmeter.models.classifier import Classifier
+from faithmeter.models.tokens import Batch
 
 BATCH = 32
 """Variants that a plain loop evaluates together."""

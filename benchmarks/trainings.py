@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from datasets import Dataset
 
-from ..config import TrainConfig
-from ..metrics import score
-from ..models.token_cache import tokenize
-from ..tasks import task
-from ..training.masked_eval import Sweep
-from ..training.trainer import SELECTION, make_trainer, training_arguments
+from faithmeter.config import TrainConfig
+from faithmeter.metrics import score
+from faithmeter.models.token_cache import tokenize
+from faithmeter.tasks import task
+from faithmeter.training.masked_eval import Sweep
+from faithmeter.training.trainer import SELECTION, make_trainer, training_arguments
+
 from .light import TRAINING, Flops
 from .race import OURS, Contender, Work
 from .setting import Setting
