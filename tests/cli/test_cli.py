@@ -291,7 +291,6 @@ def test_lists(faithmeter, checkpoint: Path, folder: Path) -> None:
         (("measure", "embedded", "--device", "cuda:7"), "device 'cuda:7' is not available here; expected au"),
         (("measure", "embedded", "--text", "a", "--device", "cuda:7"), "device 'cuda:7' is not available h"),
         (("check", "embedded", "--device", "cuda:7"), "device 'cuda:7' is not available here; expected auto"),
-        (("check", "embedded", "--stability", "--device", "cuda:7"), "device 'cuda:7' is not available here"),
         (("serve", "embedded", "--port", "0", "--device", "cuda:7"), "device 'cuda:7' is not available here"),
         (
             ("explain", "embedded", "a", "--precision", "fp23"),
