@@ -1,6 +1,6 @@
 """Flip single bits in every kind of file of a store and the token cache; no number may change unnoticed.
 
-python scripts/flip_bits.py --flips 2000
+python benchmarks/flip_bits.py --flips 2000
 
 Files are drawn evenly by kind. After each flip the code that uses the file runs on a fresh copy of its
 folder: it must name the damage (a DamageWarning or an InputError), discard the file and make it again, or

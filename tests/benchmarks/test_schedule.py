@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import faithmeter as fm
+from benchmarks.costs import seconds as expected_seconds
+from benchmarks.schedule import CHAIN, TAIL, WORK, claim_costs, longest_chain, needed_runs, show, simulate
 from faithmeter import grid
 from faithmeter.grid.planned import Run
-from faithmeter.grid.schedule import CHAIN, TAIL, WORK, claim_costs, longest_chain, needed_runs, simulate
 
 GRIDS = Path(__file__).parents[2] / "grids"
 
@@ -60,7 +61,7 @@ def test_every_schedule_obeys_the_bounds(durations: list[list[float]], workers: 
 
 def test_the_paper_is_limited_by_its_work_and_then_by_its_longest_chain(tmp_path: Path) -> None:
     runs = grid.read(GRIDS / "paper.toml").runs
-    seconds = {run: cost[0] for run, cost in grid.seconds(runs, fm.RunStore(tmp_path)).items() if cost}
+    seconds = {run: cost[0] for run, cost in expected_seconds(runs, fm.RunStore(tmp_path)).items() if cost}
     assert len(seconds) == len(runs) == 3360
     sizes = {workers: simulate(runs, seconds, workers) for workers in (1, 8, 64, 512)}
     assert sizes[1].makespan == pytest.approx(sum(seconds.values()))
@@ -78,3 +79,14 @@ def test_the_paper_is_limited_by_its_work_and_then_by_its_longest_chain(tmp_path
 def test_needed_runs_go_back_to_the_first() -> None:
     runs = chain(0, 4)
     assert needed_runs([runs[2]]) == {*runs[:3]}
+
+
+def test_the_cost_of_a_grid_is_printed(tmp_path: Path, capsys) -> None:
+    show(GRIDS / "paper.toml", tmp_path)
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("3360 runs to do: 14063:"), "hours, as in docs/cluster.md"
+    assert any(line.split()[:1] == ["512"] and "longest chain of runs" in line for line in lines)
+    small = tmp_path / "small.toml"
+    small.write_text('tasks = ["bAbI-1"]\nmodels = ["embedded"]\nseeds = [0]\nstrategies = ["half/both"]\n')
+    show(small, tmp_path)
+    assert capsys.readouterr().out == "1 runs to do: 0:00:00 on one worker, 1 without estimate\n"

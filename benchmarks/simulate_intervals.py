@@ -1,6 +1,6 @@
 """Simulate intervals over texts: how often they contain the truth, and equal methods are told apart.
 
-    python scripts/simulate_intervals.py [--frame texts.parquet --classes 6] [--repetitions 2000]
+    python benchmarks/simulate_intervals.py [--frame texts.parquet --classes 6] [--repetitions 2000]
 
 Texts are drawn from a population whose areas are known: a model of texts with a latent difficulty and, if
 `--frame` names the texts of a measurement, these texts as if they were all there are.

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from ..config import BASELINE, Config, MeasureConfig, RoarConfig
-from ..published import read_counts
-from ..runs.measured import task_of
-from ..runs.record import MeasureRecord, Record, RoarRecord
-from ..runs.store import RunStore
-from ..tasks import TASKS
-from .planned import Run
+from faithmeter.config import BASELINE, Config, MeasureConfig, RoarConfig
+from faithmeter.grid.planned import Run
+from faithmeter.published import read_counts
+from faithmeter.runs.measured import task_of
+from faithmeter.runs.record import MeasureRecord, Record, RoarRecord
+from faithmeter.runs.store import RunStore
+from faithmeter.tasks import TASKS
 
 Work = dict[tuple[str, str], float]
 """Amounts of work, seconds, or seconds per unit of work, by part and method.
@@ -66,7 +66,7 @@ def _work(config: Config, epochs: int, rows: Mapping[str, int], methods: Iterabl
 
 def _explanations(method: str, steps: int) -> int:
     """Return how often a method explains each text; an unknown method is assumed to be recursive."""
-    from ..methods.registry import METHODS
+    from faithmeter.methods.registry import METHODS
 
     known = METHODS.get(method.partition("(")[0])
     return max(1, steps - 1) if known is None else known.explanations(steps)
@@ -154,7 +154,7 @@ def _published_rates(task: str, model: str) -> Work:
 @cache
 def _published(name: str, column: str) -> Work:
     """Return a column of a published table in seconds, by task and method ("" if it has no methods)."""
-    from ..published import table
+    from faithmeter.published import table
 
     times = table(name).dropna(subset=[column])
     methods = times.get("importance_measure", [""] * len(times))

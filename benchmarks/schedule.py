@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from .planned import Run
+from faithmeter.cli.plan import format_clock
+from faithmeter.cli.screen import output, table
+from faithmeter.grid import read
+from faithmeter.grid.planned import Run
+from faithmeter.runs.store import RunStore
+
+from .costs import seconds
 
 WORK, CHAIN, TAIL = "amount of work", "longest chain of runs", "last runs"
 """Limits of a makespan; see `Schedule.limit`."""
+WORKERS = (1, 8, 64, 512)
+"""Numbers of workers for which the time is simulated."""
 LIMIT_SHARE = 0.95
 """Share of the makespan that a lower bound must reach to count as what limits it."""
 
@@ -128,3 +138,33 @@ def claim_costs(runs: Sequence[Run], seconds: Mapping[Run, float]) -> dict[str, 
         if needed:
             costs[claim] = len(needed), sum(seconds[run] for run in needed)
     return costs
+
+
+def show(file: Path, store: Path) -> None:
+    """Print what the open runs of a grid cost: in all, by the number of workers, and for each claim."""
+    place = RunStore(store)
+    runs = [run for run in read(file).runs if not run.done(place)]
+    expected = seconds(runs, place)
+    known = {run: cost[0] for run, cost in expected.items() if cost is not None}
+    total = format_clock(sum(known.values()))
+    output.print(f"{len(runs)} runs to do: {total} on one worker, {len(runs) - len(known)} without estimate")
+    if len(known) < len(runs):
+        return
+    sizes = table("time by the number of workers", "workers", "time", "busy", "limited by", numbers=False)
+    for workers in WORKERS:
+        schedule = simulate(runs, known, workers)
+        busy = f"{100 * schedule.busy:.0f} %"
+        sizes.add_row(str(workers), format_clock(schedule.makespan), busy, schedule.limit)
+    claims = table("cost of each claim, on one worker", "claim", "runs", "time")
+    for claim, (count, cost) in claim_costs(runs, known).items():
+        claims.add_row(claim, str(count), format_clock(cost))
+    output.print(sizes)
+    output.print(claims)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Simulate the time of a grid on clusters of several sizes.")
+    parser.add_argument("grid", type=Path, help="a grid file, such as grids/paper.toml")
+    parser.add_argument("--store", type=Path, default=Path("runs"), help="store whose runs tell the times")
+    options = parser.parse_args()
+    show(options.grid, options.store)

@@ -1,6 +1,6 @@
 """Generated bAbI stories beside the official ones, as Markdown tables with chi-square p-values.
 
-python scripts/compare_stories.py data/bAbI/en-10k
+python benchmarks/compare_stories.py data/bAbI/en-10k
 """
 
 from __future__ import annotations
