@@ -31,11 +31,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from kill_runs import differences
 
 from faithmeter.config import TrainConfig
 from faithmeter.runs.record import TEXTS
 from faithmeter.runs.store import RunStore
+from kill_runs import differences
 
 GRID = """
 tasks = ["bAbI-1"]

@@ -1,6 +1,6 @@
 """Kill trainings, measurements and grids at random moments; the store must end as if nothing had happened.
 
-python benchmarks/kill_runs.py --kills 100
+python scripts/kill_runs.py --kills 100
 
 Each round fills a store by three commands (train, measure, and a grid by two workers). Every attempt is
 killed with SIGKILL at a random moment and the store is moved before the next attempt, until the command ends
