@@ -20,7 +20,7 @@ demo: setup ## fine-tune the embedded model on generated stories, masked and pla
 
 bench: setup ## time faithmeter beside plain loops and other libraries: 20 minutes on two idle cores
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
-	@$(BIN)/faithmeter bench --output docs/bench
+	@$(BIN)/python -m benchmarks --output docs/bench
 
 test: check fast ## ruff, mypy and the fast tests: what CI runs
 
@@ -66,7 +66,7 @@ study: setup ## train and measure what docs/results.md reports; needs data/ and 
 
 results: setup ## rebuild docs/results.md and its figures from the files in results/
 	@$(BIN)/python scripts/results/page.py
-	@$(BIN)/python scripts/results/figures.py docs
+	@PYTHONPATH=. $(BIN)/python scripts/results/figures.py docs
 
 GALLERY ?= runs runs-smoke $(STUDY)
 gallery: setup ## write a site with the reports on the demo, the smoke grid and the study, as far as they were run

@@ -11,7 +11,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "scripts" / name) for name in ("docs", "results")]
+sys.path[:0] = [str(ROOT / "scripts" / "docs"), str(ROOT / "scripts" / "results"), str(ROOT)]
 
 from figures import draw_figures  # noqa: E402
 from reference import GENERATED  # noqa: E402

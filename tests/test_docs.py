@@ -15,7 +15,11 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
 PUBLISHED = [
     *DOCUMENTS,
-    *(path for folder in ("src", "examples", "grids", "scripts") for path in (ROOT / folder).rglob("*.*")),
+    *(
+        path
+        for folder in ("src", "benchmarks", "examples", "grids", "scripts")
+        for path in (ROOT / folder).rglob("*.*")
+    ),
     *(ROOT / "docs").glob("notebooks/*.ipynb"),
 ]
 SOURCES = (".md", ".ipynb", ".py", ".toml", ".js", ".css", ".html", ".jinja", ".json")
@@ -48,7 +52,7 @@ def _resolve(package: str, rest: list[str]) -> object:
 def test_links_and_files_in_documents_exist(path: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", TEXTS[path]):
         assert (path.parent / target).exists(), target
-    for name in re.findall(r"`((?:src|tests|docs|examples|grids|scripts)/[\w/.-]+)`", TEXTS[path]):
+    for name in re.findall(r"`((?:src|benchmarks|tests|docs|examples|grids|scripts)/[\w/.-]+)`", TEXTS[path]):
         assert (ROOT / name).exists(), name
 
 

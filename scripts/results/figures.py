@@ -1,4 +1,4 @@
-"""Committed results → the figures of the docs: `python scripts/results/figures.py docs`.
+"""Committed results → the figures of the docs: `PYTHONPATH=. python scripts/results/figures.py docs`.
 
 The build of the site draws them anew; those in the repository are for readers of the Markdown.
 """
@@ -16,8 +16,8 @@ from evidence import METHODS, Study
 from pandas import DataFrame
 from pydantic import TypeAdapter
 
-from faithmeter.bench.picture import draw
-from faithmeter.bench.run import BenchResult
+from benchmarks.picture import draw
+from benchmarks.run import BenchResult
 from faithmeter.config import BASELINE
 from faithmeter.reporting.figures import FIGURES
 

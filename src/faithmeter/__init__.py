@@ -59,7 +59,6 @@ LAYERS = {
     "grid": "a TOML file → many runs",
     "reporting": "a store → tables, figures, report, model card",
     "serve": "the live page and its JSON API",
-    "bench": "speed and memory beside plain loops and other libraries",
     "cli": "the command line",
 }
 """Descriptions of all modules and packages, in import order: each imports only those above it."""

@@ -54,19 +54,15 @@ def test_time_belongs_to_the_task_that_just_worked(clock) -> None:
     assert spent == [2.0, 3.0, 3.0]
 
 
-def test_a_forecast_tells_estimates_from_upper_bounds(capsys, monkeypatch) -> None:
-    from faithmeter.cli.results import print_forecast
-    from faithmeter.faithfulness.forecast import Forecast
+def test_bounds_are_told_cheapest_first(capsys, monkeypatch) -> None:
+    from faithmeter.cli.results import print_bounds
+    from faithmeter.runs.bounded import Bounds
 
     monkeypatch.setattr(volume, "quiet", False)
-    evaluations = {"check": 50, "grad-l2": 100, "beam": 900}
-    seconds = {"check": 4.0, "grad-l2": 12.0, "beam": 160.0}
-    print_forecast(Forecast(5, evaluations, seconds))
-    lines = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
-    assert {"check 50 about 4 s", "grad-l2 100 about 10 s", "all 1,050 about 3 min"} <= {*lines}
-    print_forecast(Forecast(5, evaluations, seconds, at_most=frozenset({"beam"})))
-    lines = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
-    assert {"grad-l2 100 about 10 s", "beam 900 at most 3 min", "all 1,050 at most 3 min"} <= {*lines}
+    print_bounds(Bounds(5, {"check": 50, "loo-sign": 1200, "grad-l2": 100}, {"beam": 9000}))
+    told, left_out = capsys.readouterr().err.splitlines()
+    assert told == "5 texts, at most so many evaluations: check 50, grad-l2 100, loo-sign 1,200"
+    assert left_out.startswith("beam is left out: up to 9,000 evaluations")
 
 
 def test_the_time_of_a_finished_bar_stands_still(clock) -> None:
@@ -76,16 +72,6 @@ def test_the_time_of_a_finished_bar_stands_still(clock) -> None:
     bars.update(bar, completed=2)
     clock[0] = 60.0
     assert progress.describe_time(bars.tasks[0]) == "0:00:05"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.2, "1 s"), (8.4, "8 s"), (47, "50 s"), (80, "80 s"), (600, "10 min"), (9000, "2.5 h")],
-)
-def test_durations_are_rough(seconds: float, text: str) -> None:
-    from faithmeter.cli.results import format_duration
-
-    assert format_duration(seconds) == text
 
 
 def test_every_verb_can_be_quiet_or_verbose(faithmeter, monkeypatch) -> None:

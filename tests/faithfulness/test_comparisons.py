@@ -171,7 +171,7 @@ def test_few_seeds_seldom_tell_equal_methods_apart(seeds: int, ratio: float) -> 
 
 @pytest.mark.parametrize("count", [2, 5])
 def test_equal_methods_are_seldom_told_apart(count: int) -> None:
-    """scripts/simulate_intervals.py gives exact figures; of 100 rankings at most 5 are expected."""
+    """benchmarks/simulate_intervals.py gives exact figures; of 100 rankings at most 5 are expected."""
     rng = np.random.default_rng(count)
     apart = 0
     for seed in range(100):

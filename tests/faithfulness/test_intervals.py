@@ -213,7 +213,7 @@ def test_unknown_methods_and_impossible_confidence_are_refused() -> None:
 
 
 def test_intervals_over_texts_contain_the_truth_about_as_often_as_they_say() -> None:
-    """scripts/simulate_intervals.py gives exact figures; of 150 intervals 142.5 are expected."""
+    """benchmarks/simulate_intervals.py gives exact figures; of 150 intervals 142.5 are expected."""
     rng = np.random.default_rng(7)
     misses = np.zeros(2)
     for seed in range(150):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import faithmeter as fm
 from decoders import save_decoder
 from faithmeter.errors import InputError
-from faithmeter.faithfulness.forecast import bound_evaluations
+from faithmeter.faithfulness.costs import bound_evaluations
 from faithmeter.faithfulness.trajectory import states, trace_erasure
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
@@ -176,7 +176,7 @@ def test_words_fall_together_in_all_windows() -> None:
     assert frame["kept"].iloc[-1] == pytest.approx(frame["probability"].iloc[0], abs=1e-12)
 
 
-def test_evaluations_and_forecasts_count_windows() -> None:
+def test_evaluations_and_bounds_count_windows() -> None:
     clf = classifier()
     evaluator, batch = Evaluator(clf), clf.encode([LONG, SHORT])
     assert evaluator.count_windows(batch) == [2, 1]

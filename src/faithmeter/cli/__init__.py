@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..errors import DamageWarning, InputError
 from ..files import REMEDIES
-from . import adapt, bench, check, demo, explain, grid, listing, measure, report, serve, train
+from . import adapt, check, demo, explain, grid, listing, measure, report, serve, train
 from .engines import import_all
 from .options import with_volume
 from .screen import console, marked, output, prepare_streams, volume
@@ -30,7 +30,6 @@ VERBS: dict[str, Callable[..., None]] = {
     "report": report.report,
     "serve": serve.serve,
     "list": listing.listing,
-    "bench": bench.bench,
 }
 
 

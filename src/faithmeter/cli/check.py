@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
@@ -44,18 +41,6 @@ def check(
     overlap: Overlap = 0,
     device: Device = "auto",
     precision: PrecisionOption = "auto",
-    stability: Annotated[
-        bool,
-        typer.Option(
-            "--stability", help="instead, compare each method's ranking in float64, other batches, threads"
-        ),
-    ] = False,
-    method: Annotated[
-        list[str],
-        typer.Option(
-            "--method", "-m", help="with --stability; may be repeated; default: all but expensive ones"
-        ),
-    ] = [],  # noqa: B006
     require: Require = [],  # noqa: B006
     even_if_untrusted: EvenIfUntrusted = False,
     store: Store = Path("runs"),
@@ -65,21 +50,6 @@ def check(
 
     Example: faithmeter check runs/train-bAbI-1-half-0-… --require 'check:p>=0.05'
     """
-    if stability:
-        from .stability import check_stability
-
-        config = MeasureConfig(
-            task=task,
-            methods=tuple(method),
-            limit=limit,
-            label=label,
-            overlap=overlap,
-            precision=as_precision(precision),
-            **training_option(trained_with),
-        )
-        return check_stability(checkpoint, config, data_dir, device, as_json=as_json)
-    if method:
-        raise InputError(f"--method {method[0]} goes with --stability; the check itself needs no method")
     requirements = parse_requirements(require, [CHECK, BASELINE])
     config = MeasureConfig(
         task=task,

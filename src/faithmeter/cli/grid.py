@@ -33,7 +33,7 @@ LOG = "grid.log"
 def grid(
     file: Annotated[Path, typer.Argument(help="a grid, such as grids/smoke.toml")],
     data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list the runs and their costs")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list the runs")] = False,
     workers: Annotated[
         int,
         typer.Option(min=0, help="processes that share the runs and the cores; 0: as the file says, or 1"),

@@ -29,11 +29,10 @@ from .own_texts import (
 )
 from .progress import Clock, bars
 from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
-from .results import metric_table, plausibility_table, print_forecast, print_verdict, summary
+from .results import metric_table, plausibility_table, print_bounds, print_verdict, summary
 from .screen import Json, Store, console, note, output, print_json, quiet
 
 if TYPE_CHECKING:
-    from ..faithfulness.forecast import Forecast
     from ..faithfulness.measurement import Measurement
     from ..faithfulness.single_text import TextMeasurement
     from ..runs.run import Fill
@@ -217,10 +216,6 @@ def run(
             spent = clock.spend(name)
             progress.update(lines[name], advance=done, total=total, visible=True, spent=spent)
 
-        def announce(forecast: Forecast) -> None:
-            print_forecast(forecast)
-            clock.spend("")  # the calibration belongs to no method
-
         return runs.measure(
             checkpoint,
             config,
@@ -230,9 +225,7 @@ def run(
             own=own,
             device=device,
             progress=advance,
-            announce=announce
-            if len(names) > 2 and fill is None
-            else None,  # of this machine, more than the check
+            announce=print_bounds if len(names) > 2 else None,  # more than the check
             fill=fill,
         )
 

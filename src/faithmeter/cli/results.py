@@ -1,4 +1,4 @@
-"""Tables, forecasts and verdicts of measurements as the terminal shows them."""
+"""Tables, costs and verdicts of measurements as the terminal shows them."""
 
 from __future__ import annotations
 
@@ -13,27 +13,21 @@ from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..faithfulness.formats import format_metric, format_percent
 from ..faithfulness.other_metrics import OTHER_METRICS
 from ..faithfulness.plausibility import PLAUSIBILITY
-from .screen import MARKS, console, note, table
+from .screen import MARKS, console, table
 
 if TYPE_CHECKING:
-    from ..faithfulness.forecast import Forecast
     from ..faithfulness.measurement import Measurement
     from ..faithfulness.trust import Answer, Verdict
+    from ..runs.bounded import Bounds
     from ..runs.record import TrainRecord
 
 
-def print_forecast(forecast: Forecast) -> None:
-    """Print how many evaluations each method needs at most and about how long it takes, cheapest first."""
-    title = f"{forecast.texts} texts: evaluations at most (equal ones are made once), and how long"
-    lines = table(title, "method", "evaluations", "time")
-    words = {name: "at most" if name in forecast.at_most else "about" for name in forecast.evaluations}
-    for name, count in sorted(forecast.evaluations.items(), key=lambda item: item[1]):
-        lines.add_row(name, f"{count:,}", f"{words[name]} {format_duration(forecast.seconds[name])}")
-    total, seconds = sum(forecast.evaluations.values()), sum(forecast.seconds.values())
-    word = "at most" if forecast.at_most else "about"
-    lines.add_row("all", f"{total:,}", f"{word} {format_duration(seconds)}", style="bold")
-    note(lines)
-    for name, count in forecast.left_out.items():
+def print_bounds(bounds: Bounds) -> None:
+    """Print how many evaluations each method needs at most, cheapest first, and which are left out."""
+    ranked = sorted(bounds.evaluations.items(), key=lambda item: item[1])
+    each = ", ".join(f"{name} {count:,}" for name, count in ranked)
+    console.print(f"{bounds.texts} texts, at most so many evaluations: {each}", soft_wrap=True)
+    for name, count in bounds.left_out.items():
         console.print(
             f"{name} is left out: up to {count:,} evaluations, more than all others together; to measure it, "
             f"name the methods: --method {name} …",
@@ -50,13 +44,6 @@ def print_truncated(record: TrainRecord) -> None:
             "their beginnings; check, measure and explain read them in windows with --overlap",
             soft_wrap=True,
         )
-
-
-def format_duration(seconds: float) -> str:
-    """Format a rough duration, such as `8 s`, `50 s`, `3 min` or `2.5 h`."""
-    if seconds < 90:
-        return f"{max(1, round(seconds, -1 if seconds >= 10 else 0)):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def summary(*results: Measurement) -> Table:

@@ -19,7 +19,7 @@ from ..methods.registry import Method
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from ..models.units import in_units
-from .forecast import sort_by_cost
+from .costs import sort_by_cost
 from .trajectory import Tests, trace_erasure
 
 if TYPE_CHECKING:

@@ -150,8 +150,8 @@ def _measure_candidates(
     clf: Classifier, measured: Task, budget: int, config: MeasureConfig, progress: Progress | None
 ) -> Choice:
     from ..faithfulness.chunks import read_chunks
+    from ..faithfulness.costs import count_tokens
     from ..faithfulness.dataset import measure
-    from ..faithfulness.forecast import count_tokens
     from ..methods.registry import parse
     from ..models.evaluator import Evaluator
 

@@ -97,12 +97,8 @@ ADVICE = {
 HEAD_ADVICE = "start one with `ray start --head`, and give the address that it prints, or leave --address out"
 
 
-HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""Bytes that open a connection of HTTP/2 with an empty frame of settings; the answer is such a frame, too."""
-
-
 def _require_listener(address: str) -> None:
-    """Raise an InputError if no server of Ray's protocol is at HOST:PORT; Ray would wait for minutes."""
+    """Raise an InputError if nothing listens at HOST:PORT, for which Ray would wait for minutes."""
     if address in (LOCAL, "auto"):
         return
     host, colon, port = address.rpartition(":")
@@ -111,11 +107,7 @@ def _require_listener(address: str) -> None:
             f"--address {address!r}: expected HOST:PORT of the head node, or auto on a machine of the cluster"
         )
     try:
-        with socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS) as connection:
-            if os.environ.get("RAY_USE_TLS", "0") == "0":
-                connection.sendall(HTTP2_GREETING)
-                if connection.recv(len(HTTP2_GREETING))[3:4] != b"\x04":
-                    raise InputError(f"no Ray cluster at {address}: another program answers; {HEAD_ADVICE}")
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
     except (OSError, OverflowError, UnicodeError) as error:  # a host that IDNA rejects
         raise InputError(f"no Ray cluster at {address}: {error}; {HEAD_ADVICE}") from error
 

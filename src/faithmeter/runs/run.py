@@ -14,8 +14,8 @@ from ..errors import InputError
 from ..files import write_parquet
 from ..tasks import Task
 from ..training import UNFINISHED
+from .bounded import Bounds, bound_measurement, expensive_methods
 from .fitted_tests import fitted_tests, load_tests, read_tests
-from .forecasts import expensive_methods, forecast_measurement
 from .measured import filled_config, folder_of, load_measured, measured_task, task_of
 from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
 from .store import RunStore, Unready, require_files
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
 
     from ..faithfulness.chunks import ChunkWork
-    from ..faithfulness.forecast import Forecast
     from ..faithfulness.masf import MaSF
     from ..faithfulness.measurement import Measurement
     from ..models.classifier import Classifier
@@ -279,7 +278,7 @@ def measure(
     own: Task | None = None,
     device: str = "auto",
     progress: Callable[[str, int, int], object] | None = None,
-    announce: Callable[[Forecast], object] | None = None,
+    announce: Callable[[Bounds], object] | None = None,
     fill: Fill | None = None,
 ) -> Measurement:
     """Measure a checkpoint, or return the measurement if the store already has it.
@@ -296,7 +295,7 @@ def measure(
         own: Test texts of the user (`own_texts`), measured instead of a task.
         progress: Called with a method (or `check`), the number of texts just finished (0 while it is at
             work), and the total.
-        announce: Called with the expected cost before the work begins, if there is work to do.
+        announce: Called with the bounds on the evaluations before the work begins, if there is work to do.
         fill: Computes missing chunks elsewhere before the measurement reads them; None computes them here.
 
     Returns:
@@ -322,7 +321,7 @@ def measure(
     if announce is not None:
         fitted = "validation" not in measured.load() or read_tests(clf, checkpoint, config) is not None
         fitting = 0 if fitted else len(measured.load()["validation"])
-        announce(forecast_measurement(clf, measured, config, left_out, fitting))
+        announce(bound_measurement(clf, measured, config, left_out, fitting))
 
     def fit_tests() -> dict[str, MaSF]:
         fitting = None if progress is None else partial(progress, "check")

@@ -1,0 +1,45 @@
+"""Costs of methods before they run: upper bounds on their evaluations, which no machine changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..methods.registry import Method
+from ..models.tokens import Batch
+
+
+def bound_evaluations(
+    method: Method, tokens: Sequence[int], percents: Sequence[int], windows: Sequence[int] = ()
+) -> int:
+    """Return an upper bound on the evaluations of erasing texts with these numbers of explained tokens.
+
+    A recursive method explains the tokens that are left at each step. Every step is evaluated once more. Each
+    window of a text is an evaluation; by default, a text has one.
+    """
+    explained = percents[:-1] if method.recursive else percents[:1]
+    each = (sum(method.evaluations(n - n * percent // 100) for percent in explained) for n in tokens)
+    counts = windows or [1] * len(tokens)
+    return sum(count * (own + len(percents)) for count, own in zip(counts, each, strict=True))
+
+
+def too_expensive(bounds: Mapping[str, int]) -> dict[str, int]:
+    """Return the method that needs more evaluations than all others together, with its bound; else nothing.
+
+    The rule counts evaluations and not seconds, so that it gives the same answer on every machine.
+    """
+    total = sum(bounds.values())
+    return {name: bound for name, bound in bounds.items() if len(bounds) > 1 and 2 * bound > total}
+
+
+def sort_by_cost(
+    methods: Mapping[str, Method], batch: Batch, percents: Sequence[int]
+) -> list[tuple[str, Method]]:
+    """Return the methods from cheap to dear by their bounds on a batch."""
+    tokens = count_tokens(batch)
+    return sorted(methods.items(), key=lambda item: bound_evaluations(item[1], tokens, percents))
+
+
+def count_tokens(batch: Batch) -> list[int]:
+    """Return the number of explained tokens of each text."""
+    counts: list[int] = batch.explained.sum(dim=1).tolist()
+    return counts
