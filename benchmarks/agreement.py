@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faithmeter.config import BASELINE, EMBEDDED, Precision, TrainConfig
+from faithmeter.data import task
 from faithmeter.methods import explain
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.devices import supports
 from faithmeter.models.loading import load
-from faithmeter.tasks import task
 from faithmeter.training.finetuning import finetune
 
 from .explaining import QUICK_METHODS

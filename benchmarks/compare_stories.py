@@ -14,9 +14,9 @@ from pathlib import Path
 
 from scipy.stats import chi2_contingency
 
-from faithmeter.tasks import babi
-from faithmeter.tasks.babi import Story
-from faithmeter.tasks.stories import generate
+from faithmeter.data import babi
+from faithmeter.data.babi import Story
+from faithmeter.data.stories import generate
 
 FILES = {
     1: ("qa1_single-supporting-fact_train.txt", "qa1_single-supporting-fact_test.txt"),

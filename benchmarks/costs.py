@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 
 from faithmeter.config import BASELINE, Config, MeasureConfig, RoarConfig
+from faithmeter.data import TASKS
 from faithmeter.grid.planned import Run
 from faithmeter.published import read_counts
 from faithmeter.runs.measured import task_of
-from faithmeter.runs.record import MeasureRecord, Record, RoarRecord
-from faithmeter.runs.store import RunStore
-from faithmeter.tasks import TASKS
+from faithmeter.store.records import MeasureRecord, Record, RoarRecord
+from faithmeter.store.run_store import RunStore
 
 Work = dict[tuple[str, str], float]
 """Amounts of work, seconds, or seconds per unit of work, by part and method.

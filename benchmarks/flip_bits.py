@@ -32,13 +32,13 @@ import transformers  # noqa: E402
 import faithmeter as fm  # noqa: E402
 from faithmeter.config import MeasureConfig, RoarConfig  # noqa: E402
 from faithmeter.errors import DamageWarning, InputError  # noqa: E402
-from faithmeter.faithfulness.chunks import read_texts  # noqa: E402
+from faithmeter.measuring.chunks import read_texts  # noqa: E402
 from faithmeter.models.loading import load_tokenizer  # noqa: E402
 from faithmeter.models.token_cache import tokenize  # noqa: E402
 from faithmeter.runs import run as runs  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402
 from faithmeter.runs.measured import task_of  # noqa: E402
-from faithmeter.runs.record import read_measurement  # noqa: E402
+from faithmeter.store.records import read_measurement  # noqa: E402
 from faithmeter.training.checkpoints import resume_point  # noqa: E402
 from faithmeter.training.inputs import read_inputs  # noqa: E402
 

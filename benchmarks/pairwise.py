@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from faithmeter.faithfulness.masf import MaSF
-from faithmeter.faithfulness.pvalues import fisher, simes_counts
+from faithmeter.stats.masf import MaSF
+from faithmeter.stats.pvalues import fisher, simes_counts
 
 from .race import OURS, Contender, Work
 from .setting import Setting

@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from faithmeter.reporting.figures import save_formats
-from faithmeter.reporting.figures.styles import BLUE, GRAY, ORANGE, config
+from faithmeter.report.figures import save_formats
+from faithmeter.report.figures.styles import BLUE, GRAY, ORANGE, config
 
 from .race import OURS
 from .run import BenchResult

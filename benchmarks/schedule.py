@@ -13,7 +13,7 @@ from faithmeter.cli.plan import format_clock
 from faithmeter.cli.screen import output, table
 from faithmeter.grid import read
 from faithmeter.grid.planned import Run
-from faithmeter.runs.store import RunStore
+from faithmeter.store.run_store import RunStore
 
 from .costs import seconds
 

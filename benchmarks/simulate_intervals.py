@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from faithmeter.config import BASELINE
-from faithmeter.faithfulness.comparisons import rank_methods
-from faithmeter.faithfulness.intervals import Interval, TextIntervals, resample_texts
-from faithmeter.faithfulness.predictions import Predictions
+from faithmeter.stats.comparisons import rank_methods
+from faithmeter.stats.intervals import Interval, TextIntervals, resample_texts
+from faithmeter.stats.predictions import Predictions
 
 PERCENTS = tuple(range(0, 101, 10))
 SIZES = (64, 200, 1000)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from faithmeter.faithfulness.masf import CALIBRATIONS, MaSF
+from faithmeter.stats.masf import CALIBRATIONS, MaSF
 
 Array = NDArray[np.float32]
 FACTORS = 5

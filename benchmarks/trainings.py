@@ -12,9 +12,9 @@ import torch
 from datasets import Dataset
 
 from faithmeter.config import TrainConfig
-from faithmeter.metrics import score
+from faithmeter.data import task
 from faithmeter.models.token_cache import tokenize
-from faithmeter.tasks import task
+from faithmeter.stats.metrics import score
 from faithmeter.training.masked_eval import Sweep
 from faithmeter.training.trainer import SELECTION, make_trainer, training_arguments
 

@@ -36,8 +36,8 @@ from typer.main import get_command
 import faithmeter as fm
 from faithmeter import cli
 from faithmeter.config import Config, MeasureConfig, RoarConfig, TrainConfig
+from faithmeter.data import task_file
 from faithmeter.grid import read as read_grid
-from faithmeter.tasks import task_file
 
 EMBEDDED = Path(fm.__file__).parent / "models" / "embedded"
 SHARES = {"task file": 25, "grid file": 15, "data": 30, "config": 10, "checkpoint": 5, "arguments": 15}

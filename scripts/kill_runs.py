@@ -28,15 +28,15 @@ import transformers.masking_utils
 import transformers.models.roberta.modeling_roberta
 import transformers.trainer  # noqa: F401
 
-import faithmeter.faithfulness.check
-import faithmeter.faithfulness.dataset
+import faithmeter.measuring.fitting
+import faithmeter.measuring.measure
 import faithmeter.runs.run
 import faithmeter.training.finetuning  # noqa: F401
 from faithmeter import cli
 from faithmeter.config import TrainConfig
-from faithmeter.runs.record import TEXTS
-from faithmeter.runs.store import RunStore
-from faithmeter.tasks import stories
+from faithmeter.data import stories
+from faithmeter.store.records import TEXTS
+from faithmeter.store.run_store import RunStore
 
 GRID = """
 tasks = ["stories.toml"]

@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
-from faithmeter.tasks import stories
-from faithmeter.tasks.babi import Question
+from faithmeter.data import stories
+from faithmeter.data.babi import Question
 
 FOLDER = Path(__file__).parents[1] / "src/faithmeter/models/embedded"
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

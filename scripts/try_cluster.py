@@ -33,8 +33,8 @@ from typing import Any
 import pandas as pd
 
 from faithmeter.config import TrainConfig
-from faithmeter.runs.record import TEXTS
-from faithmeter.runs.store import RunStore
+from faithmeter.store.records import TEXTS
+from faithmeter.store.run_store import RunStore
 from kill_runs import differences
 
 GRID = """

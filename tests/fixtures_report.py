@@ -11,7 +11,7 @@ import pandas as pd
 
 from faithmeter.config import MeasureConfig, TrainConfig
 from faithmeter.files import write_parquet
-from faithmeter.runs.store import RunStore
+from faithmeter.store.run_store import RunStore
 from records import masked_scores, measure_result, method_result, train_result
 
 PERCENTS = tuple(range(0, 101, 10))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from faithmeter.config import TrainConfig
-from faithmeter.faithfulness.pvalues import LEVELS
+from faithmeter.stats.pvalues import LEVELS
 
 TESTS = ("published", "crossfit")
 

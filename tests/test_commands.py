@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from faithmeter.tasks import stories
+from faithmeter.data import stories
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from faithmeter.data import TASKS
 from faithmeter.errors import unknown
-from faithmeter.tasks import TASKS
 
 
 @pytest.mark.parametrize("name", ["Foo", "test", "mine", "AG News", "x", ""])

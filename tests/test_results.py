@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from faithmeter.config import BASELINE
-from faithmeter.faithfulness.predictions import Predictions
+from faithmeter.stats.predictions import Predictions
 
 ROOT = Path(__file__).parents[1]
 NAMES = r"bAbI-1|SST2|SST-2|F1|MiniLM-L3|granite-30m|95 %|100 %|0\.05|2E|ICML 2024"

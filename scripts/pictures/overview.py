@@ -18,10 +18,10 @@ from markupsafe import Markup
 from playwright.sync_api import sync_playwright
 
 from faithmeter.config import BASELINE
-from faithmeter.explanations.render import Part, heat_style, part_html, score_tone
-from faithmeter.faithfulness.formats import format_percent, format_pvalue
-from faithmeter.runs.record import INPUTS, TEXTS, MeasureRecord
-from faithmeter.runs.store import RunStore
+from faithmeter.display.heat import Part, heat_style, part_html, score_tone
+from faithmeter.store.records import INPUTS, TEXTS, MeasureRecord
+from faithmeter.store.run_store import RunStore
+from faithmeter.verdict.formats import format_percent, format_pvalue
 
 ROOT = Path(__file__).parents[2]
 METHOD = "loo-sign"

@@ -21,8 +21,8 @@ from pandas import DataFrame
 
 from faithmeter import published
 from faithmeter.config import BASELINE, SIGNIFICANCE_LEVEL
-from faithmeter.faithfulness.curves import racu
-from faithmeter.faithfulness.pvalues import simes
+from faithmeter.stats.curves import racu
+from faithmeter.stats.pvalues import simes
 
 MARGIN = 2.0
 """Points of performance that count as no difference."""

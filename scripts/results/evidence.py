@@ -16,11 +16,11 @@ from scipy import stats
 
 from faithmeter import published
 from faithmeter.config import BASELINE
-from faithmeter.faithfulness.curves import absolute_area
-from faithmeter.faithfulness.intervals import RESAMPLES, TextIntervals, resample_texts
-from faithmeter.faithfulness.predictions import Predictions, resampling_weights
-from faithmeter.faithfulness.pvalues import simes
-from faithmeter.runs.frames import COLUMNS
+from faithmeter.stats.curves import absolute_area
+from faithmeter.stats.intervals import RESAMPLES, TextIntervals, resample_texts
+from faithmeter.stats.predictions import Predictions, resampling_weights
+from faithmeter.stats.pvalues import simes
+from faithmeter.store.frames import COLUMNS
 
 CONFIDENCE = 0.95
 METHODS = (

@@ -20,9 +20,9 @@ from pandas import DataFrame
 from faithmeter.config import TrainConfig
 from faithmeter.files import write_csv
 from faithmeter.grid.file import read as read_grid
-from faithmeter.runs.frames import COLUMNS, frame
-from faithmeter.runs.record import TEXTS, MeasureRecord, Record
-from faithmeter.runs.store import RunStore
+from faithmeter.store.frames import COLUMNS, frame
+from faithmeter.store.records import TEXTS, MeasureRecord, Record
+from faithmeter.store.run_store import RunStore
 
 METHODS = Path("grids/study/once.py")
 """File that registers methods which the grids of the study name."""

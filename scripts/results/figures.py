@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from benchmarks.picture import draw
 from benchmarks.run import BenchResult
 from faithmeter.config import BASELINE
-from faithmeter.reporting.figures import FIGURES
+from faithmeter.report.figures import FIGURES
 
 ROOT = Path(__file__).parents[2]
 OF_STUDY = {

@@ -10,7 +10,7 @@ from claims import CORRELATION, MARGIN, QUESTIONS, VARIANTS, Claim, gather_claim
 from evidence import Study
 from jinja2 import Environment, StrictUndefined
 
-from faithmeter.faithfulness.formats import format_number
+from faithmeter.verdict.formats import format_number
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).with_name("page.md.jinja")

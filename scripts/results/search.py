@@ -10,9 +10,9 @@ import sys
 from export import UNUSED
 
 from faithmeter.files import write_csv
-from faithmeter.runs.frames import frame
-from faithmeter.runs.record import MeasureRecord
-from faithmeter.runs.store import RunStore
+from faithmeter.store.frames import frame
+from faithmeter.store.records import MeasureRecord
+from faithmeter.store.run_store import RunStore
 
 if __name__ == "__main__":
     file, *folders = sys.argv[1:]

@@ -18,7 +18,7 @@ from evidence import (
     published_areas,
 )
 
-from faithmeter.faithfulness.formats import UNDEFINED, format_number
+from faithmeter.verdict.formats import UNDEFINED, format_number
 
 NAMES = {MASKED: "masked", PLAIN: "plain", ONLY_MASKED: "only masking"}
 EXTRA_METHODS = ("beam", "search", "int-grad-sign(baseline=mask)", "loo-sign-once", "grad-l2-once")

@@ -13,22 +13,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from .config import AdaptConfig, TrainConfig
+    from .data import Task, own_task, task
     from .errors import InputError
-    from .explanations.explanation import Explanation, explain_text
-    from .explanations.pipeline import Pipeline, pipeline
-    from .explanations.registered import register_pipeline
-    from .faithfulness.check import fit_tests
-    from .faithfulness.curves import Curve, acu, racu
-    from .faithfulness.dataset import measure
-    from .faithfulness.erasure import erase
-    from .faithfulness.intervals import bootstrap_interval
-    from .faithfulness.masf import MaSF
-    from .faithfulness.measurement import Measurement
-    from .faithfulness.pvalues import simes
-    from .faithfulness.single_text import TextMeasurement, measure_text
+    from .measuring.erase import erase
+    from .measuring.explanation import Explanation, explain_text
+    from .measuring.fitting import fit_tests
+    from .measuring.measure import measure
+    from .measuring.one_text import TextMeasurement, measure_text
+    from .measuring.result import Measurement
     from .methods import adapters, explain, method
     from .methods.own_scores import own_scores
-    from .metrics import metric
     from .models.alignment import align
     from .models.classifier import Classifier
     from .models.evaluator import Evaluator
@@ -36,28 +30,35 @@ if TYPE_CHECKING:
     from .models.tokens import Batch
     from .runs.adaptation import adapt
     from .runs.fitted_tests import saved_tests
+    from .runs.pipeline import Pipeline, pipeline
+    from .runs.registered import register_pipeline
     from .runs.run import train
-    from .runs.store import RunStore
-    from .tasks import Task, own_task, task
+    from .stats.curves import Curve, acu, racu
+    from .stats.intervals import bootstrap_interval
+    from .stats.masf import MaSF
+    from .stats.metrics import metric
+    from .stats.pvalues import simes
+    from .store.run_store import RunStore
     from .training.collator import MaskingCollator
 
 LAYERS = {
     "errors": "errors that a user can act on",
     "config": "configs of runs, and constants that several packages share",
     "source": "identity and digest of a user's function",
-    "metrics": "labels and predictions → performance",
     "files": "atomic writes, JSON, parquet, checksums, timing",
     "display": "HTML of results, in one style",
+    "stats": "predictions and hidden states → curves, areas, intervals, p-values",
+    "verdict": "evidence → doubts → sentences",
     "published": "the numbers of the paper, as data",
-    "tasks": "datasets with splits, columns, labels and metric",
+    "data": "tasks: datasets with splits, columns, labels and metric",
     "models": "text → tokens → masks → logits and hidden states",
     "training": "masked fine-tuning",
     "methods": "importance measures: a score for each token",
-    "faithfulness": "erasure, curves, areas, intervals, p-values, and when to doubt them",
+    "measuring": "texts erased step by step → traces and results",
+    "store": "a folder of runs: records, identity, locks",
     "runs": "configs → records in a store",
-    "explanations": "single texts: explanations, masked variants, a pipeline",
     "grid": "a TOML file → many runs",
-    "reporting": "a store → tables, figures, report, model card",
+    "report": "a store → tables, figures, report, model card",
     "serve": "the live page and its JSON API",
     "cli": "the command line",
 }
@@ -67,40 +68,40 @@ _HOME = {
     "AdaptConfig": "config",
     "Batch": "models.tokens",
     "Classifier": "models.classifier",
-    "Curve": "faithfulness.curves",
+    "Curve": "stats.curves",
     "Evaluator": "models.evaluator",
-    "Explanation": "explanations.explanation",
+    "Explanation": "measuring.explanation",
     "InputError": "errors",
-    "MaSF": "faithfulness.masf",
+    "MaSF": "stats.masf",
     "MaskingCollator": "training.collator",
-    "Measurement": "faithfulness.measurement",
-    "Pipeline": "explanations.pipeline",
-    "RunStore": "runs.store",
-    "Task": "tasks",
-    "TextMeasurement": "faithfulness.single_text",
+    "Measurement": "measuring.result",
+    "Pipeline": "runs.pipeline",
+    "RunStore": "store.run_store",
+    "Task": "data",
+    "TextMeasurement": "measuring.one_text",
     "TrainConfig": "config",
-    "acu": "faithfulness.curves",
+    "acu": "stats.curves",
     "adapt": "runs.adaptation",
     "adapters": "methods",
     "align": "models.alignment",
-    "bootstrap_interval": "faithfulness.intervals",
-    "erase": "faithfulness.erasure",
+    "bootstrap_interval": "stats.intervals",
+    "erase": "measuring.erase",
     "explain": "methods",
-    "explain_text": "explanations.explanation",
-    "fit_tests": "faithfulness.check",
+    "explain_text": "measuring.explanation",
+    "fit_tests": "measuring.fitting",
     "load": "models.loading",
-    "measure": "faithfulness.dataset",
-    "measure_text": "faithfulness.single_text",
+    "measure": "measuring.measure",
+    "measure_text": "measuring.one_text",
     "method": "methods",
-    "metric": "metrics",
+    "metric": "stats.metrics",
     "own_scores": "methods.own_scores",
-    "own_task": "tasks",
-    "pipeline": "explanations.pipeline",
-    "racu": "faithfulness.curves",
-    "register_pipeline": "explanations.registered",
+    "own_task": "data",
+    "pipeline": "runs.pipeline",
+    "racu": "stats.curves",
+    "register_pipeline": "runs.registered",
     "saved_tests": "runs.fitted_tests",
-    "simes": "faithfulness.pvalues",
-    "task": "tasks",
+    "simes": "stats.pvalues",
+    "task": "data",
     "train": "runs.run",
 }
 

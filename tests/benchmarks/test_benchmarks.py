@@ -17,8 +17,8 @@ from benchmarks.pairwise import pairwise_pvalues
 from benchmarks.race import Contender, Work, race, require_rounds
 from benchmarks.setting import QUICK, Setting
 from faithmeter.errors import InputError
-from faithmeter.faithfulness.masf import MaSF
 from faithmeter.methods import explain
+from faithmeter.stats.masf import MaSF
 from toy import rows_batch, tiny
 
 QUICKEST = ("--quick", "--rounds", 1, "--only", "masf", "--only", "growth")

@@ -135,7 +135,7 @@ def test_a_place_that_cannot_be_written_gets_one_line(
     faithmeter, checkpoint, tmp_path, monkeypatch, arguments: tuple[str, ...]
 ) -> None:
     import fixtures_report
-    from faithmeter.runs.store import RunStore
+    from faithmeter.store.run_store import RunStore
 
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")

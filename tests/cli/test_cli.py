@@ -16,10 +16,10 @@ import torch
 import faithmeter as fm
 from faithmeter import cli
 from faithmeter.cli import VERBS, demo
+from faithmeter.data import babi, stories
 from faithmeter.methods import METHODS, default_methods
 from faithmeter.models import devices
-from faithmeter.runs.store import RunStore
-from faithmeter.tasks import babi, stories
+from faithmeter.store.run_store import RunStore
 from toy import WORDS, tiny
 
 
@@ -326,7 +326,7 @@ def test_ctrl_c_says_that_finished_work_is_kept(faithmeter, monkeypatch) -> None
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("faithmeter.tasks.summary.overview", interrupted)
+    monkeypatch.setattr("faithmeter.data.summary.overview", interrupted)
     outcome = faithmeter("list", "tasks")
     assert outcome.code == 130
     assert "what was finished is kept" in outcome.err
@@ -361,8 +361,8 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
     monkeypatch.setattr(demo, "TEXTS", 8)
     monkeypatch.setattr(demo, "BEAM", "beam(width=2)")
     monkeypatch.setattr(demo, "BEAM_TEXTS", 2)
-    monkeypatch.setattr("faithmeter.reporting.figures.FIGURES", {})  # they have tests of their own
-    monkeypatch.setattr("faithmeter.reporting.tables.TABLES", {})
+    monkeypatch.setattr("faithmeter.report.figures.FIGURES", {})  # they have tests of their own
+    monkeypatch.setattr("faithmeter.report.tables.TABLES", {})
     outcome = faithmeter("demo", "-o", tmp_path)
     assert outcome.code == 0, outcome.err
     for seen in (

@@ -12,7 +12,7 @@ import torch
 
 import faithmeter as fm
 from faithmeter.methods import METHODS
-from faithmeter.reporting.reproduce import reproduce
+from faithmeter.report.reproduce import reproduce
 from toy import WORDS, tiny
 
 

@@ -8,7 +8,8 @@ import pytest
 import typer
 
 from faithmeter.cli.requirements import hold, parse_requirements
-from faithmeter.faithfulness.trust import Area, MethodEvidence, TaskEvidence, verdict
+from faithmeter.verdict import Area, MethodEvidence, TaskEvidence
+from faithmeter.verdict import sentences as verdict
 
 NAMES = ["check", "random", "loo-sign"]
 QUANTITIES = {

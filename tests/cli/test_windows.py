@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.reporting.reproduce import reproduce
+from faithmeter.report.reproduce import reproduce
 from toy import WORDS, tiny, word_tokenizer
 
 TEXT = " ".join(WORDS[:14])

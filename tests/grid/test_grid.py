@@ -23,7 +23,7 @@ from faithmeter.grid import planned
 from faithmeter.grid.file import GridFile, StrategyPair
 from faithmeter.runs.measured import training_record
 from faithmeter.runs.run import current_inputs, input_config
-from faithmeter.runs.store import Busy, Unready
+from faithmeter.store.run_store import Busy, Unready
 from records import measure_result, method_result, train_result
 
 GRIDS = Path(__file__).parents[2] / "grids"

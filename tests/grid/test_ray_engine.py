@@ -19,7 +19,7 @@ from faithmeter.grid import planned, ray_engine
 from faithmeter.grid.ray_engine import APART, SHARED, WITHOUT_LOCKS, Job, execute_on_ray, find_store
 from faithmeter.runs.cluster import Resources
 from faithmeter.runs.mirror import Desk, Mirror
-from faithmeter.runs.store import Busy, RunStore
+from faithmeter.store.run_store import Busy, RunStore
 from records import measure_result, method_result, train_result
 
 GRID = """

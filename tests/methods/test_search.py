@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
-from faithmeter.faithfulness.erasure import erase
+from faithmeter.measuring.erase import erase
 from faithmeter.methods import explain, parse
 from faithmeter.methods.integrated import masking_effects
 from faithmeter.methods.target import target_values

@@ -11,13 +11,7 @@ import torch
 import faithmeter as fm
 from faithmeter.errors import InputError
 from faithmeter.models import devices
-from faithmeter.models.devices import (
-    CPU_BUDGET,
-    find_device,
-    require_precision,
-    supports,
-    token_budget,
-)
+from faithmeter.models.devices import CPU_BUDGET, find_device, require_precision, supports, token_budget
 from faithmeter.models.evaluator import Evaluator
 from toy import ARCHITECTURES, MASK, encoder, rows_batch, tiny
 

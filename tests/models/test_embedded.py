@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
 
 import faithmeter
-from faithmeter.tasks import stories
+from faithmeter.data import stories
 
 FOLDER = Path(faithmeter.__file__).parent / "models/embedded"
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from faithmeter.errors import InputError
-from faithmeter.faithfulness.erasure import erase
+from faithmeter.measuring.erase import erase
 from faithmeter.methods import explain
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.evaluator import ENTRY_BYTES, Evaluator, Memory, pick, plan

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import faithmeter as fm
-from faithmeter.explanations.what_if import probe_text
+from faithmeter.measuring.what_if import probe_text
 from faithmeter.models.encoding import encode
 from toy import encoder
 from toy import letter_tokenizer as letters

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import faithmeter as fm
-from faithmeter.faithfulness.trajectory import trace_erasure
+from faithmeter.measuring.trace import trace_erasure
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.units import in_units

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import faithmeter as fm
 from decoders import save_decoder
 from faithmeter.errors import InputError
-from faithmeter.faithfulness.costs import bound_evaluations
-from faithmeter.faithfulness.trajectory import states, trace_erasure
+from faithmeter.measuring.costs import bound_evaluations
+from faithmeter.measuring.trace import states, trace_erasure
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.units import in_units

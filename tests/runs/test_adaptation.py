@@ -16,14 +16,14 @@ from huggingface_hub.errors import EntryNotFoundError
 
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
-from faithmeter.faithfulness.trust import AdaptEvidence, judge_adaptation
+from faithmeter.data.labeled import LABELED, read_labeled
 from faithmeter.methods import registry
 from faithmeter.models import loading
-from faithmeter.reporting.reproduce import reproduce
+from faithmeter.report.reproduce import reproduce
 from faithmeter.runs import adaptation
 from faithmeter.runs.run import measure
-from faithmeter.tasks.labeled import LABELED, read_labeled
 from faithmeter.training.trainer import _cross_entropy
+from faithmeter.verdict import AdaptEvidence, judge_adaptation
 from toy import WORDS, letter_tokenizer, tiny
 from trainings import Interrupt, equal, weights
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter import metrics
-from faithmeter.faithfulness import dataset
+from faithmeter.measuring import measure as dataset
 from faithmeter.runs import chosen_method
 from faithmeter.runs.chosen_method import Candidate, Choice, choose_method, read_budget
+from faithmeter.stats import metrics
 from toy import tiny
 
 ROWS = [f"the {'apple' if i % 2 else 'milk'} number {i},{'fruit' if i % 2 else 'drink'}" for i in range(240)]
@@ -85,8 +85,8 @@ def test_a_choice_is_that_of_its_own_settings(
     monkeypatch.setattr(chosen_method, "CANDIDATES", ("loo-sign", "grad-l2"))
     clf = fm.load(checkpoint)
     record = chosen_method.training_record(checkpoint)
-    monkeypatch.setattr("faithmeter.metrics.OWN_METRICS", {})
-    monkeypatch.setattr("faithmeter.metrics.own.OWN_METRICS", metrics.OWN_METRICS)
+    monkeypatch.setattr("faithmeter.stats.metrics.OWN_METRICS", {})
+    monkeypatch.setattr("faithmeter.stats.own_metrics.OWN_METRICS", metrics.OWN_METRICS)
     fm.metric("hits")(lambda labels, p: float((labels == p).sum()))
     several = tiny(dtype=torch.float32)
     several.model.config.problem_type = "multi_label_classification"

@@ -14,7 +14,7 @@ import pytest
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
 from faithmeter.errors import DamageWarning
-from faithmeter.faithfulness import check
+from faithmeter.measuring import fitting as check
 from faithmeter.runs import run as runs
 from faithmeter.runs.fitted_tests import load_tests
 
@@ -138,7 +138,7 @@ def test_one_method_of_a_wider_measurement_is_read(
 ) -> None:
     store, data = fm.RunStore("runs"), original / "moved.csv"
     wide = runs.measure(checkpoint, MeasureConfig(methods=("grad-l2", "loo-sign")), store, data=data)
-    monkeypatch.setattr("faithmeter.faithfulness.dataset.measure", fail)
+    monkeypatch.setattr("faithmeter.measuring.measure.measure", fail)
     one = runs.measure(checkpoint, MeasureConfig(methods=("loo-sign",)), store, data=data)
     assert one.methods == ["random", "loo-sign"]
     assert one.to_dict()["methods"]["loo-sign"] == wide.to_dict()["methods"]["loo-sign"]

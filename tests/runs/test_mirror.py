@@ -10,7 +10,7 @@ import faithmeter as fm
 from faithmeter.files import atomic
 from faithmeter.runs import mirror
 from faithmeter.runs.mirror import Desk, Mirror, list_files
-from faithmeter.runs.store import Busy
+from faithmeter.store.run_store import Busy
 
 
 @pytest.fixture

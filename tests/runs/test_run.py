@@ -15,10 +15,10 @@ import fixtures_report as made_up
 from faithmeter.config import MeasureConfig, RoarConfig
 from faithmeter.errors import DamageWarning
 from faithmeter.files import seal, write_json
-from faithmeter.reporting import page as report
+from faithmeter.report import page as report
 from faithmeter.runs import roar
 from faithmeter.runs import run as runs
-from faithmeter.runs.store import Unready
+from faithmeter.store.run_store import Unready
 
 SMALL: dict[str, Any] = {"limit": 32, "epochs": 2, "strategy": "none", "validation": "unmasked"}
 PLAIN = fm.TrainConfig(**SMALL)
@@ -137,8 +137,8 @@ def test_what_another_model_erased_is_erased_again(tmp_path: Path) -> None:
 def test_a_report_uses_nothing_of_a_damaged_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: str
 ) -> None:
-    monkeypatch.setattr("faithmeter.reporting.figures.FIGURES", {})
-    monkeypatch.setattr("faithmeter.reporting.tables.TABLES", {})
+    monkeypatch.setattr("faithmeter.report.figures.FIGURES", {})
+    monkeypatch.setattr("faithmeter.report.tables.TABLES", {})
     store = fm.RunStore(tmp_path)
     texts = [{"text": "Mary is here.", "label": 0}, {"text": "John is not.", "label": 1}]
     config = made_up.measure(store, made_up.train(store), texts, {"grad-l2": 0.4, "random": 0.0})

@@ -14,7 +14,7 @@ import fake_ray
 from faithmeter.config import MeasureConfig
 from faithmeter.runs import run, shards
 from faithmeter.runs.shards import MAX_LOSSES, Source, fill_chunks
-from faithmeter.runs.store import RunStore
+from faithmeter.store.run_store import RunStore
 
 TEXTS = 70
 """More than one chunk."""

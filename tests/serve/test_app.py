@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import faithmeter as fm
 from faithmeter.cli import serve as verb
-from faithmeter.explanations.what_if import probe_text
-from faithmeter.faithfulness.single_text import measure_text
 from faithmeter.files import plain
+from faithmeter.measuring.one_text import measure_text
+from faithmeter.measuring.what_if import probe_text
 from faithmeter.methods import METHODS, parse
 from faithmeter.serve import schemas
 from faithmeter.serve.admission import ServedModel, choose_examples, explain_cost, measure_cost

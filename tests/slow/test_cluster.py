@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 import faithmeter as fm
-from faithmeter.runs.store import RunStore
+from faithmeter.store.run_store import RunStore
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from faithmeter.cli import demo
-from faithmeter.runs.store import RunStore
+from faithmeter.store.run_store import RunStore
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from faithmeter.reporting.tables import TABLES
-from faithmeter.reporting.tables.latex import PACKAGES
-from faithmeter.runs.frames import COLUMNS
+from faithmeter.report.tables import TABLES
+from faithmeter.report.tables.latex import PACKAGES
+from faithmeter.store.frames import COLUMNS
 
 pytestmark = pytest.mark.slow
 DEBIAN = "texlive-latex-base texlive-latex-recommended texlive-latex-extra"

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.runs.store import RunStore
+from faithmeter.store.run_store import RunStore
 from toy import WORDS, tiny
 
 POINTS = {"good": 1.0, "fun": 0.5, "bad": -1.0, "dull": -0.5}

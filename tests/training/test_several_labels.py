@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.metrics import majority, mean_loss, predict, score
-from faithmeter.runs.store import RunStore
+from faithmeter.stats.metrics import majority, mean_loss, predict, score
+from faithmeter.store.run_store import RunStore
 from toy import WORDS, tiny
 
 JOY, SADNESS = 17, 25

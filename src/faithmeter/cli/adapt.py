@@ -14,7 +14,7 @@ from .results import print_answers, print_truncated
 from .screen import Json, Store, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
-    from ..runs.record import AdaptRecord
+    from ..store.records import AdaptRecord
 
 
 @configured(AdaptConfig, argument="model")
@@ -31,7 +31,7 @@ def adapt(
     """
     from ..runs.adaptation import adapt as run
     from ..runs.adaptation import complete_config
-    from ..runs.store import RunStore
+    from ..store.run_store import RunStore
 
     quiet()
     config, root = complete_config(config), RunStore(store)

@@ -17,7 +17,7 @@ from . import measure, results, train
 from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
-    from ..faithfulness.measurement import Measurement
+    from ..measuring.result import Measurement
 
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
 """Training config for the embedded model, which needs a higher learning rate and fewer epochs."""
@@ -45,8 +45,8 @@ def demo(
     Needs no downloads. Example: faithmeter demo --seed 1
     """
     from ..models.loading import load_tokenizer
-    from ..reporting import page as report
-    from ..runs.store import RunStore
+    from ..report import page as report
+    from ..store.run_store import RunStore
 
     where = " on bAbI-1 (where is an actor, after 2 to 10 statements?), and plain"
     console.print(marked("1. masked fine-tuning", "bold", where))
@@ -97,7 +97,7 @@ def training_beside(config: TrainConfig, store: Path) -> Iterator[None]:
 
     So small a model makes no use of more than one core.
     """
-    from ..runs.store import RunStore
+    from ..store.run_store import RunStore
 
     if (os.cpu_count() or 1) < 2 or RunStore(store).find(config):
         yield
@@ -114,7 +114,7 @@ def training_beside(config: TrainConfig, store: Path) -> Iterator[None]:
 
 def hit_rate(result: Measurement, method: str, tokenizer: Any) -> float:
     """Return the fraction of measured stories whose highest-scored token lies in a supporting fact."""
-    from ..tasks import task
+    from ..data import task
 
     rows = task(RECIPE.task).load()["test"]
     first = result.frame[(result.frame["method"] == method) & (result.frame["percent"] == 0)]

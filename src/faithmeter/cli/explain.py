@@ -80,7 +80,7 @@ def explain(
 
     Example: faithmeter explain runs/train-bAbI-1-half-0-… "Mary went to the garden." --pair "Where is Mary?"
     """
-    from ..explanations.explanation import explain_texts, page
+    from ..measuring.explanation import explain_texts, page
     from ..methods.registry import parse
     from ..models.classes import class_number
     from ..models.evaluator import Evaluator

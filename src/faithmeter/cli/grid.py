@@ -24,7 +24,7 @@ from .screen import Json, Store, marked, note, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..grid import Run
-    from ..runs.store import RunStore
+    from ..store.run_store import RunStore
 
 LOG = "grid.log"
 """Name of the file in a store that gets a line for each start and end of a grid's runs."""
@@ -56,7 +56,7 @@ def grid(
         end_with_parent()  # before the imports, which take seconds
     from ..grid import execute, read
     from ..models.devices import find_device
-    from ..runs.store import RunStore
+    from ..store.run_store import RunStore
 
     cluster = on_ray(engine, address, cpus_per_run, gpus_per_run)
     if cluster and workers:

@@ -19,8 +19,8 @@ from ..errors import InputError, unknown
 from .screen import Json, Store, marked, output, print_json, table
 
 if TYPE_CHECKING:
-    from ..runs.record import Record
-    from ..tasks.summary import Detail
+    from ..data.summary import Detail
+    from ..store.records import Record
 
 FILTERS = tuple(
     dict.fromkeys(
@@ -79,7 +79,7 @@ def listing(
 
 def tasks(data_dir: Path | None) -> Listing:
     """Return all tasks with their published sizes and the source of their rows."""
-    from ..tasks.summary import overview
+    from ..data.summary import overview
 
     lines = overview(data_dir)
     headings = ("task", "train/validation/test", "metric", "majority", "source", "here")
@@ -104,8 +104,8 @@ def tasks(data_dir: Path | None) -> Listing:
 
 def one_task(name: str, data_dir: Path | None) -> Listing:
     """Return the description of one task, which is loaded for this purpose."""
-    from ..tasks import task
-    from ..tasks.summary import detail
+    from ..data import task
+    from ..data.summary import detail
 
     description = detail(task(name, data_dir))
     return task_values(description), task_parts(description)
@@ -113,7 +113,7 @@ def one_task(name: str, data_dir: Path | None) -> Listing:
 
 def task_values(detail: Detail) -> dict[str, Any]:
     """Return the description of a task as JSON-ready values."""
-    from ..tasks.summary import QUANTILES
+    from ..data.summary import QUANTILES
 
     return {
         "task": detail.task.name,
@@ -132,7 +132,7 @@ def task_values(detail: Detail) -> dict[str, Any]:
 
 def task_parts(detail: Detail) -> list[Any]:
     """Return the description of a task as lines and tables to print."""
-    from ..tasks.summary import QUANTILES
+    from ..data.summary import QUANTILES
 
     task = detail.task
     columns = f"text = {task.explained} (explained)" + (f", context = {task.context}" if task.context else "")
@@ -183,9 +183,9 @@ def methods() -> Listing:
 
 def schema(name: str | None) -> Listing:
     """Return the JSON Schema of a grid file, a task file, a record or a config."""
+    from ..data.custom import TaskFile
     from ..grid.file import GridFile
-    from ..runs.record import record_schema
-    from ..tasks.custom import TaskFile
+    from ..store.records import record_schema
 
     schemas: dict[str, Callable[[], dict[str, Any]]] = {
         "grid": GridFile.model_json_schema,
@@ -206,7 +206,7 @@ def runs(root: Path, where: list[str]) -> Listing:
     Raises:
         InputError: The folder holds no finished run, or a condition matches none of the runs.
     """
-    from ..runs.store import RunStore
+    from ..store.run_store import RunStore
 
     conditions = [_parse_condition(condition) for condition in where]
     place = RunStore(root)

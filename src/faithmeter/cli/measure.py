@@ -33,10 +33,10 @@ from .results import metric_table, plausibility_table, print_bounds, print_verdi
 from .screen import Json, Store, console, note, output, print_json, quiet
 
 if TYPE_CHECKING:
-    from ..faithfulness.measurement import Measurement
-    from ..faithfulness.single_text import TextMeasurement
+    from ..data import Task
+    from ..measuring.one_text import TextMeasurement
+    from ..measuring.result import Measurement
     from ..runs.run import Fill
-    from ..tasks import Task
 
 TEXT_METHODS = ("loo-sign", "int-grad-sign", "grad-l2")
 """Default methods for measuring a single text."""
@@ -203,7 +203,7 @@ def run(
     """
     from ..methods.registry import default_methods, parse
     from ..runs import run as runs
-    from ..runs.store import RunStore
+    from ..store.run_store import RunStore
 
     methods = [parse(name) for name in config.methods] or [parse(name) for name in default_methods()]
     quiet()
@@ -254,7 +254,7 @@ def _measure_text(
     checkpoint: str, config: MeasureConfig, data_dir: Path | None, one: dict[str, str | None], device: str
 ) -> TextMeasurement:
     """Measure one text and return the result, with p-values if the task of the model is known."""
-    from ..faithfulness.single_text import measure_text
+    from ..measuring.one_text import measure_text
     from ..runs.fitted_tests import load_tests
     from ..runs.measured import load_measured
 

@@ -10,7 +10,7 @@ import typer
 from ..errors import InputError
 
 if TYPE_CHECKING:
-    from ..tasks import Task
+    from ..data import Task
 
 TaskName = Annotated[str, typer.Option("--task", help="default: the task that the checkpoint was trained on")]
 DataDir = Annotated[Path | None, typer.Option(help="folder with the official files of the task")]

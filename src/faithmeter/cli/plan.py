@@ -11,7 +11,7 @@ from .screen import output, print_json, table
 
 if TYPE_CHECKING:
     from ..grid import Run
-    from ..runs.store import RunStore
+    from ..store.run_store import RunStore
 
 
 def show_plan(runs: Sequence[Run], store: RunStore, as_json: bool) -> None:

@@ -15,8 +15,8 @@ from .results import print_answers
 from .screen import Json, console, output, print_json, quiet
 
 if TYPE_CHECKING:
-    from ..reporting.page import Progress
-    from ..runs.store import RunStore
+    from ..report.page import Progress
+    from ..store.run_store import RunStore
 
 PAGE = "report.html"
 STORE = Path("runs")
@@ -49,7 +49,7 @@ def report(
 
     Example: faithmeter report runs -o report.html
     """
-    from ..runs.store import RunStore
+    from ..store.run_store import RunStore
 
     roots = stores or [STORE]
     _require_one_output(page, page_only, model_card, gallery)
@@ -88,7 +88,7 @@ def _require_one_output(
 def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_json: bool) -> None:
     if page.is_dir():
         raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
-    from ..reporting import page as writing
+    from ..report import page as writing
 
     files = None if page_only else page.with_name(f"{page.stem}_files")
     with _progress() as advance:
@@ -103,8 +103,8 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
 
 
 def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bool, as_json: bool) -> None:
-    from ..reporting import gallery
-    from ..reporting.page.verdict import together
+    from ..report import gallery
+    from ..report.page.verdict import together
 
     with _progress() as advance:
         written = gallery.write(roots, folder, examples=examples, page_only=page_only, progress=advance)
@@ -129,7 +129,7 @@ def _progress() -> Iterator[Progress]:
 
 
 def _write_card(checkpoint: Path, store: RunStore, as_json: bool) -> None:
-    from ..reporting import modelcard
+    from ..report import card as modelcard
 
     quiet()
     path = modelcard.write(checkpoint, store)

@@ -12,7 +12,7 @@ import typer
 
 from ..config import BASELINE
 from ..errors import InputError, unknown
-from ..faithfulness.trust import Verdict
+from ..verdict import Verdict
 from .screen import console, marked
 
 CHECK = "check"

@@ -10,16 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
-from ..faithfulness.formats import format_metric, format_percent
-from ..faithfulness.other_metrics import OTHER_METRICS
-from ..faithfulness.plausibility import PLAUSIBILITY
+from ..measuring.plausibility import PLAUSIBILITY
+from ..stats.other_metrics import OTHER_METRICS
+from ..verdict.formats import format_metric, format_percent
 from .screen import MARKS, console, table
 
 if TYPE_CHECKING:
-    from ..faithfulness.measurement import Measurement
-    from ..faithfulness.trust import Answer, Verdict
+    from ..measuring.result import Measurement
     from ..runs.bounded import Bounds
-    from ..runs.record import TrainRecord
+    from ..store.records import TrainRecord
+    from ..verdict import Answer, Verdict
 
 
 def print_bounds(bounds: Bounds) -> None:
@@ -137,7 +137,7 @@ def print_verdict(verdict: Verdict, *, methods: bool = True) -> None:
 
     Without `methods`, the question about them is left out.
     """
-    from ..faithfulness.trust import QUESTIONS
+    from ..verdict import QUESTIONS
 
     answers = [answer for answer in verdict.answers if methods or answer.question != QUESTIONS[1]]
     if not verdict.doubts:

@@ -9,8 +9,8 @@ import typer
 from rich.table import Table
 
 from ..config import TrainConfig
-from ..faithfulness.formats import format_metric
 from ..runs.processes import require_one_process
+from ..verdict.formats import format_metric
 from .listing import task_parts
 from .options import Restart, Resume, configured
 from .progress import bars, phase_bars, training_bar
@@ -18,7 +18,7 @@ from .results import print_truncated
 from .screen import Json, Store, console, output, print_json, quiet, table
 
 if TYPE_CHECKING:
-    from ..runs.record import TrainRecord
+    from ..store.records import TrainRecord
 
 CONSTANTS = {
     "single-label": "the most frequent label in training",
@@ -45,8 +45,8 @@ def train(
     Example: faithmeter train --task bAbI-1 --epochs 3 --learning-rate 1e-3
     """
     if config.data and not as_json:
+        from ..data.summary import detail
         from ..runs.measured import task_of
-        from ..tasks.summary import detail
 
         for part in task_parts(detail(task_of(config))):
             output.print(part)
@@ -63,7 +63,7 @@ def run(
 ) -> TrainRecord:
     """Train a model, show a progress bar, print the checkpoint's folder, and return the record."""
     from ..runs import run as runs
-    from ..runs.store import RunStore
+    from ..store.run_store import RunStore
 
     quiet()
     store = RunStore(root)

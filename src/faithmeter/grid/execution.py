@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ..config import TrainConfig
 from ..files import write_json
 from ..runs.run import current_inputs, describe_change
-from ..runs.store import Busy, RunStore, Unready, environment
+from ..store.run_store import Busy, RunStore, Unready, environment
 from .planned import Run
 
 if TYPE_CHECKING:

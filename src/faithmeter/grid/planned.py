@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ..config import Config, MeasureConfig, RoarConfig, TrainConfig
 from ..runs.measured import filled_config
-from ..runs.record import ForeignRecord
 from ..runs.run import changed_inputs
-from ..runs.store import RunStore
+from ..store.records import ForeignRecord
+from ..store.run_store import RunStore
 
 if TYPE_CHECKING:
     from ..training.inputs import Inputs

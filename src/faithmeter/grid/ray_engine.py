@@ -21,17 +21,10 @@ from typing import Any, NamedTuple
 
 from ..config import MeasureConfig
 from ..errors import InputError
-from ..runs.cluster import (
-    Resources,
-    count_places,
-    on_every_node,
-    on_node,
-    own_versions,
-    require_versions,
-)
+from ..runs.cluster import Resources, count_places, on_every_node, on_node, own_versions, require_versions
 from ..runs.mirror import Desk, Mirror
 from ..runs.run import current_inputs
-from ..runs.store import Busy, RunStore, Unready
+from ..store.run_store import Busy, RunStore, Unready
 from .execution import execute, failure_file, record_failure, settle
 from .planned import Run
 from .work import Show, perform

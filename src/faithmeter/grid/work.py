@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import MeasureConfig, RoarConfig
-from ..runs.store import RunStore
+from ..store.run_store import RunStore
 from .planned import Run
 
 Show = Callable[[str, int, int, str], object]

@@ -11,11 +11,11 @@ from typing import cast
 
 from torch import Tensor
 
+from ..data.readers import jsonl
 from ..errors import InputError
 from ..models.alignment import TextScores, align
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
-from ..tasks.readers import jsonl
 from .registry import METHODS, Method, require_name
 
 Key = int | str | tuple[str, str]

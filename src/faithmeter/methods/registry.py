@@ -331,6 +331,12 @@ def find_method(name: str) -> Method | None:
         return None
 
 
+def find_searches(names: Iterable[str]) -> set[str]:
+    """Return what the searches among the methods look for: the best order, the worst, or both."""
+    known = (find_method(name) for name in names)
+    return {method.searches for method in known if method is not None and method.searches}
+
+
 def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: str | Method) -> Tensor:
     """Return the importance of each token, as scored by a method.
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ..data import Task
 from ..errors import InputError, unknown
-from ..tasks import Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from ..config import EMBEDDED, Kind, Precision
+from ..data.labeled import LABELED
 from ..errors import InputError
 from ..files import file_checksum, read_sealed_json
-from ..tasks.labeled import LABELED
 from .classes import MULTI_LABEL, predicts_number
 from .classifier import Classifier, find_mask_id
 from .devices import find_device, require_precision

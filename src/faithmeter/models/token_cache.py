@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
+from ..data.splits import digest
 from ..files import intact, seal, writing
-from ..tasks.splits import digest
 from .encoding import encode, tokenizer_state
 
 if TYPE_CHECKING:

@@ -13,34 +13,34 @@ import torch
 from torch import Tensor
 
 from ..config import AdaptConfig, MeasureConfig, TrainConfig, TrainedWith
+from ..data import Task
+from ..data.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
 from ..errors import InputError
-from ..faithfulness.check import fit_tests_on, masked_pvalues
-from ..faithfulness.chunks import read_chunks
-from ..faithfulness.masf import MIN_ROWS
-from ..faithfulness.trajectory import floors_of
-from ..faithfulness.trust import choose_test, is_measurable, largest_outside_share, rejects
 from ..files import timed
+from ..measuring.chunks import read_chunks
+from ..measuring.fitting import fit_tests_on, masked_pvalues
+from ..measuring.trace import floors_of
 from ..methods.registry import explain, parse
 from ..models.classes import match_classes
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
 from ..models.loading import choose_label, load
-from ..tasks import Task
-from ..tasks.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
+from ..stats.masf import MIN_ROWS
+from ..store.records import AdaptRecord
 from ..training.inputs import load_splits, summarize_inputs
+from ..verdict import choose_test, is_measurable, largest_outside_share, rejects
 from .fitted_tests import fitted_tests
 from .measured import filled_config, task_of, training_record
-from .record import AdaptRecord
 from .run import run_once
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedModel, TrainerCallback
 
+    from ..store.run_store import RunStore
     from ..training.inputs import Inputs
     from ..training.steps import Progress
     from ..training.trainer import Enough
-    from .store import RunStore
 
 CHECKED_TEXTS = 200
 """Held-out texts on which both models are checked."""

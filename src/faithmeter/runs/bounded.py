@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..config import BASELINE, MeasureConfig
 
 if TYPE_CHECKING:
+    from ..data import Task
     from ..methods.registry import Method
     from ..models.classifier import Classifier
-    from ..tasks import Task
 
 CHECK = "check"
 """Name of the in-distribution tests among the methods of a measurement, if they must be fitted."""
@@ -36,7 +36,7 @@ def expensive_methods(clf: Classifier, task: Task, config: MeasureConfig) -> dic
     A method is left out if it needs more evaluations than all others together. Methods of your own are
     measured in any case. The first chunk decides whatever the limit, so that a larger one continues it.
     """
-    from ..faithfulness.costs import too_expensive
+    from ..measuring.costs import too_expensive
 
     methods, (_, bounds) = _methods(config), _bound_chunk(clf, task, config)
     return {name: bound for name, bound in too_expensive(bounds).items() if not methods[name].code}
@@ -75,8 +75,8 @@ def _methods(config: MeasureConfig) -> dict[str, Method]:
 
 def _bound_chunk(clf: Classifier, task: Task, config: MeasureConfig) -> tuple[int, dict[str, int]]:
     """Return the number of texts in the first chunk, and by method the evaluations of these at most."""
-    from ..faithfulness.chunks import CHUNK, read_chunks
-    from ..faithfulness.costs import bound_evaluations, count_tokens
+    from ..measuring.chunks import CHUNK, read_chunks
+    from ..measuring.costs import bound_evaluations, count_tokens
     from ..models.evaluator import Evaluator
 
     split, evaluator = task.load()["test"], Evaluator(clf)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, cast
 
 from ..config import BASELINE, MeasureConfig, Precision, UnitName
 from ..errors import InputError
-from ..faithfulness.formats import format_percent
 from ..files import read_sealed_json, write_sealed_json
+from ..store.records import CHOICES
+from ..verdict.formats import format_percent
 from .fitted_tests import checkpoint_folders
 from .measured import filled_config, measured_task, training_record
-from .record import CHOICES
 
 if TYPE_CHECKING:
+    from ..data import Task
     from ..models.classifier import Classifier
-    from ..tasks import Task
 
 CANDIDATES = (
     *("inp-grad-sign", "int-grad-sign", "int-grad-sign(baseline=mask)", "loo-sign", "loo-sign(of=margin)"),
@@ -149,9 +149,9 @@ def _missing_texts(checkpoint: str | Path, why: str) -> InputError:
 def _measure_candidates(
     clf: Classifier, measured: Task, budget: int, config: MeasureConfig, progress: Progress | None
 ) -> Choice:
-    from ..faithfulness.chunks import read_chunks
-    from ..faithfulness.costs import count_tokens
-    from ..faithfulness.dataset import measure
+    from ..measuring.chunks import read_chunks
+    from ..measuring.costs import count_tokens
+    from ..measuring.measure import measure
     from ..methods.registry import parse
     from ..models.evaluator import Evaluator
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from .store import environment
+from ..store.run_store import environment
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..config import MeasureConfig, Precision
+from ..data import Task
 from ..errors import DamageWarning, InputError
-from ..faithfulness.masf import MIN_ROWS
-from ..tasks import Task
+from ..stats.masf import MIN_ROWS
+from ..store.records import TESTS
 from .measured import filled_config, folder_of, measured_task, training_record
-from .record import TESTS
 
 if TYPE_CHECKING:
-    from ..faithfulness.masf import MaSF
     from ..models.classifier import Classifier
+    from ..stats.masf import MaSF
 
 Progress = Callable[[int, int], object]
 
@@ -95,7 +95,7 @@ def fitted_tests(
     progress: Progress | None = None,
 ) -> dict[str, MaSF]:
     """Return the tests of a checkpoint on a task; fit and save them if there are none."""
-    from ..faithfulness.check import fit_tests
+    from ..measuring.fitting import fit_tests
 
     tests = read_tests(clf, checkpoint, config)
     if tests is None:
@@ -114,7 +114,7 @@ def fitted_tests(
 
 def read_tests(clf: Classifier, checkpoint: str | Path, config: MeasureConfig) -> dict[str, MaSF] | None:
     """Read the tests for a config, saved beside the checkpoint or in the cache; None if there are none."""
-    from ..faithfulness.masf import MaSF
+    from ..stats.masf import MaSF
 
     for folder in checkpoint_folders(clf, checkpoint):
         files = _files(folder, config)
@@ -152,7 +152,7 @@ def checkpoint_folders(clf: Classifier, checkpoint: str | Path) -> list[Path]:
 
 def _files(folder: Path, config: MeasureConfig) -> dict[str, Path]:
     """Return the file of each test, named by a digest of all settings that the fit depends on."""
-    from ..faithfulness.masf import CALIBRATIONS, FORMAT
+    from ..stats.masf import CALIBRATIONS, FORMAT
 
     settings = config.replace(
         **dict.fromkeys(("checkpoint", "label", "metric", "metric_code"), ""),

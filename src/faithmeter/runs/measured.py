@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config import AdaptConfig, Kind, MeasureConfig, TrainConfig
+from ..data import Task, own_task, task
+from ..data.labeled import LABELED, class_task, read_labeled
 from ..errors import InputError
-from ..metrics import metric_code
-from ..tasks import Task, own_task, task
-from ..tasks.labeled import LABELED, class_task, read_labeled
-from .record import RECORD, AdaptRecord, TrainRecord, read_record
+from ..stats.metrics import metric_code
+from ..store.records import RECORD, AdaptRecord, TrainRecord, read_record
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..files import SUMS, TEMPORARY
-from .record import RECORD
-from .store import Busy, RunStore
+from ..store.records import RECORD
+from ..store.run_store import Busy, RunStore
 
 PIECE_BYTES = 2**26
 """Size of the pieces in which a file is sent."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..errors import InputError
-from ..faithfulness.chunks import read_chunks
-from ..faithfulness.dataset import seeded
-from ..faithfulness.erasure import erase
 from ..files import read_parquet, timed, write_json, write_parquet
+from ..measuring.chunks import read_chunks
+from ..measuring.erase import erase
+from ..measuring.measure import seeded
 from ..methods.registry import parse
 from ..models.evaluator import Evaluator
 

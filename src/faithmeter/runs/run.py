@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
+from ..data import Task
 from ..errors import InputError
 from ..files import write_parquet
-from ..tasks import Task
+from ..store.records import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
+from ..store.run_store import RunStore, Unready, require_files
 from ..training import UNFINISHED
 from .bounded import Bounds, bound_measurement, expensive_methods
 from .fitted_tests import fitted_tests, load_tests, read_tests
 from .measured import filled_config, folder_of, load_measured, measured_task, task_of
-from .record import INPUTS, RECORD, TEXTS, RoarRecord, TrainRecord, read_measurement, read_record
-from .store import RunStore, Unready, require_files
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainerCallback
 
-    from ..faithfulness.chunks import ChunkWork
-    from ..faithfulness.masf import MaSF
-    from ..faithfulness.measurement import Measurement
+    from ..measuring.chunks import ChunkWork
+    from ..measuring.result import Measurement
     from ..models.classifier import Classifier
     from ..models.tokens import Batch
+    from ..stats.masf import MaSF
     from ..training.inputs import Inputs
 
     Fill = Callable[
@@ -301,7 +301,7 @@ def measure(
     Returns:
         The measurement.
     """
-    from ..faithfulness import dataset
+    from ..measuring import measure as dataset
     from ..methods.registry import default_methods, parse
 
     clf = _load_verified(checkpoint, config, store, device)
@@ -363,8 +363,8 @@ def _measure_into(
     fill: Fill | None,
 ) -> Measurement:
     """Measure a classifier and write chunks, the results of every text and the record to the store."""
-    from ..faithfulness import dataset
     from ..files import timed
+    from ..measuring import measure as dataset
     from ..methods.registry import default_methods
 
     folder, chunks = store.folder(config), store.root / "chunks" / config.chunks

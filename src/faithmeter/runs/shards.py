@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..config import Precision
 from ..errors import InputError
-from ..faithfulness.chunks import ChunkWork, erase_chunk, read_chunk, write_chunk
+from ..measuring.chunks import ChunkWork, erase_chunk, read_chunk, write_chunk
 from ..models.evaluator import Evaluator
 from .cluster import Resources, count_places, last_line, on_every_node, own_versions, require_versions
 

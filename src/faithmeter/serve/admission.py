@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..data import Task
 from ..errors import InputError
-from ..explanations.pipeline import require_explaining
-from ..faithfulness.trajectory import Tests
+from ..measuring.trace import Tests
 from ..methods.registry import Method
 from ..models.classes import class_number
 from ..models.classifier import Classifier
 from ..models.encoding import encode
 from ..models.tokens import EXPLAINED
-from ..tasks import Task
+from ..runs.pipeline import require_explaining
 from .limits import Limits
 from .schemas import Example, ExplainRequest, TextRequest
 from .worker import Worker

@@ -17,11 +17,11 @@ from starlette.middleware import Middleware
 
 from ..config import BASELINE, MeasureConfig
 from ..display import palette_style
+from ..display.heat import heat_script, heat_style
 from ..errors import InputError, escape_controls
-from ..explanations.explanation import explain_text
-from ..explanations.render import heat_script, heat_style
-from ..explanations.what_if import probe_text
-from ..faithfulness.single_text import measure_text
+from ..measuring.explanation import explain_text
+from ..measuring.one_text import measure_text
+from ..measuring.what_if import probe_text
 from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
 from . import schemas

@@ -17,13 +17,13 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from ..config import TrainConfig
+from ..data import Task
+from ..data.splits import digest
 from ..files import timed, writing
-from ..metrics import majority
 from ..models.classifier import find_max_length
 from ..models.loading import load, load_tokenizer
 from ..models.token_cache import tokenize
-from ..tasks import Task
-from ..tasks.splits import digest
+from ..stats.metrics import majority
 from . import UNFINISHED
 from .checkpoints import require_best, resume_point
 from .inputs import load_encoder, load_splits, summarize_inputs

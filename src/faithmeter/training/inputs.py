@@ -9,8 +9,9 @@ import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..config import Kind, TrainConfig
+from ..data import Task
+from ..data.splits import digest
 from ..errors import InputError
-from ..metrics import metric_code
 from ..models.classes import MULTI_LABEL, REGRESSION
 from ..models.classifier import fingerprint_model
 from ..models.loading import (
@@ -24,8 +25,7 @@ from ..models.loading import (
     resolve,
 )
 from ..models.mask_token import add_embeddings, set_padding
-from ..tasks import Task
-from ..tasks.splits import digest
+from ..stats.metrics import metric_code
 
 PROBLEMS: dict[Kind, str] = {
     "single-label": "single_label_classification",

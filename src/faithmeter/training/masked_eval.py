@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ..config import Rates, Scope
-from ..metrics import kind_of, mean_loss, predict, score
 from ..models.masks import PERCENTS, generator, random_scores, top_mask, uniform_mask
 from ..models.tokens import SPECIAL, Batch
+from ..stats.metrics import kind_of, mean_loss, predict, score
 
 UNIFORM = "uniform"
 """Condition in which every row is masked as in training, with masks drawn once per run."""

@@ -28,10 +28,10 @@ from transformers import (
 from transformers.modeling_outputs import ModelOutput
 
 from ..config import Precision, TrainConfig
+from ..data import Task
 from ..errors import InputError
 from ..files import writing
 from ..models.devices import require_precision, supports
-from ..tasks import Task
 from .checkpoints import Divergence, SealedCheckpoints, require_best
 from .collator import MaskingCollator
 from .masked_eval import CONDITIONS, UNIFORM, Condition, Sweep

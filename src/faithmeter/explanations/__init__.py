@@ -1,1 +1,0 @@
-"""Explanations of single texts: scores per word, their rendering, and a pipeline."""

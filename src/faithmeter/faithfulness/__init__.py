@@ -1,1 +1,0 @@
-"""The measurement: erasure, curves, areas, intervals, p-values, and when to doubt a result."""

@@ -1,0 +1,333 @@
+"""Explanations of single texts: the score of each word and token by several methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from ..config import UnitName
+from ..display import card, palette_style
+from ..display.heat import (
+    Part,
+    Piece,
+    format_score,
+    heat_style,
+    legend_parts,
+    part_html,
+    part_terminal,
+    piece_score,
+    score_tone,
+    strongest,
+    token_pieces,
+    word_pieces,
+)
+from ..errors import InputError
+from ..methods.registry import Method, explain, parse
+from ..models.classes import class_number
+from ..models.evaluator import Evaluator, Model
+from ..models.tokens import Batch
+from ..models.units import in_units
+from ..verdict.formats import format_number
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A word or token of the explained text.
+
+    Attributes:
+        text: The characters, or a placeholder if there are none.
+        start: Position of the first character in the text.
+        end: Position after the last character.
+        scores: Score by method.
+    """
+
+    text: str
+    start: int
+    end: int
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Scores of the words and tokens of one text for one class.
+
+    Notebooks and `rich.print` show it as a heat map.
+
+    Attributes:
+        text: The explained text.
+        pair: The context, which is not explained; None for a single text.
+        truncated: Whether the text is longer than the model can read, so that its end was left out.
+        label: Name of the explained class.
+        probabilities: Probability of each class (0 to 1); empty if the model predicts a number.
+        methods: Names of the methods.
+        signed: Names of the methods whose negative scores speak against the label. Scores of other
+            methods only tell how important a token is.
+        tokens: The explained tokens, with `text`, `start`, `end` and `scores` by method.
+        words: The words, each with the score of its strongest token, including the sign.
+        device: Device that the model was evaluated on.
+        precision: Data type that it was evaluated in.
+        value: Predicted number; None if the model chooses a class.
+
+    Example:
+        >>> explanation = fm.explain_text(clf, text, pair=pair)
+        >>> [word.text for word in explanation.words][:4]
+        ['Sandra', 'moved', 'to', 'the']
+    """
+
+    text: str
+    pair: str | None
+    truncated: bool
+    label: str
+    probabilities: Mapping[str, float]
+    methods: tuple[str, ...]
+    signed: frozenset[str]
+    tokens: tuple[Unit, ...]
+    words: tuple[Unit, ...]
+    device: str = "cpu"
+    precision: str = "fp32"
+    value: float | None = None
+
+    def __repr__(self) -> str:
+        scores = {method: [word.scores[method] for word in self.words] for method in self.methods}
+        words = (
+            f"{method}: {self.words[strongest(values, 1)[0]].text!r}" for method, values in scores.items()
+        )
+        return f"<Explanation for {self.label!r}, strongest word by {', '.join(words) or 'no method'}>"
+
+    @property
+    def prediction(self) -> str:
+        """Name of the most probable class, or the predicted number as text."""
+        return name_prediction(self.probabilities, self.value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to JSON-ready values, including the prediction."""
+        units = {"words": self.words, "tokens": self.tokens}
+        return {
+            "text": self.text,
+            "pair": self.pair,
+            "truncated": self.truncated,
+            "label": self.label,
+            "prediction": self.prediction,
+            "probabilities": dict(self.probabilities),
+            "value": self.value,
+            "methods": list(self.methods),
+            "device": self.device,
+            "precision": self.precision,
+            **{name: [{**vars(unit), "scores": dict(unit.scores)} for unit in units[name]] for name in units},
+        }
+
+    def _repr_html_(self) -> str:
+        return card(self._html(), style=heat_style(".faithmeter"))
+
+    def _html(self) -> str:
+        """Return the explanation as HTML without a style sheet."""
+        rows = (
+            f"<tr><th>{escape(method)}</th><td class='soft'>{kind}</td>"
+            f"<td{' class=text' if kind != 'strongest' else ''}>{''.join(map(part_html, parts))}</td></tr>"
+            for method, kind, parts in self._lines()
+        )
+        facts = "".join(f"<p>{escape(fact)}</p>" for fact in self._facts())
+        legend = " ".join(map(part_html, self._legend()))
+        return f"{facts}<table>{''.join(rows)}</table><p class='soft'>{legend}</p>"
+
+    def __rich__(self) -> RenderableType:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        for method, kind, parts in self._lines():
+            table.add_row(Text(method, "bold"), Text(kind, "dim"), Text.assemble(*map(part_terminal, parts)))
+        legend = Text(" ").join(Text(*part_terminal(part)) for part in self._legend())
+        return Group(*map(Text, self._facts()), table, legend)
+
+    def _facts(self) -> list[str]:
+        probabilities = ", ".join(f"{name} {p:.1%}" for name, p in self.probabilities.items())
+        facts = [f"prediction {self.prediction}" + (f" ({probabilities})" if probabilities else "")]
+        if self.pair is not None:
+            facts.append(f"context: {self.pair}")
+        if self.truncated:
+            facts.append("the text is longer than the model can read: its end was left out")
+        if self.precision != "fp32":
+            facts.append(f"evaluated in {self.precision}")
+        return facts
+
+    def _legend(self) -> Iterator[Part]:
+        unsigned = len(self.signed) < len(self.methods)
+        return legend_parts(self.label, signed=bool(self.signed), unsigned=unsigned)
+
+    def _lines(self) -> Iterator[tuple[str, str, list[Part]]]:
+        """Yield each line of the heat map as its method, its kind and its parts.
+
+        The kinds are words, tokens (unless each word is one token) and strongest.
+        """
+        for method in self.methods:
+            signed = method in self.signed
+            yield method, "words", list(_parts(self.words, method, signed, self.text))
+            if len(self.tokens) != len(self.words):
+                yield "", "tokens", list(_parts(self.tokens, method, signed))
+            scores = [word.scores[method] for word in self.words]
+            words = (f"{self.words[i].text} {format_score(scores[i], signed)}" for i in strongest(scores))
+            yield "", "strongest", [Part(", ".join(words))]
+
+
+def explain_text(
+    clf: Model,
+    text: str,
+    *,
+    pair: str | None = None,
+    methods: Sequence[str | Method] = ("loo-sign",),
+    label: str | int | None = None,
+    unit: UnitName = "token",
+) -> Explanation:
+    """Explain the prediction of one text.
+
+    Args:
+        clf: The classifier.
+        text: The text to explain.
+        pair: The context, for a model that reads two texts.
+        methods: Methods, or their names with options in brackets, such as `"beam(width=20)"`.
+        label: Name or number of the class to explain; None explains the predicted class. For a model that
+            predicts a number, the classes are `lower value` and `higher value`, and None explains the
+            side of 0 on which the number lies.
+        unit: What is scored as one piece: token, word or sentence.
+
+    Returns:
+        The score of each word and token by each method.
+
+    Raises:
+        InputError: The text is empty, or a method or the label is unknown.
+
+    Example:
+        >>> explanation = fm.explain_text(clf, text, pair=pair, methods=["loo-sign", "grad-l2"])
+        >>> explanation.methods
+        ('loo-sign', 'grad-l2')
+    """
+    pairs = None if pair is None else [pair]
+    return explain_texts(clf, [text], pairs=pairs, methods=methods, labels=[label], unit=unit)[0]
+
+
+def explain_texts(
+    clf: Model,
+    texts: Sequence[str],
+    *,
+    pairs: Sequence[str] | None = None,
+    methods: Sequence[str | Method] = ("loo-sign",),
+    labels: Sequence[str | int | None] | None = None,
+    unit: UnitName = "token",
+) -> list[Explanation]:
+    """Explain the predictions of several texts in one batch.
+
+    Args:
+        clf: The classifier.
+        texts: The texts to explain.
+        pairs: The context of each text, for a model that reads two texts.
+        methods: Methods, or their names.
+        labels: Class to explain for each text; None explains the predicted class.
+
+    Returns:
+        An explanation for each text, as `explain_text` returns it.
+
+    Raises:
+        InputError: A text is empty, a method or label is unknown, or the numbers of texts and labels differ.
+    """
+    clf = Evaluator.of(clf)
+    labels = [None] * len(texts) if labels is None else labels
+    if len(labels) != len(texts):
+        raise InputError(f"{len(texts)} texts with {len(labels)} labels; expected one label for each text")
+    batch: Batch = in_units(clf.encode(texts, pairs), unit)
+    logits = clf.logits(batch)  # [B, C]
+    predicted = logits.argmax(dim=1).tolist()
+    classes = [
+        guess if label is None else class_number(clf.labels, label)
+        for guess, label in zip(predicted, labels, strict=True)
+    ]
+    parsed = {str(method): method for method in map(parse, methods)}
+    scores = {name: explain(clf, batch, classes, method) for name, method in parsed.items()}
+    explanations = []
+    for row, layout in enumerate(layout.of_units for layout in batch.layouts):
+        positions = batch.explained[row].nonzero()[:, 0].tolist()
+        of_row = {method: values[row, positions].tolist() for method, values in scores.items()}
+        explanations.append(
+            Explanation(
+                text=layout.text,
+                pair=layout.pair,
+                truncated=layout.truncated,
+                label=clf.labels[classes[row]],
+                **read_prediction(clf, logits[row]),
+                methods=tuple(parsed),
+                signed=frozenset(name for name, method in parsed.items() if method.signed),
+                tokens=_units(token_pieces(layout.text, layout.spans), of_row),
+                words=_units(word_pieces(layout.text, layout.spans, layout.words), of_row),
+                device=str(clf.device),
+                precision=clf.precision,
+            )
+        )
+    return explanations
+
+
+def read_prediction(clf: Evaluator, logits: Tensor) -> dict[str, Any]:
+    """Return the `probabilities` and the `value` of a text from its logits [C]; one of them is empty."""
+    if clf.predicts_number:
+        return {"probabilities": {}, "value": float(logits[1])}
+    return {
+        "probabilities": dict(zip(clf.labels, logits.softmax(dim=0).tolist(), strict=True)),
+        "value": None,
+    }
+
+
+def name_prediction(probabilities: Mapping[str, float], value: float | None) -> str:
+    """Return the name of the most probable class, or the number as text."""
+    if value is not None:
+        return format_number(value, 2)
+    return max(probabilities, key=probabilities.__getitem__)
+
+
+def page(explanations: Iterable[Explanation], *, title: str = "Explanations") -> str:
+    """Return a self-contained HTML page of explanations."""
+    content = card("<hr>".join(map(Explanation._html, explanations)), style=heat_style(".faithmeter"))
+    rules = (
+        ":root { color-scheme: light dark; } "
+        "body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--paper); }"
+    )
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title><style>{palette_style()}{rules}</style></head>"
+        f"<body><main>{content}</main></body></html>\n"
+    )
+
+
+def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tuple[Unit, ...]:
+    """Return the pieces with their score by method, given the scores of the explained tokens."""
+    return tuple(
+        Unit(
+            piece.text,
+            piece.start,
+            piece.end,
+            {method: piece_score(piece, of_tokens) for method, of_tokens in scores.items()},
+        )
+        for piece in pieces
+    )
+
+
+def _parts(units: Sequence[Unit], method: str, signed: bool, text: str | None = None) -> Iterator[Part]:
+    """Yield the units as colored parts, with a space wherever there is a gap between them in `text`.
+
+    Without `text`, all units are separated by a space.
+    """
+    largest = max(abs(unit.scores[method]) for unit in units) or 1.0
+    before = 0
+    for number, unit in enumerate(units):
+        blank = number > 0 if text is None else bool(text[before : unit.start])
+        score = unit.scores[method]
+        yield Part(" " * blank)
+        yield Part(unit.text, abs(score) / largest, score_tone(score, signed), format_score(score, signed))
+        before = unit.end

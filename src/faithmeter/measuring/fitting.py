@@ -1,0 +1,126 @@
+"""Fitting of in-distribution tests on texts masked as in the model's training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import torch
+from torch import Tensor
+
+from ..config import BASELINE, Rates, Scope, TrainedWith
+from ..data import Task
+from ..errors import unknown
+from ..methods.registry import parse
+from ..models.evaluator import Evaluator, Model
+from ..models.masks import PERCENTS, row_generators, uniform_mask
+from ..models.tokens import Batch
+from ..stats.masf import CALIBRATIONS, MaSF
+from ..stats.pvalues import DatasetPValue, dataset_pvalue
+from ..training.collator import STRATEGIES, require_masking
+from .chunks import read_chunks
+from .trace import Tests, states, trace_erasure
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+def fit_tests(
+    clf: Model,
+    task: Task,
+    *,
+    trained_with: TrainedWith = "unknown",
+    scope: Scope = "explained",
+    rates: Rates = "uniform",
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, MaSF]:
+    """Fit the in-distribution tests of a model on the validation texts of a task.
+
+    Args:
+        clf: The classifier.
+        task: The task whose validation split is used, at least 20 texts.
+        trained_with: Masking strategy of the model's training: half, all, none, or unknown. The tests are
+            fitted on texts masked in the same way; for none and unknown, on whole texts.
+        scope: Columns that the training masked: explained, or all.
+        rates: Distribution of the training's masking rates: uniform, or ends.
+        seed: Seed of the masks.
+        progress: Called with the number of texts just finished and the total.
+
+    Returns:
+        A fitted `MaSF` by calibration: `published` and `crossfit`.
+
+    Raises:
+        InputError: An option is unknown, or there are too few validation texts.
+
+    Example:
+        >>> tests = fm.fit_tests(clf, task, trained_with="half")
+        >>> list(tests)
+        ['published', 'crossfit']
+    """
+    masking: dict[str, Any] = {"trained_with": trained_with, "scope": scope, "rates": rates, "seed": seed}
+    return fit_tests_on(clf, task.split("validation"), **masking, progress=progress)
+
+
+def fit_tests_on(
+    clf: Model,
+    split: Dataset,
+    *,
+    trained_with: TrainedWith,
+    scope: Scope,
+    rates: Rates,
+    seed: int,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, MaSF]:
+    """Fit the in-distribution tests of a model on the rows of a split, as `fit_tests` does."""
+    if trained_with not in get_args(TrainedWith):
+        raise unknown("trained_with", trained_with, get_args(TrainedWith))
+    strategy = "none" if trained_with == "unknown" else trained_with
+    require_masking(strategy, scope, rates)
+    evaluator, features = Evaluator.of(clf), []
+    for batch, _ in read_chunks(evaluator, split, len(split)):
+        where = training_mask(batch, strategy=strategy, scope=scope, rates=rates, seed=seed)
+        features.append(states(evaluator, batch.masked(where, evaluator.mask_id))[1])
+        if progress is not None:
+            progress(len(batch), len(split))
+    rows = torch.cat(features).numpy()
+    return {name: MaSF(calibration=name, trained_with=trained_with).fit(rows) for name in CALIBRATIONS}
+
+
+def masked_pvalues(
+    clf: Model,
+    split: Dataset,
+    tests: Tests,
+    *,
+    texts: int,
+    percents: Sequence[int] = PERCENTS,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, dict[int, DatasetPValue]]:
+    """Return, by test and percentage masked, the p-value of the first texts of a split, masked at random.
+
+    `progress` is called with the number of texts just finished and the total.
+    """
+    import pandas as pd
+
+    evaluator, random = Evaluator.of(clf), replace(parse(BASELINE), options={"seed": seed})
+    count, frames = min(texts, len(split)), []
+    for batch, labels in read_chunks(evaluator, split, count):
+        frames.append(trace_erasure(evaluator, batch, labels, random, percents, tests))
+        if progress is not None:
+            progress(len(batch), count)
+    frame = pd.concat(frames)
+    steps = {percent: frame[frame["percent"] == percent] for percent in percents}
+    return {
+        test: {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in steps.items()}
+        for test in tests
+    }
+
+
+def training_mask(batch: Batch, *, strategy: str, scope: Scope, rates: Rates, seed: int) -> Tensor:
+    """Return a mask [B, T] drawn as in fine-tuning with this strategy, scope and rates."""
+    chosen = torch.zeros(len(batch), dtype=torch.bool)
+    chosen[STRATEGIES[strategy]] = True
+    allowed = batch.maskable(scope)
+    return uniform_mask(allowed & chosen[:, None], row_generators(seed, "masf", batch.index), rates=rates)

@@ -1,0 +1,213 @@
+"""Facts of a model card, from the folder of a checkpoint and its measurements in a store."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...config import BASELINE
+from ...data import TASKS
+from ...errors import InputError
+from ...models.loading import choose_label, load
+from ...store.frames import frame
+from ...store.records import RECORD, MeasureRecord, Record, TrainRecord, read_record
+from ...store.run_store import RunStore
+from ...verdict import LIMITS, Verdict
+from ...verdict import sentences as verdict
+from ..reproduce import reproduce
+from ..seeds_evidence import choose_tuning, gather_evidence
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+    from pandas import DataFrame
+
+SOURCE = "faithmeter"
+"""Source of our results in a model-index, by which they are recognized."""
+PAPER = "https://arxiv.org/abs/2310.07819"
+HUB_METRICS = {"macro_f1": "f1", "micro_f1": "f1", "matthews": "matthews_correlation"}
+"""Names of metrics on the hub that differ from ours."""
+NUMBERS = {
+    "acu": ("acu", "ACU"),
+    "racu": ("racu", "RACU"),
+    "p_crossfit": ("p_value", "in-distribution p-value"),
+}
+"""Type and name of our results in a model-index, by column of the frame `areas`."""
+DEFAULT_STORE = "runs"
+"""Folder of runs in the commands on a card; it is the default of the command line."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Measurements on one task, as rows of the frames of the store."""
+
+    task: str
+    metric: str
+    performance: dict[str, float]
+    methods: list[Row]  # by decreasing number of texts, then ACU; the baseline last
+    steps: list[Row]  # steps of the baseline
+    verdict: Verdict
+
+    @property
+    def name(self) -> str:
+        return Path(self.task).name  # the task name of your own data is a path
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts about a checkpoint that its model card states."""
+
+    name: str
+    labels: Sequence[str]
+    fingerprint: str
+    train: TrainRecord | None  # None if faithmeter did not train it
+    records: list[MeasureRecord]
+    tasks: list[Measured]
+
+
+def gather(folder: Path, store: RunStore) -> Facts:
+    """Return the facts about a checkpoint, with its measurements found by fingerprint.
+
+    Raises:
+        InputError: The folder does not exist, or the store holds no measurement of the checkpoint.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; expected that of a checkpoint, with its README.md")
+    clf = load(folder, label=choose_label(folder, "0"))  # weights and names are those of all labels
+    runs = [
+        (where, record)
+        for where, record in store.records()
+        if isinstance(record, MeasureRecord) and record.config.checkpoint == clf.fingerprint
+    ]
+    if not runs:
+        raise InputError(
+            f"{store.root} holds no measurement of {folder}; run `faithmeter measure {folder}` first"
+        )
+    train = _training(folder)
+    return Facts(
+        name=folder.resolve().name,
+        labels=[str(name) for name in clf.model.config.id2label.values()],
+        fingerprint=clf.fingerprint,
+        train=train,
+        records=sorted((record for _, record in runs), key=lambda record: record.finished),
+        tasks=list(_measured(frame("areas", runs), frame("measure", runs), train)),
+    )
+
+
+def _training(folder: Path) -> TrainRecord | None:
+    """Return the training record of a checkpoint; None if faithmeter did not train it."""
+    record = read_record(folder / RECORD) if (folder / RECORD).exists() else None
+    return record if isinstance(record, TrainRecord) else None
+
+
+def _measured(areas: DataFrame, steps: DataFrame, train: TrainRecord | None) -> Iterator[Measured]:
+    for task in sorted(areas["task"].unique()):
+        own = choose_tuning(areas[areas["task"] == task])
+        ranked = own.assign(baseline=own["method"] == BASELINE).sort_values(
+            ["baseline", "texts", "acu"], ascending=[True, False, False], kind="stable"
+        )  # areas on different texts are not comparable
+        rows = steps[(steps["task"] == task) & (steps["method"] == BASELINE)]
+        random = _rows(rows[rows["strategy"] == own["strategy"].iloc[0]])
+        yield Measured(
+            task,
+            own["metric"].iloc[0],
+            performance(train, task, random),
+            _rows(ranked),
+            random,
+            verdict(gather_evidence(own)),
+        )
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    return [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
+
+
+def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[str, float]:
+    """Return the test performance if the model was trained on the task, else that on the measured texts."""
+    if train is None or task != train.config.task_or_data:
+        return {"unmasked": steps[0]["value"], "fully masked": steps[-1]["value"]}
+    values = {str(line.masking): line.score(train.metric) for line in train.test}
+    guess = "class majority" if len(train.labels) > 1 else "always the mean"
+    majority = train.majority["test"][train.metric]
+    return {"unmasked": values["0"], "fully masked": values["100"], guess: majority}
+
+
+def results(facts: Facts) -> Iterator[EvalResult]:
+    """Yield the defined numbers of the section as results for a model-index; areas are fractions."""
+    from huggingface_hub import EvalResult
+
+    for measured in facts.tasks:
+        hub = getattr(TASKS.get(measured.task), "hub", None)
+        metric = HUB_METRICS.get(measured.metric, measured.metric)
+        numbers = [
+            (metric, f"{measured.metric}, {how}", measured.performance[how])
+            for how in ("unmasked", "fully masked")
+        ]
+        for row in measured.methods:
+            numbers += [
+                (kind, f"{what} of {row['method']}", row[column])
+                for column, (kind, what) in NUMBERS.items()
+                if row["method"] != BASELINE and defined(row[column])
+            ]
+        for kind, name, value in numbers:
+            yield EvalResult(
+                task_type="text-classification",
+                dataset_type=hub.repo if hub else re.sub(r"[^\w.-]+", "-", measured.name),
+                dataset_config=hub.config if hub else None,
+                dataset_name=measured.name,
+                dataset_split="test",
+                metric_type=kind,
+                metric_name=name,
+                metric_value=float(value),
+                source_name=SOURCE,
+                source_url=PAPER,
+            )
+
+
+def hub_results(facts: Facts) -> list[dict[str, Any]]:
+    """Return the results on datasets of the hub in the format of its `.eval_results` folder."""
+    repositories = {task.hub.repo for task in TASKS.values() if task.hub}
+    return [
+        {
+            "dataset": {"id": result.dataset_type, "task_id": result.dataset_config or "default"},
+            "value": result.metric_value,
+            "source": {"url": PAPER, "name": SOURCE},
+            "notes": result.metric_name,
+        }
+        for result in results(facts)
+        if result.dataset_type in repositories
+    ]
+
+
+def doubts(facts: Facts) -> Iterator[str]:
+    """Yield the doubts about the measurements, then the limits that always apply."""
+    for measured in facts.tasks:
+        where = f"{measured.name}: " if len(facts.tasks) > 1 else ""
+        yield from (f"{where}{doubt.text}." for doubt in measured.verdict.doubts)
+    yield from (f"{limit}." for limit in LIMITS)
+
+
+def commands(facts: Facts) -> Iterator[str]:
+    """Yield the command lines that reproduce the numbers and the card."""
+    store, train = RunStore(DEFAULT_STORE), facts.train
+    records: list[Record] = [*([train] if train else []), *facts.records]
+    yield from reproduce(records, store.root, {facts.fingerprint: facts.name})
+    checkpoint = facts.name if train is None else str(store.folder(train.config))
+    yield shlex.join(["faithmeter", "report", str(store.root), "--model-card", checkpoint])
+
+
+def digests(facts: Facts) -> Iterator[tuple[str, str]]:
+    yield "weights", facts.fingerprint
+    if facts.train is not None:
+        yield "training", facts.train.digest
+        yield from ((f"{split} split", digest[:16]) for split, digest in facts.train.splits.items())
+    yield from (("measurement", record.digest) for record in facts.records)
+
+
+def defined(value: float | None) -> bool:
+    return value is not None and value == value  # NaN is not equal to itself

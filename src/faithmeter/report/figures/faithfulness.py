@@ -1,0 +1,107 @@
+"""Figures by percent erased: in-distribution p-values, faithfulness curves and Recursive ROAR."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+from pandas import DataFrame
+
+from ...config import BASELINE, SIGNIFICANCE_LEVEL
+from ..aggregate import Frames, bound_columns, over_seeds
+from ..seeds_evidence import choose_tunings
+from .charts import PERCENT, Draw, curves, join_parts, panels
+from .rows import PANEL, label_rows, name_strategies
+from .styles import CEILING, GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts
+
+TESTED = (PLAIN, MASKED, UNKNOWN)
+WAYS = ("Recursive ROAR", "Ours")
+
+
+def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
+    """Draw in-distribution p-values of the test split by percent erased, for each fine-tuning strategy."""
+    value = f"p_{calibration}"
+    rows = name_strategies(label_rows(frames["measure"])).dropna(subset=[value]).assign(unit="p-value")
+    rows = rows[rows["tuning"].isin(TESTED)]
+    if rows.empty:
+        return None
+    rows = _label(rows, "tuning")
+    means = over_seeds(rows, [*PANEL, "tuning", "label", "percent"], value, unconverged=True)
+    level = rows[[*PANEL, "tuning"]].drop_duplicates().assign(level=SIGNIFICANCE_LEVEL)
+    return panels(
+        join_parts(mean=means, level=level),
+        _curves(rows, level=True),
+        column="tuning",
+        order=TESTED,
+        top=1.0,
+        model_rows=True,
+    )
+
+
+def faithfulness(frames: Frames) -> alt.ConcatChart | None:
+    """Draw performance by percent erased, for absolute and for signed methods.
+
+    For each task and model, only the preferred fine-tuning is drawn: the masked one if there is one.
+    """
+    rows = _learned(frames["measure"])
+    if rows.empty:
+        return None
+    rows = rows.assign(group=rows["method"].map(group))
+    rows = pd.concat([_with_random(rows, "group"), _ceilings(rows)], ignore_index=True)
+    means = over_seeds(rows, [*PANEL, "label", "group", "percent"])
+    return panels(join_parts(mean=means), _curves(rows), column="group", order=GROUPS, model_rows=True)
+
+
+def roar(frames: Frames) -> alt.ConcatChart | None:
+    """Draw performance by percent erased, beside that of Recursive ROAR, which retrains at every step."""
+    if frames["roar"].empty:
+        return None
+    methods = frames["roar"][["task", "model", "method"]].drop_duplicates()
+    theirs, ours = label_rows(frames["roar"]), _learned(frames["measure"].merge(methods))
+    theirs = theirs.assign(label=theirs["method"], way=WAYS[0], converged=True)
+    rows = pd.concat([theirs, _with_random(ours.assign(way=WAYS[1]), "way")], ignore_index=True)
+    means = over_seeds(rows, [*PANEL, "way", "label", "percent"])
+    return panels(join_parts(mean=means), _curves(rows), column="way", order=WAYS, model_rows=True)
+
+
+def _curves(rows: DataFrame, *, level: bool = False) -> Draw:
+    styles = assign_styles(rows["label"])
+    return curves(styles, "label", "", x=PERCENT, marked="datum.percent % 20 == 0", level=level)
+
+
+def _learned(measured: DataFrame) -> DataFrame:
+    """Return the converged runs of the preferred fine-tuning of each task and model."""
+    rows = label_rows(choose_tunings(measured))
+    return rows[rows["converged"].astype(bool)]
+
+
+def _with_random(rows: DataFrame, column: str) -> DataFrame:
+    """Return the rows of the methods, and rows of random erasure on the same texts, with labels."""
+    methods = rows[rows["method"] != BASELINE]
+    random = (rows if methods.empty else methods).drop_duplicates(
+        [*PANEL, column, "seed", "texts", "percent"]
+    )
+    columns = ["value", *bound_columns(random, "value")]
+    baseline = {column: random[column.replace("value", "random")] for column in columns}
+    random = random.assign(method=BASELINE, **baseline)
+    return _label(pd.concat([methods, random], ignore_index=True), column)
+
+
+def _ceilings(rows: DataFrame) -> DataFrame:
+    """Return rows of the best order of each text by any method, beside the signed methods."""
+    if "ceiling" not in rows:
+        return rows[:0]
+    by = [*PANEL, "seed", "texts", "percent"]
+    known = rows[rows["ceiling"].notna() & (rows["group"] == GROUPS[1])].sort_values("texts")
+    most = known.groupby(PANEL)["texts"].transform("max")
+    highest = known[known["texts"] == most].drop_duplicates(by)
+    bounds = dict.fromkeys(bound_columns(highest, "value"), float("nan"))
+    return highest.assign(method=CEILING, label=CEILING, value=highest["ceiling"], **bounds)
+
+
+def _label(rows: DataFrame, column: str) -> DataFrame:
+    """Add the column `label`: the method, with its number of texts if others in the panel have more."""
+    most = rows.groupby([*PANEL, column])["texts"].transform("max")
+    both = zip(rows["method"], rows["texts"], rows["texts"] < most, strict=True)
+    return rows.assign(
+        label=[label_with_texts(name, texts) if fewer else name for name, texts, fewer in both]
+    )

@@ -1,0 +1,72 @@
+"""Figure of faithfulness against cost: the area of each method by its evaluations per text."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+from pandas import DataFrame
+
+from ...config import BASELINE
+from ..aggregate import Frames, over_seeds
+from ..seeds_evidence import choose_tunings
+from .charts import join_parts, panels, scatter
+from .rows import PANEL, label_rows
+from .styles import GROUPS, assign_styles, group, label_with_texts
+
+AREAS = dict(zip(GROUPS, ("racu", "acu"), strict=True))
+"""Area by group: curves of absolute methods cannot fall below full erasure, to which RACU is relative."""
+TITLES = {name: f"{name}: {area.upper()}" for name, area in AREAS.items()}
+EVALUATIONS = alt.X(
+    "evaluations:Q",
+    title="evaluations per text",
+    scale=alt.Scale(type="log", nice=False, padding=12),
+    axis=alt.Axis(grid=False, tickCount=4, format="~s"),
+)
+
+
+def pareto(frames: Frames) -> alt.ConcatChart | None:
+    """Draw the area of each method by its evaluations per text, measured as if it were measured alone.
+
+    The line connects the methods that no other exceeds with fewer evaluations. Bars are intervals over texts.
+    """
+    rows = label_rows(choose_tunings(frames["areas"]))
+    rows = rows[rows["converged"].astype(bool) & (rows["method"] != BASELINE)]
+    rows = rows.dropna(subset=["evaluations_alone"])
+    if rows["method"].nunique() < 2:
+        return None
+    rows = rows.assign(group=rows["method"].map(group), evaluations=rows["evaluations_alone"] / rows["texts"])
+    rows = pd.concat([_with_area(part, str(name)) for name, part in rows.groupby("group")], ignore_index=True)
+    by = [*PANEL, "group", "label"]
+    means = over_seeds(rows, by)
+    means = means.merge(rows.groupby(by, as_index=False)["evaluations"].mean(), on=by)
+    fronts = [_front(part) for _, part in means.groupby([*PANEL, "group"])]
+    return panels(
+        join_parts(mean=means, front=pd.concat(fronts)),
+        scatter(assign_styles(rows["label"]), "label", "", x=EVALUATIONS),
+        column="group",
+        order=list(TITLES.values()),
+        model_rows=True,
+        width=170,
+    )
+
+
+def _with_area(rows: DataFrame, name: str) -> DataFrame:
+    """Return the rows of one group with its area as the value, and labels as in the other figures."""
+    area, most = AREAS[name], rows.groupby(PANEL)["texts"].transform("max")
+    both = zip(rows["method"], rows["texts"], rows["texts"] < most, strict=True)
+    return rows.assign(
+        label=[label_with_texts(method, texts) if fewer else method for method, texts, fewer in both],
+        group=TITLES[name],
+        unit="ACU or RACU (%)",
+        value=rows[area],
+        value_lower=rows[f"{area}_lower"],
+        value_upper=rows[f"{area}_upper"],
+    )
+
+
+def _front(means: DataFrame) -> DataFrame:
+    """Return the methods whose mean area is higher than that of all cheaper methods, cheapest first."""
+    by_cost = means.sort_values(["evaluations", "mean"], ascending=[True, False])
+    before = by_cost["mean"].cummax().shift(fill_value=float("-inf"))
+    front = by_cost[by_cost["mean"] > before]
+    return front.drop(columns=["label", "lower", "upper", "n"])

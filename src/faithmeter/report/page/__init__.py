@@ -1,0 +1,232 @@
+"""Report on the runs of a store: one self-contained HTML page, with tables and figures as files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ... import __version__, published
+from ...config import BASELINE
+from ...errors import InputError
+from ...files import atomic
+from ...store import frames
+from ...store.records import MeasureRecord, Record
+from ...store.run_store import RunStore, sound
+from ..aggregate import POOLED_SEEDS
+from ..labels import rename_tasks, task_names
+from ..pooled import pool_seeds
+from . import provenance
+from .examples import choose_sources, example_groups
+from .html import render
+from .performance import performance_sentences
+from .sections import fill_sections
+from .shared_texts import shared
+from .verdict import Verdict, together, verdicts
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ..tables import Table
+
+    Frames = Mapping[str, DataFrame]
+
+MAX_PAGE_BYTES = 9_900_000
+"""Maximum size of the page; example texts that do not fit are left out."""
+
+PAPER_TABLES = ("models",)
+"""Tables that the page shows only beside published values, because charts show the same runs."""
+
+Progress = Callable[[str, int, int], object]
+"""Callback that receives the kind of output (figures, tables, page), the number done, and the total."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Paths of the written page and files, the verdict that the page states, and those on each model."""
+
+    page: Path
+    verdict: Verdict
+    files: list[Path] = field(default_factory=list)
+    verdicts: tuple[Verdict, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON-ready values."""
+        paths = {"page": str(self.page), "files": [str(file) for file in self.files]}
+        return {**paths, "verdict": self.verdict.to_dict()}
+
+
+def write(
+    store: RunStore,
+    path: Path,
+    *,
+    examples: int = 500,
+    files: Path | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Write the report on the runs of a store.
+
+    Args:
+        store: Store with the runs.
+        path: Path of the page.
+        examples: Maximum number of example texts.
+        files: Folder for tables and figures; if None, they are only on the page.
+        progress: Callback that is called after each figure, each table and the page.
+
+    Returns:
+        The paths of the page and the files, and the verdict.
+
+    Raises:
+        InputError: The store holds no finished run.
+    """
+    advance = progress or (lambda kind, done, total: None)
+    records = [(folder, record) for folder, record in store.records() if _readable(folder, record)]
+    _require_runs(store, records)
+    tidy, left_out = frames.comparable({kind: frames.frame(kind, records) for kind in frames.COLUMNS})
+    digests = {digest for frame in tidy.values() for digest in frame["digest"]}
+    records = [(folder, record) for folder, record in records if record.digest in digests]
+    names = task_names(record for _, record in records)
+    tidy = {kind: rename_tasks(frame, names) for kind, frame in pool_seeds(tidy, records).items()}
+    specs, figure_files = _figures(tidy, files and files / "figures", advance)
+    tables, table_files = _tables(tidy, files and files / "tables", advance)
+    by_model = verdicts({**tidy, "shared": rename_tasks(shared(records), names)}, _published())
+    methods = _methods(records)
+    render_page = partial(
+        render,
+        specs,
+        version=__version__,
+        heading=_heading(by_model),
+        facts=_facts(records, methods),
+        finished=_finished(records),
+        verdict=together(by_model),
+        verdicts=by_model,
+        left_out=left_out,
+        sections=fill_sections(
+            specs, tables, tuple(performance_sentences(tidy["train"])), pooled=POOLED_SEEDS in tidy["measure"]
+        ),
+        methods=provenance.describe_methods(methods),
+        settings=provenance.settings(records),
+        commands=provenance.commands(records, store.root, path),
+        runs=provenance.runs(records),
+    )
+    free_bytes = MAX_PAGE_BYTES - len(render_page(texts=[]).encode())
+    sources = [
+        replace(source, task=names.get(source.task, source.task)) for source in choose_sources(records)
+    ]
+    texts = example_groups(sources, examples, free_bytes)
+    with atomic(path) as temporary:
+        temporary.write_text(render_page(texts=texts), encoding="utf-8", newline="\n")
+    advance("page", 1, 1)
+    return Report(path, together(by_model), [*figure_files, *table_files], tuple(by_model))
+
+
+def _figures(
+    tidy: Frames, folder: Path | None, advance: Progress
+) -> tuple[dict[str, dict[str, Any]], list[Path]]:
+    """Return the specs of the figures that have data, and the files written to the folder, if any."""
+    from ..figures import FIGURES, save, spec
+
+    specs, paths = {}, []
+    for number, (name, figure) in enumerate(FIGURES.items(), start=1):
+        if (chart := figure(tidy)) is not None:
+            specs[name] = spec(chart)
+            paths += save(chart, folder, name) if folder else []
+        advance("figures", number, len(FIGURES))
+    return specs, paths
+
+
+def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[str, Table], list[Path]]:
+    """Return the tables of the page, and the files written to the folder, if any.
+
+    The files always include the published values; the page includes them only for models of the paper.
+    """
+    from ..tables import TABLES, save
+    from ..tables.other_metrics import other_metrics_table
+    from ..tables.plausibility import plausibility_table
+
+    tables, paths = {}, []
+    for number, (name, table_of) in enumerate(TABLES.items(), start=1):
+        if not (table := table_of(tidy)).empty:
+            if table.compares_models:
+                tables[name] = _with_method_names(table)
+            elif name not in PAPER_TABLES:
+                tables[name] = _with_method_names(table.without_comparison())
+            paths += save(table, folder, name) if folder else []
+        advance("tables", number, len(TABLES))
+    for name, more in {
+        "plausibility": plausibility_table(tidy),
+        "other_metrics": other_metrics_table(tidy),
+    }.items():
+        if not more.empty:
+            tables[name] = _with_method_names(more)
+            paths += save(more, folder, name) if folder else []
+    return tables, paths
+
+
+def _readable(folder: Path, record: Record) -> bool:
+    """Return whether a record can be used; a measurement with a damaged file is put aside."""
+    return not isinstance(record, MeasureRecord) or sound(folder, record)
+
+
+def _require_runs(store: RunStore, records: provenance.Records) -> None:
+    if not any(record.kind in ("train", "adapt", "measure") for _, record in records):
+        raise InputError(
+            f"{store.root} holds no finished run; expected a store of runs: begin with `faithmeter demo`, "
+            "or `faithmeter train` and then `faithmeter measure` on its checkpoint"
+        )
+
+
+def _heading(by_model: list[Verdict]) -> str:
+    names = {"tasks": {one.task for one in by_model}, "models": {one.model for one in by_model}}
+    parts = [
+        next(iter(unique)) if len(unique) == 1 else f"{len(unique)} {kind}" for kind, unique in names.items()
+    ]
+    return ", ".join(parts)
+
+
+def _facts(records: provenance.Records, methods: list[str]) -> list[str]:
+    seeds = {record.trained.seed for _, record in records}
+    counts = {"seed": len(seeds), "method": len(set(methods) - {BASELINE}), "run": len(records)}
+    facts = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
+    return [*facts, *_texts_per_method(records), f"finished {_finished(records)}"]
+
+
+def _texts_per_method(records: provenance.Records) -> list[str]:
+    """Return a phrase on how many texts the methods were measured on; empty if none was measured."""
+    counts: dict[str, int] = {}
+    for _, record in records:
+        if isinstance(record, MeasureRecord):
+            for name in record.methods:
+                counts[name] = max(record.texts, counts.get(name, 0))
+    texts = {count for name, count in counts.items() if name != BASELINE} or set(counts.values())
+    if not texts:
+        return []
+    fewest, most = min(texts), max(texts)
+    return [f"{most:,} texts" if fewest == most else f"{fewest:,} to {most:,} texts, by method"]
+
+
+def _finished(records: provenance.Records) -> str:
+    """Return the date of the newest run; the current date would change the page every day."""
+    return str(max(record.finished for _, record in records)[:10])
+
+
+def _methods(records: provenance.Records) -> list[str]:
+    measured = (record for _, record in records if isinstance(record, MeasureRecord))
+    return list(dict.fromkeys(name for record in measured for name in record.methods))
+
+
+def _published() -> dict[tuple[str, str, str], float]:
+    """Return the published ACU in percent, by task, model and method."""
+    rows = published.table("faithfulness").dropna(subset=["acu"])
+    keys = zip(rows["dataset"], rows["model"], rows["importance_measure"], strict=True)
+    return dict(zip(keys, rows["acu"], strict=True))
+
+
+def _with_method_names(table: Table) -> Table:
+    """Return the table with the method names of faithmeter instead of those of the paper."""
+    columns = (
+        replace(column, form="code") if column.form == "method" else column for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))

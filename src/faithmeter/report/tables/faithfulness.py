@@ -1,0 +1,220 @@
+"""Table of faithfulness: ACU, RACU and the RACU of Recursive ROAR, by task and over all tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+from pandas import DataFrame
+
+from ...config import BASELINE
+from ...methods.registry import find_method
+from ...stats.curves import Curve, racu
+from ..aggregate import POOLED_SEEDS, Frames, TaskGroup, over_task_groups, task_groups
+from ..labels import short_names
+from ..seeds_evidence import choose_tunings
+from . import comparison
+from .cells import (
+    POOLED_NOTE,
+    SEED_COLUMNS,
+    SEEDS_NOTE,
+    TEXTS_NOTE,
+    Cell,
+    Column,
+    Key,
+    MeanCells,
+    mean_cells,
+    mean_row_cells,
+)
+from .same_texts import keep_usual_texts, note_fewer_texts
+from .table import Row, Table
+
+LABELS = ("model", "dataset", "importance_measure")
+BOUNDS = {"acu": "acu", "racu": "racu", "rroar_racu": "rroar"}  # score → the published name of its bounds
+PUBLISHED_HEADINGS = (("Our", "ACU"), ("Our", "RACU"), ("R-ROAR", "RACU"))
+GREY_NOTE = "The less relevant score is set back: RACU of signed methods, ACU of absolute ones."
+SHARE = "share_of_ceiling"
+CEILING_NOTE = (
+    "Ceiling: the ACU of a method in percent of that of the best order of each text by any method, where a "
+    "search was among the methods."
+)
+HIGHER_NOTE = "Higher is better; below 0 a method is not faithful."
+ALL_NOTE = "All: for each seed that was run on all of these tasks, the mean over those on which it converged."
+BY = ["model", "task", "method"]
+
+
+def published_table(task: str | None = None) -> Table:
+    """Return the table of faithfulness as published, or its part on one task."""
+    rows = [row for row in comparison.published_rows("faithfulness") if task in (None, row["dataset"])]
+    columns = (
+        Column(("model",), ("Model",), "section"),
+        Column(("dataset",), ("", "Dataset"), "group"),
+        Column(("importance_measure",), ("", "IM"), "label", "method"),
+        *(
+            Column(
+                (score, f"{bounds}_minus", f"{bounds}_plus"),
+                ("Faithfulness [%]", *heading),
+                form="number",
+                decimals=(1, 1),
+            )
+            for (score, bounds), heading in zip(BOUNDS.items(), PUBLISHED_HEADINGS, strict=True)
+        ),
+    )
+    cells = tuple(map(_published_cells, rows))
+    return Table(_title(task) + ", published", columns, cells, (), (HIGHER_NOTE, GREY_NOTE))
+
+
+def comparison_table(frames: Frames, task: str | None = None) -> Table:
+    """Return a table of the methods measured on the preferred fine-tunings, beside published values."""
+    if task is not None:
+        frames = {
+            kind: frame[frame["task"].map(comparison.strip_options) == task] for kind, frame in frames.items()
+        }
+    areas, roar = frames["areas"], recursive_roar(frames)
+    areas = choose_tunings(areas)
+    areas, left_out = keep_usual_texts(areas[areas["method"] != BASELINE], BY)
+    masked = areas[(areas["strategy"] == "half") & (areas["validation"] == "both")]
+    like_published = {*_keys(masked), *_keys(roar)}
+    scores = {"acu": areas, "racu": areas, "rroar_racu": roar}
+    groups = task_groups(areas, roar) if task is None else []
+    means = {
+        score: mean_cells(frame, BY, score) | _all_tasks_cells(frame, score, groups)
+        for score, frame in scores.items()
+    }
+    means[SHARE] = mean_cells(areas, BY, SHARE)
+    reference = comparison.reference_model({*areas["model"], *roar["model"]})
+    texts = {score: _texts(frame) for score, frame in scores.items()}
+    rows = tuple(_rows(means, texts, reference, like_published, [group.name for group in groups]))
+    notes = (
+        HIGHER_NOTE,
+        GREY_NOTE,
+        SEEDS_NOTE,
+        TEXTS_NOTE,
+        *([CEILING_NOTE] if areas[SHARE].notna().any() else []),
+        *([POOLED_NOTE] if POOLED_SEEDS in areas and areas[POOLED_SEEDS].notna().any() else []),
+        *_group_notes(groups),
+        *left_out,
+        *note_fewer_texts(areas),
+    )
+    comparison_notes = comparison.REFERENCE_NOTES if reference else comparison.DIFFERENCE_NOTES
+    columns = comparison.name_reference(_columns(), reference)
+    return Table(_title(task), columns, rows, (), notes, comparison_notes, reference)
+
+
+def recursive_roar(frames: Frames) -> DataFrame:
+    """Return the RACU of Recursive ROAR by task, model, seed and method, as a fraction.
+
+    It is computed over the percents at which both the method and random erasure were run. Methods without
+    results at 0 and 100 % are left out. The column `texts` is the number of test texts of the model.
+    """
+    by, rows = ["task", "model", "seed"], []
+    columns = [*by, "method", "rroar_racu", "converged", "texts"]
+    if frames["roar"].empty:
+        return DataFrame(columns=columns)
+    train = frames["train"]
+    thresholds = train.groupby("task")["threshold"].first().to_dict()
+    tested = train[train["split"] == "test"].groupby(["task", "model"])["rows"].max().to_dict()
+    for key, runs in frames["roar"].groupby(by):
+        curves = runs.pivot_table("value", "percent", "method")
+        for method in curves.columns.drop(BASELINE, errors="ignore"):
+            both = curves.reindex(columns=[method, BASELINE]).dropna()
+            if not {0, 100} <= set(both.index):
+                continue
+            curve, random = (Curve(tuple(both.index), tuple(both[name]), "", 1) for name in both)
+            reached = curve.values[0] > thresholds.get(key[0], float("-inf"))
+            rows.append((*key, method, racu(curve, random), reached, tested.get(key[:2])))
+    return DataFrame(rows, columns=columns)
+
+
+def _all_tasks_cells(frame: DataFrame, score: str, groups: list[TaskGroup]) -> dict[Key, MeanCells]:
+    percents = frame.assign(**{score: 100 * frame[score]})
+    return mean_row_cells(over_task_groups(percents, score, groups), BY)
+
+
+def _columns() -> tuple[Column, ...]:
+    roar_seeds = (replace(column, names=(f"rroar_{column.names[0]}",)) for column in SEED_COLUMNS)
+    return (
+        Column(("model",), ("Model",), "section"),
+        Column(("task",), ("Dataset",), "group"),
+        Column(("method",), ("Method",), "label", "method"),
+        *comparison.comparison_columns("acu", "ACU [%]"),
+        *comparison.comparison_columns("racu", "RACU [%]"),
+        *comparison.comparison_columns("rroar_racu", "R-ROAR RACU [%]"),
+        Column((SHARE,), ("Ceiling", "share [%]"), form="number", decimals=(1, 1)),
+        *SEED_COLUMNS,
+        Column(("texts",), ("Texts",), form="number"),
+        *(replace(column, heading=("R-ROAR", column.heading[-1])) for column in roar_seeds),
+        Column(("rroar_texts",), ("R-ROAR", "texts"), form="number"),
+    )
+
+
+def _rows(
+    means: dict[str, dict[Key, MeanCells]],
+    texts: dict[str, dict[Key, int]],
+    reference: str,
+    like_published: set[Key],
+    last: list[str],
+) -> Iterator[Row]:
+    """Yield a row for each model, task and method.
+
+    Published values are shown only for keys in `like_published`, which were fine-tuned as in the paper.
+    """
+    paper = {tuple(row[name] for name in LABELS): row for row in comparison.published_rows("faithfulness")}
+    _, datasets, methods = zip(*paper, strict=True)
+    keys = {key for scores in means.values() for key in scores}
+    names = short_names({model for model, _, _ in keys})
+    for key in comparison.sort_keys(keys, comparison.MODELS, datasets, methods, last=last):
+        model, task, method = key
+        published_key = (PurePath(reference or model).name, comparison.strip_options(task), method)
+        theirs = paper.get(published_key, {}) if key in like_published else {}
+        cells: list[Cell] = []
+        for score, bounds in BOUNDS.items():
+            ours = means[score].get(key, MeanCells()).value
+            published = comparison.published_cell(theirs, score, bounds)
+            triple = comparison.compare_cells(published, ours, comparable=not reference)
+            cells += [replace(cell, grey=_is_grey(score, method)) for cell in triple]
+        cells.append(replace(means[SHARE].get(key, MeanCells()).value, minus=None, plus=None))
+        for score in ("acu", "rroar_racu"):
+            cells += [*means[score].get(key, MeanCells()).seeds, Cell(mean=texts[score].get(key))]
+        yield (Cell(names[model]), Cell(task), Cell(method), *cells)
+
+
+def _published_cells(row: Mapping[str, Any]) -> Row:
+    labels, method = (Cell(row[name]) for name in LABELS), row[LABELS[-1]]
+    scores = (
+        replace(comparison.published_cell(row, score, bounds), grey=_is_grey(score, method))
+        for score, bounds in BOUNDS.items()
+    )
+    return (*labels, *scores)
+
+
+def _keys(frame: DataFrame) -> Iterator[Key]:
+    return frame[BY].itertuples(index=False, name=None)
+
+
+def _texts(frame: DataFrame) -> dict[Key, int]:
+    rows = frame[[*BY, "texts"]].dropna()
+    return {tuple(key): int(texts) for *key, texts in rows.itertuples(index=False)}
+
+
+def _group_notes(groups: list[TaskGroup]) -> list[str]:
+    """Return notes that define "All" and name the tasks missing from each group."""
+    every = {task for group in groups for task in group.tasks}
+    partial = [group for group in groups if group.tasks != every]
+    lacking = [f"{group.name}: without {', '.join(sorted(every - group.tasks))}." for group in partial]
+    return [ALL_NOTE, *lacking] if groups else []
+
+
+def _is_grey(score: str, method: str) -> bool:
+    """Return whether a score (ACU or RACU) is less relevant for a method; False for an unknown method.
+
+    RACU is less relevant for signed methods because their curves may fall below the fully erased level.
+    """
+    known = find_method(method)
+    return known is not None and known.directed == (score != "acu")
+
+
+def _title(task: str | None) -> str:
+    return "Faithfulness of importance measures" + ("" if task is None else f" on {task}")

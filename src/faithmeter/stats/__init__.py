@@ -1,0 +1,1 @@
+"""Numbers from predictions: metrics, curves, areas, intervals, comparisons and p-values."""

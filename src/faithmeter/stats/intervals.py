@@ -1,0 +1,210 @@
+"""Confidence intervals of means over seeds, and of curves, areas and their differences over texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from ..config import BASELINE
+from ..errors import InputError
+from .bounds import ROUNDING, bca, widened_bca
+from .curves import absolute_area, relative_area
+from .metrics import COUNTS, SHARES
+from .predictions import Floats, Predictions, resampling_weights
+
+RESAMPLES = 9999
+"""Default number of bootstrap resamples, and of random swaps in a test."""
+FEW_RESAMPLES = 999
+"""Number of bootstrap resamples for a metric that has to be computed anew for each of them."""
+
+
+class Interval(NamedTuple):
+    """Mean of n values with its confidence bounds."""
+
+    mean: float
+    lower: float
+    upper: float
+    n: int
+
+    @classmethod
+    def undefined(cls, n: int) -> Interval:
+        """Return an interval whose mean and bounds are NaN."""
+        return cls(math.nan, math.nan, math.nan, n)
+
+
+def bootstrap_interval(
+    values: ArrayLike, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval:
+    """Return the mean of the values with its bootstrap confidence interval (BCa).
+
+    Args:
+        values: Numbers [n], such as one for each seed. If all are equal, or there is only one, the bounds
+            equal the mean; if one is NaN (such as an undefined RACU), the mean and bounds are NaN.
+        confidence: Confidence level, between 0 and 1.
+        resamples: Number of resamples.
+        seed: Seed of the resampling; the same values and seed give the same result.
+
+    Returns:
+        The mean, the lower and upper bound, and n.
+
+    Raises:
+        InputError: There is no value or an infinite one, or an option is not valid.
+
+    Example:
+        >>> interval = fm.bootstrap_interval([0.41, 0.44, 0.39, 0.45, 0.43])
+        >>> f"{interval.mean:.3f} [{interval.lower:.3f}, {interval.upper:.3f}]"
+        '0.424 [0.402, 0.442]'
+    """
+    sample = np.asarray(values, np.float64)
+    if sample.ndim != 1 or len(sample) == 0 or np.isinf(sample).any():
+        raise InputError(f"values {values!r}; expected one row of at least one finite number")
+    _require_resampling(confidence, resamples)
+    n = len(sample)
+    if np.isnan(sample).any():
+        return Interval.undefined(n)
+    mean = float(sample.mean())
+    if np.allclose(sample, sample[0], rtol=ROUNDING, atol=ROUNDING):
+        return Interval(mean, mean, mean, n)
+    interval = stats.bootstrap(
+        (sample,),
+        np.mean,
+        vectorized=True,
+        confidence_level=confidence,
+        n_resamples=resamples,
+        method="BCa",
+        random_state=np.random.default_rng(seed),
+    ).confidence_interval
+    return Interval(mean, float(interval.low), float(interval.high), n)
+
+
+Statistic = Callable[[Mapping[str, Floats]], Floats]
+"""Function of the methods' curves [..., G, S] that returns a number [..., G] for each seed."""
+Bounds = Callable[[float, Floats, Sequence[Floats], float], tuple[float, float]]
+"""Function of a value, its resamples, its jackknife values and the confidence that returns two bounds."""
+
+
+@dataclass(frozen=True)
+class TextIntervals:
+    """Confidence intervals over texts, computed from the same resampled texts for all methods.
+
+    `resample_texts` creates it. With several seeds, a value is the mean over seeds, and the intervals cover
+    seeds and texts. With a single text, the bounds are NaN.
+    """
+
+    predictions: Predictions
+    confidence: float
+    resamples: int
+    seed: int
+    _observed: Mapping[str, Floats]  # [G, S]
+    _resampled: Mapping[str, Floats]  # [R, G, S]
+    _left_out: Mapping[str, Floats]  # [N, G, S]
+    _seed_weights: Floats  # [R, G]
+
+    def curve(self, method: str) -> tuple[Interval, ...]:
+        """Return the interval of each point of a method's curve.
+
+        If all texts are right, or all are wrong, the resamples do not vary. The bounds are then exact for
+        accuracy and micro F1, and NaN for other metrics.
+        """
+        self.predictions.require(method)
+        return tuple(self._point(method, step) for step in range(len(self.predictions.percents)))
+
+    def acu(self, method: str) -> Interval:
+        """Return the interval of a method's ACU."""
+        return self._interval(self._acu(method), widened_bca)
+
+    def racu(self, method: str) -> Interval:
+        """Return the interval of a method's RACU.
+
+        RACU is divided by the performance that random erasure loses. The bounds are NaN if the texts are too
+        few to show such a loss, and the RACU itself is NaN if there is none.
+        """
+        self.predictions.require(method)
+        ratios = self.predictions.ratios
+        return self._interval(
+            lambda curves: relative_area(curves[method], curves[BASELINE], ratios), widened_bca
+        )
+
+    def difference(self, first: str, second: str) -> Interval:
+        """Return the interval of the first method's ACU minus that of the second, on the same texts."""
+        one, other = self._acu(first), self._acu(second)
+        return self._interval(lambda curves: one(curves) - other(curves), widened_bca)
+
+    def _acu(self, method: str) -> Statistic:
+        self.predictions.require(method)
+        ratios = self.predictions.ratios
+        return lambda curves: absolute_area(curves[method], curves[BASELINE], ratios)
+
+    def _point(self, method: str, step: int) -> Interval:
+        mean, lower, upper, n = self._interval(lambda curves: curves[method][..., step], bca)
+        if lower < upper:
+            return Interval(mean, lower, upper, n)
+        if self.predictions.metric not in SHARES:
+            return Interval(mean, math.nan, math.nan, n)
+        unseen = 1 - ((1 - self.confidence) / 2) ** (1 / n)  # a share this small may not show in n texts
+        return Interval(mean, max(mean - unseen, 0), min(mean + unseen, 1), n)
+
+    def _interval(self, statistic: Statistic, bounds: Bounds) -> Interval:
+        of_seeds, n = statistic(self._observed), self.predictions.texts
+        value = float(of_seeds.mean())
+        drawn = np.where(self._seed_weights > 0, statistic(self._resampled), 0)
+        resampled = (self._seed_weights * drawn).sum(axis=1)
+        left_out = [statistic(self._left_out).mean(axis=1)]
+        if len(of_seeds) > 1:
+            left_out.append((of_seeds.sum() - of_seeds) / (len(of_seeds) - 1))
+        undefined = np.isnan(resampled)
+        if n < 2 or math.isnan(value) or undefined.mean() > (1 - self.confidence) / 2:
+            return Interval(value, math.nan, math.nan, n)
+        lower, upper = bounds(value, resampled[~undefined], left_out, self.confidence)
+        return Interval(value, lower, upper, n)
+
+
+def resample_texts(
+    predictions: Predictions, *, confidence: float = 0.95, resamples: int | None = None, seed: int = 0
+) -> TextIntervals:
+    """Return confidence intervals from a paired bootstrap over texts; all methods share the resamples.
+
+    Args:
+        predictions: Predicted classes of the methods, including `random`, on the same texts.
+        confidence: Confidence level, between 0 and 1.
+        resamples: Number of resamples; by default 9,999, or 999 for a metric that is computed anew for each.
+        seed: Seed of the resampling; the same seed gives the same result.
+
+    Returns:
+        Intervals of curve points, ACU, RACU and differences in ACU.
+
+    Raises:
+        InputError: `confidence` is not between 0 and 1, or `resamples` is below 1.
+    """
+    if resamples is None:
+        resamples = RESAMPLES if predictions.metric in COUNTS else FEW_RESAMPLES
+    _require_resampling(confidence, resamples)
+    rng = np.random.default_rng(seed)
+    seeds, texts = predictions.seeds, predictions.texts
+    # Drawing one seed fewer than there are avoids underestimating the variance over few seeds.
+    weights = rng.multinomial(max(seeds - 1, 1), [1 / seeds] * seeds, size=resamples) / max(seeds - 1, 1)
+    everything = predictions.weighted_curves([np.ones((1, texts), np.int64)])
+    return TextIntervals(
+        predictions,
+        confidence,
+        resamples,
+        seed,
+        {name: curves[0] for name, curves in everything.items()},
+        predictions.weighted_curves(resampling_weights(texts, resamples, rng)),
+        {name: predictions.left_out_curves(name) for name in predictions.methods},
+        weights,
+    )
+
+
+def _require_resampling(confidence: float, resamples: int) -> None:
+    if not 0 < confidence < 1 or resamples < 1:
+        raise InputError(
+            f"confidence is {confidence} and resamples is {resamples}; expected a confidence between 0 and 1 "
+            "(such as 0.95) and at least 1 resample"
+        )

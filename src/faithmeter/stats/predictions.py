@@ -1,0 +1,190 @@
+"""Predictions on erased texts, and the curves that they give for any weighting of the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import BASELINE
+from ..errors import InputError, unknown
+from .curves import whole_percents
+from .metrics import COUNTS, METRICS, NUMBER_METRICS, Metric, find_metric
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MAX_BLOCK_WEIGHTS = 4_000_000
+"""Maximum number of resampling weights held in memory at a time."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predicted classes, or numbers, of the same texts under erasure by each method.
+
+    Args:
+        labels: True classes [N]; floats are true numbers.
+        methods: Predictions of each method, [N, S] at S percentages, or [G, N, S] for G seeds.
+        classes: Number of classes; without meaning for numbers.
+        metric: Name of a metric, or a function of labels [n], predictions [n] and classes. A function is
+            called for every resample and step, which takes minutes instead of a second.
+        percents: Percentages of erased tokens: increasing whole numbers, the first 0 and the last 100.
+    """
+
+    labels: NDArray[Any]
+    methods: Mapping[str, NDArray[Any]]
+    classes: int
+    metric: str | Metric
+    percents: Sequence[int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", np.asarray(self.labels))
+        object.__setattr__(self, "percents", whole_percents(self.percents))
+        arrays = {name: np.asarray(array) for name, array in self.methods.items()}
+        arrays = {name: array[None] if array.ndim == 2 else array for name, array in arrays.items()}
+        object.__setattr__(self, "methods", arrays)
+        _require_method(BASELINE, arrays)
+        shape = (len(arrays[BASELINE]), len(self.labels), len(self.percents))
+        for name, array in arrays.items():
+            if array.shape != shape or 0 in shape:
+                raise InputError(
+                    f"predictions of {name} have shape {array.shape}; expected seeds, texts, steps = {shape}"
+                )
+        if isinstance(self.metric, str):
+            find_metric(self.metric)
+        if self.metric in NUMBER_METRICS or (self.metric not in METRICS and self.labels.dtype.kind == "f"):
+            if not all(np.isfinite(array).all() for array in (self.labels, *arrays.values())):
+                raise InputError("labels or predictions that are not finite; expected numbers")
+        elif not all(_are_classes(array, self.classes) for array in (self.labels, *arrays.values())):
+            raise InputError(f"labels or predictions outside 0 … {self.classes - 1}; expected class numbers")
+
+    @classmethod
+    def from_frames(cls, frames: Sequence[DataFrame], *, classes: int, metric: str | Metric) -> Predictions:
+        """Return the predictions of one or more measurements, with one `Measurement.frame` for each seed.
+
+        Methods and texts that are missing from any frame are left out.
+        """
+        tables = [
+            {
+                str(name): rows.pivot(index="row", columns="percent", values="prediction")
+                for name, rows in groups
+            }
+            for groups in (frame.groupby("method", sort=False) for frame in frames)
+        ]
+        names = [name for name in tables[0] if all(name in table for table in tables)]
+        shared = set.intersection(*(set(table[name].index) for table in tables for name in names))
+        rows = sorted(shared)
+        labels = frames[0].drop_duplicates("row").set_index("row")["label"].loc[rows]
+        arrays = {name: np.stack([table[name].loc[rows].to_numpy() for table in tables]) for name in names}
+        percents = tuple(map(int, tables[0][names[0]].columns))
+        return cls(labels.to_numpy(), arrays, classes, metric, percents)
+
+    @property
+    def texts(self) -> int:
+        return len(self.labels)
+
+    @property
+    def seeds(self) -> int:
+        return len(self.methods[BASELINE])
+
+    @property
+    def ratios(self) -> Floats:
+        """Fractions erased, from 0 to 1."""
+        return np.asarray(self.percents) / 100
+
+    def require(self, *names: str) -> None:
+        """Raise an InputError if one of these methods was not measured."""
+        for name in names:
+            _require_method(name, self.methods)
+
+    def weighted_curves(self, blocks: Iterable[NDArray[np.int64]]) -> dict[str, Floats]:
+        """Return the curves [R, G, S] of each method under R weightings of the texts.
+
+        The weightings come in blocks [r, N] of how often each text counts.
+        """
+        parts: dict[str, list[Floats]] = {name: [] for name in self.methods}
+        for weights in blocks:
+            for name, curves in parts.items():
+                curves.append(self._weighted(name, weights))
+        return {name: np.concatenate(curves) for name, curves in parts.items()}
+
+    def left_out_curves(self, name: str) -> Floats:
+        """Return the curves [N, G, S] of a method, leaving out each of the N texts in turn."""
+        if name not in self._counts:
+            every = np.arange(self.texts)
+            curves = np.stack([self._computed(name, np.delete(every, text)) for text in every])
+            if not np.isfinite(curves).all():
+                raise InputError(
+                    f"metric {self.metric!r} is undefined without one of the texts; take more texts"
+                )
+            return curves
+        counts = self._counts[name]
+        means = (counts.sum(axis=1, keepdims=True, dtype=np.float64) - counts) / max(self.texts - 1, 1)
+        return np.swapaxes(COUNTS[str(self.metric)].value(means), 0, 1)
+
+    def pooled(self, first: str, second: str) -> Predictions:
+        """Return the predictions of two methods as those of a single method on twice the texts.
+
+        The texts erased by `first` come first. The single method has the name of the baseline.
+        """
+        both = np.concatenate([self.methods[first], self.methods[second]], axis=1)
+        return replace(self, labels=np.tile(self.labels, 2), methods={BASELINE: both})
+
+    @cached_property
+    def _counts(self) -> dict[str, NDArray[Any]]:
+        """Counts [G, N, S, F] of each method; empty if the metric is not a function of counts."""
+        if not isinstance(self.metric, str) or self.metric not in COUNTS:
+            return {}
+        of_texts = COUNTS[self.metric].of_texts
+        return {
+            name: np.stack([of_texts(self.labels, seed, self.classes) for seed in array])
+            for name, array in self.methods.items()
+        }
+
+    def _weighted(self, name: str, weights: NDArray[np.int64]) -> Floats:
+        """Return the curves [r, G, S] of a method, with each text counted by `weights` [r, N]."""
+        if name not in self._counts:
+            every = np.arange(self.texts)
+            return np.stack([self._computed(name, np.repeat(every, times)) for times in weights])
+        counts = self._counts[name]
+        seeds, texts, steps, features = counts.shape
+        floats = weights.astype(np.float32)  # whole numbers below 2^24 are exact
+        sums = np.stack([floats @ seed.reshape(texts, -1) for seed in counts], axis=1)
+        means = sums.reshape(-1, seeds, steps, features) / weights.sum(axis=1)[:, None, None, None]
+        return COUNTS[str(self.metric)].value(means)
+
+    def _computed(self, name: str, rows: NDArray[np.int64]) -> Floats:
+        """Return the curves [G, S] of a method on these rows, by calling the metric function."""
+        metric = find_metric(self.metric) if isinstance(self.metric, str) else self.metric
+        labels = self.labels[rows]
+        return np.array(
+            [[metric(labels, step, self.classes) for step in seed[rows].T] for seed in self.methods[name]]
+        )
+
+
+def resampling_weights(texts: int, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Yield blocks [r, N] of how often each text is drawn, for `resamples` bootstrap resamples in all."""
+    for rows in blocks(resamples, texts):
+        drawn = rng.integers(texts, size=(rows, texts)) + texts * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * texts).reshape(rows, texts)
+
+
+def blocks(rows: int, columns: int) -> Iterator[int]:
+    """Return the number of rows in each block of a large matrix, so that blocks fit into memory."""
+    size = max(1, MAX_BLOCK_WEIGHTS // columns)
+    return (min(size, rows - start) for start in range(0, rows, size))
+
+
+def _are_classes(values: NDArray[Any], classes: int) -> bool:
+    return values.dtype.kind in "iu" and bool(((values >= 0) & (values < classes)).all())
+
+
+def _require_method(name: str, methods: Mapping[str, object]) -> None:
+    if name not in methods:
+        raise unknown("measured method", name, methods)

@@ -1,0 +1,1 @@
+"""The folder of runs: records, their identity, and locks."""

@@ -1,0 +1,389 @@
+"""Store of runs on disk: each run has a folder, named by the digest of its config, with one record."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from filelock import FileLock, Timeout
+
+from ..config import AdaptConfig, Config, MeasureConfig, RoarConfig, TrainConfig
+from ..data.labeled import LABELED
+from ..errors import DamageWarning, InputError
+from ..files import file_checksum, write_json, write_sealed_json, writing
+from . import frames
+from .records import (
+    CHOICES,
+    RECORD,
+    RECORD_FORMAT,
+    RECORDS,
+    TESTS,
+    AdaptRecord,
+    ForeignRecord,
+    MeasureRecord,
+    Record,
+    RoarRecord,
+    TrainRecord,
+    build_record,
+    checkpoint_of,
+    read_record,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MAX_LABEL_BYTES = 120
+"""Maximum length of the human-readable part of a folder name; file systems allow 255 bytes in all."""
+WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+"""Error numbers of file systems that have no locks."""
+QUARANTINE = "quarantine"
+"""Folder of a store to which damaged runs are moved."""
+RUN_NAME = re.compile(rf"({'|'.join(RECORDS)})-.*-[0-9a-f]{{16}}")
+"""Pattern of the names of run folders."""
+PACKAGES = (
+    "faithmeter",
+    "torch",
+    "transformers",
+    "datasets",
+    "accelerate",
+    "tokenizers",
+    "numpy",
+    "scikit-learn",
+)
+
+
+class Busy(InputError):
+    """Error raised if another process is working on the run."""
+
+
+class Unready(InputError):
+    """Error raised if the run that this one builds on is not in the store, or is damaged."""
+
+
+class RunStore:
+    """Folder of runs, with a folder for each; a run is finished once its folder holds a record.
+
+    Several processes may use a store at the same time. A damaged run, whose files have changed since they
+    were written, is moved to `quarantine` with a `DamageWarning`.
+
+    Args:
+        root: Folder of the store; it is created when the first run is written.
+
+    Raises:
+        InputError: The store holds a record in a format that this version cannot read.
+
+    Example:
+        >>> fm.RunStore("runs").folder(fm.TrainConfig(seed=1)).name[:20]
+        'train-bAbI-1-half-1-'
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    def folder(self, config: Config) -> Path:
+        """Return the folder of a run; the digest in its name identifies the run."""
+        label = "".join(c if c.isalnum() or c in "-_." else "-" for c in Path(config.title).name)
+        label = label.encode()[:MAX_LABEL_BYTES].decode(errors="ignore")
+        return self.root / f"{config.kind}-{label}-{config.digest}"
+
+    @overload
+    def get(self, config: RoarConfig) -> RoarRecord | None: ...
+    @overload
+    def get(self, config: AdaptConfig) -> AdaptRecord | None: ...
+    @overload
+    def get(self, config: TrainConfig) -> TrainRecord | None: ...
+    @overload
+    def get(self, config: MeasureConfig) -> MeasureRecord | None: ...
+
+    def get(self, config: Config) -> Record | None:
+        """Return the verified record of a finished run; None if there is none, or it is damaged.
+
+        A damaged run is moved to the quarantine.
+
+        Raises:
+            InputError: The record is in a format that this version cannot read.
+        """
+        return self.open(self.folder(config))
+
+    def open(self, folder: Path) -> Record | None:
+        """Return the record in a run's folder, verified as by `get`."""
+        record = _verified(folder / RECORD)
+        return record if record is not None and sound(folder, record) else None
+
+    @overload
+    def find(self, config: RoarConfig) -> RoarRecord | None: ...
+    @overload
+    def find(self, config: AdaptConfig) -> AdaptRecord | None: ...
+    @overload
+    def find(self, config: TrainConfig) -> TrainRecord | None: ...
+    @overload
+    def find(self, config: MeasureConfig) -> MeasureRecord | None: ...
+
+    def find(self, config: Config) -> Record | None:
+        """Return the record as `get` does, but leave a damaged run in place.
+
+        This also works in a read-only store.
+        """
+        folder = self.folder(config)
+        if not (folder / RECORD).exists():
+            return None
+        try:
+            record = read_record(folder / RECORD)
+            require_files(folder, record)
+        except ForeignRecord:
+            raise
+        except InputError:
+            return None
+        return record
+
+    @overload
+    def peek(self, config: TrainConfig) -> TrainRecord | None: ...
+    @overload
+    def peek(self, config: Config) -> Record | None: ...
+
+    def peek(self, config: Config) -> Record | None:
+        """Return the record as `get` does, but without verifying the run's other files."""
+        return _verified(self.folder(config) / RECORD)
+
+    @overload
+    def put(self, config: RoarConfig, result: Mapping[str, Any]) -> RoarRecord: ...
+    @overload
+    def put(self, config: AdaptConfig, result: Mapping[str, Any]) -> AdaptRecord: ...
+    @overload
+    def put(self, config: TrainConfig, result: Mapping[str, Any]) -> TrainRecord: ...
+    @overload
+    def put(self, config: MeasureConfig, result: Mapping[str, Any]) -> MeasureRecord: ...
+
+    def put(self, config: Config, result: Mapping[str, Any]) -> Record:
+        """Write and return the record of a finished run: config, results, environment and file checksums."""
+        folder = self.folder(config)
+        record = build_record(
+            {
+                "format": RECORD_FORMAT,
+                "kind": config.kind,
+                "digest": config.digest,
+                "config": config.to_dict(),
+                **result,
+                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+                "environment": environment(),
+                "files": {path.name: file_checksum(path) for path in _files(folder)},
+            }
+        )
+        write_sealed_json(folder / RECORD, record.to_dict())
+        return read_record(folder / RECORD)
+
+    def records(self) -> Iterator[tuple[Path, Record]]:
+        """Yield the folder and record of each finished run once.
+
+        Copies of a run's folder and folders that cannot be read are skipped with a warning.
+        """
+        runs: dict[tuple[str, str], tuple[Path, Record]] = {}
+        for path in sorted(self.root.glob(f"*/{RECORD}")):
+            try:
+                record = _verified(path)
+            except (ForeignRecord, OSError) as error:
+                warnings.warn(f"{error}; it is left out", DamageWarning, stacklevel=2)
+                continue
+            if record is None:
+                continue
+            folder, key = path.parent, (record.digest, checkpoint_of(record))
+            if key in runs:
+                copy = runs[key][0] if folder.name == self.folder(record.config).name else folder
+                folder = folder if copy != folder else runs[key][0]
+                warnings.warn(f"{copy} is a copy of {folder}; it is left out", DamageWarning, stacklevel=2)
+            runs[key] = folder, record
+        yield from sorted(runs.values(), key=lambda run: run[0])
+
+    def variants(self, config: MeasureConfig) -> Iterator[tuple[Path, MeasureRecord]]:
+        """Yield the intact measurements with the same title as this one, whatever their other settings."""
+        pattern = f"{glob.escape(self.folder(config).name.removesuffix(config.digest))}*"
+        for folder in sorted(self.root.glob(pattern)):
+            with suppress(InputError):
+                record = read_record(folder / RECORD)
+                require_files(folder, record)
+                if isinstance(record, MeasureRecord):
+                    yield folder, record
+
+    def frame(self, kind: str, **where: Any) -> DataFrame:
+        """Return a tidy frame with one or more rows for each run.
+
+        Args:
+            kind: `train`, `measure`, `areas`, `seconds` or `roar`; `frames.COLUMNS` lists their columns.
+            where: Column values by which the rows are filtered.
+        """
+        return frames.frame(kind, self.records(), **where)
+
+    def frames(self) -> dict[str, DataFrame]:
+        """Return the frames of all kinds, reading the records only once."""
+        records = list(self.records())
+        return {kind: frames.frame(kind, records) for kind in frames.COLUMNS}
+
+    @contextmanager
+    def claim(self, config: Config) -> Iterator[None]:
+        """Hold the lock of a run within the block; raise `Busy` if another process holds it."""
+        with self.hold(self.folder(config).name):
+            yield
+
+    @contextmanager
+    def hold(self, name: str, host: str = "") -> Iterator[None]:
+        """Hold the lock of a run's folder, with a note for `running` on which host the work is done."""
+        note = self.root / "locks" / f"{name}.json"
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        with self.lock(name):
+            with suppress(InputError):  # a full disk will be reported by the run itself
+                values = {"host": host or platform.node(), "process": os.getpid(), "since": since}
+                write_json(note, {"run": name, **values})
+            try:
+                yield
+            finally:
+                note.unlink(missing_ok=True)
+
+    def running(self) -> list[dict[str, Any]]:
+        """Return the runs at work now, each with `run` (its folder), `host`, `process` and `since`."""
+        notes = []
+        for file in sorted((self.root / "locks").glob("*.json")):
+            try:
+                with self.lock(file.stem):
+                    file.unlink(missing_ok=True)  # its process was killed
+            except Busy:
+                with suppress(OSError, ValueError):  # it has just ended
+                    notes.append(json.loads(file.read_text(encoding="utf-8")))
+            except (InputError, OSError):  # a read-only store
+                continue
+        return notes
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold a lock shared by all processes that use the store; raise `Busy` if it is taken.
+
+        Raises:
+            InputError: The file system has no locks.
+        """
+        lock = self.root / "locks" / f"{name}.lock"  # not in the run's folder, which may be deleted
+        try:
+            with writing(self.root), warnings.catch_warnings():
+                warnings.filterwarnings("error", message="flock not supported")
+                lock.parent.mkdir(parents=True, exist_ok=True)
+                held = FileLock(lock, timeout=0).acquire()
+        except Timeout as error:
+            raise Busy(f"another process is working on {self.root / name}; wait for it to end") from error
+        except (OSError, NotImplementedError, UserWarning) as error:
+            if isinstance(error, OSError) and error.errno not in WITHOUT_LOCKS:
+                raise
+            raise InputError(
+                f"the file system of {self.root.resolve()} has no locks, by which processes share a store; "
+                "choose a folder on another file system"
+            ) from error
+        with held:
+            yield
+
+
+def _verified(path: Path) -> Record | None:
+    """Return the record in a run's folder, or None if it is missing or damaged.
+
+    A damaged run is put aside. A record in another format raises `ForeignRecord`.
+    """
+    if not path.exists():
+        return None
+    try:
+        return read_record(path)
+    except ForeignRecord:
+        raise
+    except InputError as error:
+        _put_aside(path.parent, str(error))
+        return None
+
+
+def sound(folder: Path, record: Record) -> bool:
+    """Return whether the files beside a record are unchanged; if not, put the run aside."""
+    try:
+        require_files(folder, record)
+    except InputError as error:
+        _put_aside(folder, str(error))
+        return False
+    return True
+
+
+def _put_aside(folder: Path, why: str) -> None:
+    """Move a damaged run to the quarantine, under a name derived from its content, and warn.
+
+    Folders that are not named like runs, or cannot be moved, stay where they are.
+    """
+    try:
+        outcome = _quarantine(folder) if RUN_NAME.fullmatch(folder.name) else "it is left out"
+    except OSError as error:
+        outcome = f"it is left out, as it could not be put aside: {error.strerror}"
+    warnings.warn(f"{why}; {outcome}", DamageWarning, stacklevel=4)
+
+
+def _quarantine(folder: Path) -> str:
+    content = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        content.update(f"{path.name} {file_checksum(path)}\n".encode())
+    target = folder.parent / QUARANTINE / f"{folder.name}-{content.hexdigest()[:8]}"
+    target.parent.mkdir(exist_ok=True)
+    try:
+        os.rename(folder, target)
+    except FileNotFoundError:  # another process was faster
+        pass
+    except OSError:
+        if not target.exists():
+            raise
+        shutil.rmtree(folder)  # the same damage is there already
+    return f"put aside as {target}, the run counts as not done"
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files whose checksums a record stores.
+
+    The model card is excluded because it may change, and the in-distribution tests because they verify
+    themselves and are fitted again if damaged.
+    """
+    paths = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
+    own = (RECORD, "README.md")
+    return [path for path in paths if path.name not in own and not path.name.startswith((TESTS, CHOICES))]
+
+
+def require_files(folder: Path, record: Record) -> None:
+    """Raise an InputError if a file beside the record is missing or has changed."""
+    for name, checksum in record.files.items():
+        path = folder / name
+        if name == LABELED and not path.exists():  # the texts of an adaptation may be private
+            continue
+        if not path.exists() or file_checksum(path) != checksum:
+            raise InputError(f"{path} is {'not as it was written' if path.exists() else 'missing'}")
+
+
+def environment() -> dict[str, Any]:
+    """Return the machine and package versions of the current process."""
+    return {
+        "versions": {name: version(name) for name in PACKAGES},
+        "python": platform.python_version(),
+        "host": platform.node(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    """Return the git commit of the checkout that the package runs from; None for an installed package."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

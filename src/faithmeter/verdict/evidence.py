@@ -1,0 +1,266 @@
+"""Evidence: the facts of a measurement from which its doubts and verdict are derived."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
+from ..stats.metrics import CORRELATIONS
+from .equality import EqualByFields
+
+if TYPE_CHECKING:
+    from pandas import Series
+
+    from ..stats.intervals import Interval
+
+MIN_TEXTS = 100
+"""Number of texts below which small differences between methods mean little."""
+MIN_AGREEMENT = 0.98
+"""Agreement of an adapted model with the original, below which they count as two models."""
+MIN_ORDERS = round(1 / SIGNIFICANCE_LEVEL) - 1
+"""Smallest number of random orders at which beating all of them is significant."""
+MAX_OUTSIDE_SHARE = 0.5
+"""Largest acceptable share of texts that are individually out of distribution; 5 % are expected.
+
+With few validation texts no p-value can be small, so the combined p-value may miss a large share.
+"""
+MIN_VALIDATION_TEXTS = 200
+"""Validation texts below which individual rejections do not tell good models from others.
+
+Few of so few texts are masked almost wholly, so such texts look unusual for every model.
+"""
+MIN_RACU_DIVISOR = 0.05
+"""Area of random erasure below which RACU, which divides by it, exaggerates small differences."""
+ROUNDING = 1e-6
+"""Areas that differ by less count as equal, as micro-batches change the last digits."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence(EqualByFields):
+    """Facts that measurements of all kinds share.
+
+    Attributes:
+        floors: By test, the smallest possible p-value; empty without tests.
+        trained_with: Masking strategy of the model's training.
+        truncated: Share of the texts whose end the model could not read.
+        precision: Data type that the model was evaluated in.
+        agreement: Share of held-out texts on which an adapted model predicts the same class as the
+            original; NaN for a model that was not adapted.
+    """
+
+    floors: Mapping[str, float] = field(default_factory=dict)
+    trained_with: TrainedWith = "unknown"
+    truncated: float = 0.0
+    precision: str = "fp32"
+    agreement: float = math.nan
+
+    @property
+    def test(self) -> str | None:
+        """Name of the deciding test (see `choose_test`); None without tests."""
+        return choose_test(self.floors) if self.floors else None
+
+    @property
+    def checked(self) -> bool:
+        """Whether the deciding test can reject."""
+        return self.test is not None and rejects(self.floors[self.test])
+
+    @property
+    def validated(self) -> bool:
+        """Whether the deciding test was fitted on enough validation texts to count individual rejections."""
+        return self.test is not None and self.floors[self.test] <= 1 / (MIN_VALIDATION_TEXTS // 2)
+
+
+@dataclass(frozen=True)
+class Area:
+    """Area as a fraction, with confidence bounds; both equal the mean if there is no interval."""
+
+    mean: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, interval: Interval) -> Area:
+        """Convert an interval to an area; if a bound is NaN, both bounds become the mean."""
+        mean, lower, upper, _ = interval
+        return cls(mean, mean, mean) if math.isnan(lower) or math.isnan(upper) else cls(mean, lower, upper)
+
+    @property
+    def has_interval(self) -> bool:
+        return self.lower < self.upper
+
+
+@dataclass(frozen=True)
+class MethodEvidence:
+    """Evidence on one method: its area, its p-value by test, and the number of texts."""
+
+    acu: Area
+    p: Mapping[str, float]
+    texts: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaskEvidence(Evidence):
+    """Facts of a measurement on the texts of a task, over one or several seeds.
+
+    Attributes:
+        methods: Evidence by method, including the baseline.
+        metric: Name of the metric.
+        whole: Performance on whole texts, as a fraction.
+        majority: Performance of guessing: always the most frequent class; for numbers, see `guess_level`.
+        converged: Whether the performance passes the task's threshold.
+        outside_share: Largest share, over the steps below 100 %, of randomly masked texts that are out of
+            distribution when tested individually.
+        p_wholly_masked: P-value of wholly masked texts, by the deciding test.
+        racu_divisor: Area between random erasure and the performance on wholly masked texts, as a fraction.
+        seeds: Number of training runs over which the values are averaged.
+        unlearned_seeds: Number of training runs left out because they did not learn the task.
+        classes_by_number: Whether the classes of model and task were matched by number, not by name.
+        cost: Loss of performance on whole texts against a plainly fine-tuned model, as a fraction.
+        p_plain: P-value of the check of that model.
+        group: Methods that cannot be told apart from the best, best first; empty if not computed.
+        texts_needed: About how many texts would tell the group's first two apart.
+        explained_once: Methods whose scores were computed elsewhere, for whole texts only.
+    """
+
+    methods: Mapping[str, MethodEvidence]
+    metric: str = "accuracy"
+    whole: float
+    majority: float
+    converged: bool = True
+    outside_share: float = 0.0
+    p_wholly_masked: float = math.nan
+    racu_divisor: float = math.nan
+    seeds: int = 1
+    unlearned_seeds: int = 0
+    classes_by_number: bool = False
+    cost: float = math.nan
+    p_plain: float = math.nan
+    group: tuple[str, ...] = ()
+    texts_needed: int | None = None
+    explained_once: tuple[str, ...] = ()
+
+    @property
+    def learned(self) -> bool:
+        """Whether the model passes the task's threshold and is better than guessing."""
+        return self.converged and self.whole > self.majority
+
+    def p(self, method: str) -> float:
+        """Return a method's p-value by the deciding test; NaN if it cannot reject, or is not available."""
+        if not self.checked or method not in self.methods:
+            return math.nan
+        return self.methods[method].p.get(str(self.test), math.nan)
+
+    def is_outside(self, method: str) -> bool:
+        """Return whether the texts erased by a method are out of distribution."""
+        return rejects(self.p(method)) or (method == BASELINE and self.mostly_outside and self.validated)
+
+    @property
+    def mostly_outside(self) -> bool:
+        """Whether most texts, masked at random, are individually out of distribution at some step."""
+        return self.checked and self.outside_share > MAX_OUTSIDE_SHARE
+
+    @property
+    def undecided(self) -> bool:
+        """Whether most texts are rejected individually, and nothing else speaks against the model."""
+        return self.mostly_outside and not self.is_outside(BASELINE)
+
+    @property
+    def measurable(self) -> bool:
+        """Whether the model learned masked texts, and a test that could have rejected them did not."""
+        masked = self.trained_with in ("half", "all")
+        decided = self.checked and not self.undecided
+        return masked and self.learned and decided and not self.is_outside(BASELINE)
+
+    @property
+    def explained(self) -> dict[str, MethodEvidence]:
+        """Methods other than the baseline, largest area first."""
+        others = {name: method for name, method in self.methods.items() if name != BASELINE}
+        return dict(sorted(others.items(), key=lambda item: -item[1].acu.mean))
+
+    @property
+    def rivals(self) -> list[str]:
+        """Methods that can be ranked together: those measured on the most common number of texts."""
+        counts = Counter(method.texts for method in self.explained.values())
+        usual = max(counts, key=lambda texts: (counts[texts], texts), default=0)
+        return [name for name, method in self.explained.items() if method.texts == usual]
+
+
+@dataclass(frozen=True)
+class TextMethodEvidence:
+    """Evidence on one method on one text.
+
+    Attributes:
+        acu: Area below the mean of the random orders, as a fraction.
+        chance: Share of orders that do at least as well, including the method's own.
+        p: By test, the combined p-value of the steps.
+        steps: By test, the p-value at each percentage erased.
+    """
+
+    acu: float
+    chance: float
+    p: Mapping[str, float]
+    steps: Mapping[str, Mapping[int, float]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextEvidence(Evidence):
+    """Facts of a measurement of one text, with the evidence on each method."""
+
+    methods: Mapping[str, TextMethodEvidence]
+
+    def p(self, method: str) -> float:
+        """Return a method's p-value by the deciding test; NaN if no test can reject."""
+        return self.methods[method].p.get(str(self.test), math.nan) if self.checked else math.nan
+
+    def is_outside(self, method: str) -> bool:
+        """Return whether the text, erased by a method, is out of distribution."""
+        return rejects(self.p(method))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProbeEvidence(Evidence):
+    """Facts of one masked text: its p-value by test, and whether any token is masked."""
+
+    p: Mapping[str, float]
+    masked: bool
+
+
+def guess_level(metric: str, constant: float, texts: int) -> float:
+    """Return the performance that a model must exceed to be better than guessing.
+
+    It is that of constant predictions. A correlation with these is 0, which half of all useless models exceed
+    by chance; so for correlations it is the value that random guesses stay below in 95 % of measurements.
+
+    Args:
+        metric: Name of the metric.
+        constant: Performance of the best constant prediction.
+        texts: Number of texts.
+    """
+    from scipy import stats
+
+    if metric not in CORRELATIONS:
+        return constant
+    if texts < 3:
+        return 1.0
+    quantile = float(stats.t.isf(SIGNIFICANCE_LEVEL, texts - 2))
+    return max(constant, quantile / math.sqrt(texts - 2 + quantile**2))
+
+
+def choose_test(tests: Iterable[str]) -> str:
+    """Return the deciding test: the cross-fitted one, valid for texts masked as in training, if present."""
+    names = list(tests)
+    return "crossfit" if "crossfit" in names else names[0]
+
+
+def rejects(p: float) -> bool:
+    """Return whether a p-value is significant; NaN is not."""
+    return p < SIGNIFICANCE_LEVEL
+
+
+def can_reject(floors: Series[float]) -> Series[bool]:
+    """Return whether a test with each of these smallest possible p-values can reject."""
+    return floors < SIGNIFICANCE_LEVEL

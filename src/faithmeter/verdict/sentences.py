@@ -1,0 +1,295 @@
+"""Verdict: the conclusions that a measurement allows in view of its doubts."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ..config import BASELINE
+from ..display import sentence
+from .doubts import (
+    BAD,
+    CAUTION,
+    NOTE,
+    UNFAITHFUL,
+    Doubt,
+    describe_outside,
+    describe_performance,
+    describe_pvalue,
+    doubts,
+    explain_unchecked,
+    explain_undecided,
+)
+from .evidence import ROUNDING, Area, ProbeEvidence, TaskEvidence, TextEvidence
+from .formats import format_percent, join_names
+
+GOOD = "good"
+MAX_COST = 0.02
+"""Largest loss on whole texts, as a fraction, for which masked fine-tuning needs no caution."""
+NO_DOUBT = "Nothing measured here speaks against the numbers"
+QUESTIONS = ("Is the model measurable?", "Which method is most faithful?", "What must not be trusted?")
+LIMITS = (
+    "the order of methods that are close holds for this training and its seed only",
+    "texts unlike these may give other results: measure each, and read its doubts",
+    "a faithful explanation shows what the model used, not that the model is right or fair",
+)
+"""Limits of every measurement, whatever its numbers."""
+TRAININGS = {
+    "half": "fine-tuned with masks",
+    "all": "fine-tuned with masks",
+    "none": "fine-tuned without masks",
+    "unknown": "whose training is not known",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer to a question, with its mood: good, caution or bad. For one text, `question` is a method.
+
+    `points` are the sentences of an answer that lists several reasons; `text` joins them.
+    """
+
+    question: str
+    mood: str
+    text: str
+    points: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Conclusions that a measurement allows.
+
+    Attributes:
+        trusted: Methods whose areas may be trusted.
+        faithful: Trusted methods that beat random orders.
+        leaders: Leading methods, which cannot be told apart; empty if none leads.
+        answers: For a task, the answers to the three questions; for one text, an answer for each method;
+            for a masked text, whether it is in distribution.
+        doubts: All reasons to doubt the measurement.
+    """
+
+    trusted: tuple[str, ...]
+    faithful: tuple[str, ...]
+    leaders: tuple[str, ...]
+    answers: tuple[Answer, ...]
+    doubts: tuple[Doubt, ...]
+
+    @property
+    def summary(self) -> Answer:
+        """Summary, in one sentence, of a measurement of one text."""
+        if any(doubt.severity != NOTE for doubt in self.doubts):
+            return Answer("", CAUTION, "Do not trust everything here")
+        return Answer("", GOOD, "Each method beats chance, and the erased text stays in distribution")
+
+    def reason(self, method: str) -> str:
+        """Return the first reason not to trust a method's areas; empty if there is none."""
+        return next((doubt.text for doubt in self.doubts if _forbids(doubt, method)), "")
+
+    def html(self) -> list[str]:
+        """Return the answers and doubts as HTML; doubts replace the answer to the last question."""
+        replaced = QUESTIONS[-1] if self.doubts else None
+        answers = [answer for answer in self.answers if answer.question != replaced]
+        names = {answer: "" if answer.question in QUESTIONS else f"{answer.question}: " for answer in answers}
+        return [
+            *(sentence(f"{names[answer]}{answer.text}", answer.mood) for answer in answers),
+            *(sentence(doubt.text, doubt.severity) for doubt in self.doubts),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to JSON-ready values."""
+        return asdict(self)
+
+
+def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
+    """Return the conclusions that a measurement allows.
+
+    Args:
+        evidence: The facts of a measurement on a task or on one text, or of one masked text.
+
+    Returns:
+        The trusted and the leading methods, the answers to the questions, and all doubts.
+    """
+    reasons = doubts(evidence)
+    if isinstance(evidence, ProbeEvidence):
+        return Verdict((), (), (), (_judge_probe(reasons),), tuple(reasons))
+    trusted = [name for name in evidence.methods if not any(_forbids(doubt, name) for doubt in reasons)]
+    weak = {name for doubt in reasons if doubt.kind == UNFAITHFUL for name in doubt.methods}
+    faithful = [name for name in trusted if name not in weak and name != BASELINE]
+    leaders: tuple[str, ...] = ()
+    if isinstance(evidence, TextEvidence):
+        answers = tuple(_judge_text(evidence, reasons))
+    else:
+        second, leaders = _find_leaders(evidence, trusted)
+        sentences = (_judge_model(evidence), second, _list_doubts(evidence, reasons))
+        answers = tuple(Answer(question, *pair) for question, pair in zip(QUESTIONS, sentences, strict=True))
+        answers = (*answers[:-1], replace(answers[-1], points=_points(reasons)))
+    return Verdict(tuple(trusted), tuple(faithful), leaders, answers, tuple(reasons))
+
+
+class Measured(ABC):
+    """Base class of measurements, which derives doubts and verdict from the evidence."""
+
+    @property
+    @abstractmethod
+    def evidence(self) -> TaskEvidence | TextEvidence | ProbeEvidence:
+        """Facts from which doubts and verdict are derived."""
+
+    @property
+    def doubts(self) -> list[Doubt]:
+        """Reasons to doubt the measurement, the most severe first."""
+        return doubts(self.evidence)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Conclusions that the measurement allows in view of its doubts."""
+        return verdict(self.evidence)
+
+
+def describe_unmeasured(performance: str) -> tuple[Answer, ...]:
+    """Return the answers about a model that was trained but not measured."""
+    texts = (
+        f"Not known yet: it was trained but not measured; whole texts: {performance}.",
+        "Not known yet: no explanation has been measured.",
+        "Do not trust any explanation of it before `faithmeter measure` has been run.",
+    )
+    return tuple(Answer(question, CAUTION, text) for question, text in zip(QUESTIONS, texts, strict=True))
+
+
+def _forbids(doubt: Doubt, method: str) -> bool:
+    return doubt.severity == BAD and doubt.concerns(method)
+
+
+def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
+    """Return the mood and text of the answer to whether the model is measurable."""
+    reached = describe_performance(evidence)
+    if not evidence.learned:
+        total = evidence.seeds + evidence.unlearned_seeds
+        seeds = "" if total == 1 else f" with any of {total} seeds"
+        return BAD, f"No: it did not learn the task{seeds} ({reached}), so there is nothing to explain."
+    if not evidence.checked:
+        reason = f"nothing tells whether masked texts are normal to it ({explain_unchecked(evidence)})"
+        return CAUTION, f"Not known: {reason}; it has {reached}."
+    if evidence.undecided:
+        return CAUTION, f"Not known: {explain_undecided(evidence.outside_share)}; it has {reached}."
+    p, training = describe_pvalue(evidence, evidence.p(BASELINE)), TRAININGS[evidence.trained_with]
+    if evidence.is_outside(BASELINE):
+        how = describe_outside(evidence, BASELINE)
+        strange = f"for the model, {training}, texts masked at random are out of distribution ({how})"
+        return BAD, f"No: {strange}, so its predictions on them say little about what it relies on."
+    normal = "there is no sign that texts masked at random are out of distribution for the model"
+    text = f"{'Yes' if evidence.measurable else 'Perhaps'}: {normal}, {training} ({p}); it has {reached}"
+    if not evidence.measurable:
+        return CAUTION, f"{text}."
+    if not math.isnan(evidence.agreement):  # the agreement tells what the masks cost
+        return GOOD, f"{text}."
+    if math.isnan(evidence.cost):
+        return GOOD, f"{text}, with no plainly fine-tuned model here to tell what the masks cost."
+    points = f"{format_percent(abs(evidence.cost))} points {'less' if evidence.cost > 0 else 'more'}"
+    mood = CAUTION if evidence.cost > MAX_COST else GOOD
+    return mood, f"{text}; on all test texts, {points} than a plainly fine-tuned one."
+
+
+def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str, str], tuple[str, ...]]:
+    """Return the answer to which method is most faithful, and the leading methods."""
+    if not evidence.explained:
+        return (CAUTION, "Not known: no method was measured."), ()
+    if not evidence.learned:
+        return (CAUTION, "Not known: the model that was measured did not learn the task."), ()
+    usual = [name for name in evidence.rivals if not evidence.is_outside(name)]
+    if not usual:
+        return (BAD, "None can be named: the texts that the methods erase are out of distribution."), ()
+    best, *others = usual
+    area = evidence.methods[best].acu
+    text = f"{best}, whose area below random erasure (ACU) is {format_area(area)}"
+    if best not in trusted:
+        unsure = "None can be named while the model is not measurable; the largest area is that of"
+        return (BAD, f"{unsure} {text}."), ()
+    if area.lower <= 0:
+        return (BAD, f"None is clearly better than a random order; the largest area is that of {text}."), ()
+    if tied := _find_tied(evidence, best, others):
+        group = f"{join_names([best, *tied])} cannot be told apart"
+        more = f"; about {evidence.texts_needed:,} texts would decide" if evidence.texts_needed else ""
+        return (CAUTION, f"Not decided: {group}{more}; the largest area is that of {text}."), (best, *tied)
+    lead = _describe_lead(evidence, best, others)
+    if not area.has_interval:
+        once = "without an interval, another seed or other texts may change the order"
+        return (CAUTION, f"Judged by area alone, it is {text}{lead}; {once}."), (best,)
+    return (GOOD, f"It is {text}{lead}."), (best,)
+
+
+def _describe_lead(evidence: TaskEvidence, best: str, others: list[str]) -> str:
+    if not others:
+        return ""
+    lead = evidence.methods[best].acu.mean - evidence.methods[others[0]].acu.mean
+    return f", {format_percent(lead)} points ahead of {others[0]}"
+
+
+def _find_tied(evidence: TaskEvidence, best: str, others: list[str]) -> tuple[str, ...]:
+    """Return the methods that cannot be told apart from the best.
+
+    The paired comparison decides if there is one; otherwise, methods with overlapping intervals are tied.
+    """
+    if evidence.group[:1] == (best,):
+        return tuple(name for name in others if name in evidence.group)
+    area = evidence.methods[best].acu
+    if not area.has_interval:
+        return ()
+    return tuple(name for name in others if evidence.methods[name].acu.upper >= area.lower)
+
+
+def format_area(area: Area) -> str:
+    """Format an area in percent with its interval, e.g. `31.0% [30.1, 31.9]`."""
+    mean = f"{format_percent(area.mean)}%"
+    if not area.has_interval:
+        return mean
+    return f"{mean} [{format_percent(area.lower)}, {format_percent(area.upper)}]"
+
+
+def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str]:
+    """Return the answer to the question of what not to trust: the doubts or, without any, the limits."""
+    if reasons:
+        mood = reasons[0].severity
+        first = _points(reasons)[0].removesuffix(".")
+        text = "; ".join([first, *(doubt.text for doubt in reasons[1:])])
+        return mood if mood in (BAD, CAUTION) else GOOD, f"{text}."
+    texts = max(method.texts for method in evidence.methods.values())
+    limits = f"these {texts} texts and {evidence.seeds} seed{'s' * (evidence.seeds > 1)}"
+    return GOOD, f"{NO_DOUBT}; they hold for {limits}, not beyond."
+
+
+def _points(reasons: list[Doubt]) -> tuple[str, ...]:
+    """Return each doubt as a sentence; one that begins with the name of a method keeps its first letter."""
+    named = [any(doubt.text.startswith(method) for method in doubt.methods) for doubt in reasons]
+    return tuple(
+        f"{doubt.text if keeps else doubt.text[0].upper() + doubt.text[1:]}."
+        for doubt, keeps in zip(reasons, named, strict=True)
+    )
+
+
+def _judge_probe(reasons: list[Doubt]) -> Answer:
+    """Return the answer to whether a masked text is in distribution."""
+    texts = {doubt.kind: doubt.text for doubt in reasons}
+    question = "Is this text in distribution?"
+    if "outside" in texts:
+        return Answer(question, BAD, f"No: {texts['outside']}.")
+    if "unchecked" in texts:
+        return Answer(question, CAUTION, f"Not known: {texts['unchecked']}.")
+    return Answer(question, GOOD, "Yes, as far as the test can tell.")
+
+
+def _judge_text(evidence: TextEvidence, reasons: list[Doubt]) -> Iterator[Answer]:
+    """Yield an answer for each method to whether it is faithful for this text."""
+    for name, method in evidence.methods.items():
+        kinds = {doubt.kind for doubt in reasons if doubt.concerns(name)}
+        beaten = f"it beats {format_percent(1 - method.chance, 0)}% of random orders"
+        if "outside" in kinds:
+            yield Answer(name, BAD, "out of distribution: its curve proves nothing")
+        elif UNFAITHFUL in kinds:
+            yield Answer(name, BAD, "could be chance" if method.acu > ROUNDING else "not faithful")
+        elif "unchecked" in kinds:
+            yield Answer(name, CAUTION, f"beats chance, but was not checked: {beaten}")
+        else:
+            yield Answer(name, GOOD, f"faithful for this text: {beaten}")

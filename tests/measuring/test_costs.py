@@ -1,0 +1,67 @@
+"""Bounds on evaluations, by hand and against the evaluations that are made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import faithmeter as fm
+from faithmeter.config import MeasureConfig
+from faithmeter.measuring.costs import bound_evaluations, sort_by_cost, too_expensive
+from faithmeter.methods import parse
+from faithmeter.runs.bounded import bound_measurement
+from toy import rows_batch, tiny
+
+PERCENTS = tuple(range(0, 101, 10))
+
+
+@pytest.mark.parametrize(
+    ("method", "evaluations"),
+    [
+        ("grad-l2", 10 + 11),  # one at each of ten steps, and eleven steps are evaluated
+        ("int-grad-sign", 10 * 20 + 11),
+        ("loo-sign", sum(range(2, 12)) + 11),  # of 10 tokens 10, 9, … 1 are left, and the text itself
+        ("beam(width=3)", 3 * 10 * 11 // 2 + 11),  # explains once
+    ],
+)
+def test_bounds_of_a_text_of_ten_tokens(method: str, evaluations: int) -> None:
+    assert bound_evaluations(parse(method), [10], PERCENTS) == evaluations
+    assert bound_evaluations(parse(method), [10, 10], PERCENTS) == 2 * evaluations
+
+
+def test_only_what_costs_more_than_all_others_together_is_too_expensive() -> None:
+    assert too_expensive({"a": 3, "b": 4, "beam": 8}) == {"beam": 8}
+    assert too_expensive({"a": 3, "b": 4, "beam": 7}) == {}
+    assert too_expensive({"beam": 7}) == {}, "there is nothing to compare with"
+
+
+def test_methods_are_ordered_by_cost_and_their_bounds_hold() -> None:
+    clf, batch, labels = tiny(), rows_batch([5, 6, 7, 8, 9, 10], [11, 12, 13]), torch.tensor([0, 1])
+    methods = {name: parse(name) for name in ("beam(width=9)", "loo-sign", "random", "grad-l2")}
+    assert [name for name, _ in sort_by_cost(methods, batch, PERCENTS)] == [
+        *("random", "grad-l2", "loo-sign", "beam(width=9)")
+    ]
+    for method in methods.values():
+        evaluator = fm.Evaluator(clf)
+        for _, masked in fm.erase(evaluator, batch, labels, method):
+            evaluator.logits(masked)
+        assert evaluator.evaluations <= bound_evaluations(method, [6, 3], PERCENTS)
+
+
+def test_a_measurement_is_bounded_by_its_first_chunk(tmp_path: Path) -> None:
+    """Four texts of two words; the check is fitted on eight others."""
+    (tmp_path / "own.csv").write_text("\n".join(["text,label", *["good film,a", "bad film,b"] * 2]))
+    clf, task = tiny(labels=2), fm.own_task(tmp_path / "own.csv", text="text", label="label", all_test=True)
+    config = MeasureConfig(methods=("grad-l2", "loo-sign"), limit=2)
+    bounds = bound_measurement(clf, task, config, {"beam": 100}, fitting=8)
+    # eleven steps of two texts; a random order is one more, gradients are ten; leave-one-out has two tokens
+    # at the steps from 0 to 40 %, and then one
+    loo = 2 * (5 * 3 + 5 * 2 + 11)
+    assert bounds.evaluations == {"check": 8, "random": 2 * 12, "grad-l2": 2 * 21, "loo-sign": loo}
+    assert (bounds.texts, bounds.left_out) == (2, {"beam": 50})
+
+
+def test_windows_count_as_evaluations() -> None:
+    assert bound_evaluations(parse("grad-l2"), [10, 10], PERCENTS, [3, 1]) == 4 * 21

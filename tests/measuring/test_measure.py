@@ -1,0 +1,352 @@
+"""Erasure to curves and p-values: against a plain loop, and laws of a classifier whose truth is known."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import faithmeter as fm
+from faithmeter.measuring import chunks
+from faithmeter.measuring.fitting import training_mask
+from faithmeter.measuring.result import Measurement
+from faithmeter.measuring.trace import trace_erasure
+from faithmeter.methods import METHODS, parse
+from faithmeter.models.evaluator import Evaluator
+from toy import MASK, WORDS, LookupClassifier, rows_batch, tiny
+
+METHODS_HERE = ["loo-sign", "grad-l2", "inp-grad-abs", "beam(width=2)"]
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory) -> fm.Task:
+    path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
+    lines = ["review,aside,stars"]
+    for row in range(300):
+        lines.append(
+            f"{' '.join(rng.choices(WORDS, k=rng.randint(1, 9)))},{rng.choice(WORDS)},{'abc'[row % 3]}"
+        )
+    path.write_text("\n".join(lines))
+    return fm.own_task(path, text="review", label="stars", pair="aside")
+
+
+@pytest.fixture(scope="module")
+def clf() -> fm.Classifier:
+    return tiny()
+
+
+@pytest.fixture(scope="module")
+def tests(clf: fm.Classifier, reviews: fm.Task) -> dict[str, fm.MaSF]:
+    return fm.fit_tests(clf, reviews, trained_with="half")
+
+
+@pytest.fixture(scope="module")
+def result(clf: fm.Classifier, reviews: fm.Task, tests) -> Measurement:
+    return fm.measure(clf, reviews, METHODS_HERE, tests=tests, seed=3)
+
+
+def plain_loop(clf: fm.Classifier, text: str, pair: str, label: int, row: int, method: str) -> pd.DataFrame:
+    """Algorithm 3 of the paper for one text, one forward pass at a time."""
+    batch = replace(clf.encode([text], [pair]), index=torch.tensor([row]))
+    places = batch.explained[0].nonzero()[:, 0].tolist()
+    masked: list[int] = []
+    rows, scores = [], None
+    for percent in range(0, 101, 10):
+        where = torch.zeros_like(batch.explained)
+        where[0, masked] = True
+        now = batch.masked(where, clf.mask_id)
+        if scores is None or parse(method).recursive:
+            scores = fm.explain(clf, now, [label], method)[0]
+        order = sorted((p for p in places if p not in masked), key=lambda p: -scores[p].item())
+        masked += order[: len(places) * percent // 100 - len(masked)]
+        where[0, masked] = True
+        with torch.inference_mode():
+            logits = clf.logits(batch.masked(where, clf.mask_id))[0]
+        numbers = sorted(places.index(place) for place in masked)
+        rows.append((percent, numbers, int(logits.argmax()), float(logits.softmax(dim=0)[label])))
+    return pd.DataFrame(rows, columns=["percent", "masked", "prediction", "probability"])
+
+
+@pytest.mark.parametrize("method", ["random", *METHODS_HERE])
+def test_every_text_goes_the_way_of_a_plain_loop(
+    clf, reviews: fm.Task, result: Measurement, method: str
+) -> None:
+    texts = reviews.load()["test"]
+    named = "random(seed=3)" if method == "random" else method
+    for row in (0, 7, 21):
+        text = texts[row]
+        expected = plain_loop(clf, text["text"], text["context"], text["label"], row, named)
+        found = result.frame[(result.frame["method"] == method) & (result.frame["row"] == row)]
+        assert found[["percent", "masked", "prediction"]].values.tolist() == (
+            expected[["percent", "masked", "prediction"]].values.tolist()
+        )
+        np.testing.assert_allclose(found["probability"], expected["probability"], atol=1e-12)
+        batch = replace(clf.encode([text["text"]], [text["context"]]), index=torch.tensor([row]))
+        scores = fm.explain(clf, batch, [text["label"]], named)[batch.explained]
+        np.testing.assert_allclose(found["scores"].iloc[0], scores, atol=1e-12)
+        assert found["scores"].iloc[1:].isna().all()
+
+
+def test_curves_are_the_metric_of_the_frame_and_areas_lie_between_them(result: Measurement) -> None:
+    frame = result.frame[(result.frame["method"] == "loo-sign") & (result.frame["percent"] == 30)]
+    curve = result.curve("loo-sign")
+    assert curve.values[3] == pytest.approx((frame["label"] == frame["prediction"]).mean())
+    assert result.acu("loo-sign") == pytest.approx(fm.acu(curve, result.curve("random")))
+    assert result.acu("random") == 0.0
+    assert result.methods == ["random", *METHODS_HERE]
+    assert result.texts == 30
+
+
+def test_pvalues_are_those_of_the_masked_texts_alone(clf, reviews, tests, result: Measurement) -> None:
+    texts = reviews.load()["test"]
+    batch = clf.encode([texts[5]["text"]], [texts[5]["context"]])
+    frame = result.frame[(result.frame["method"] == "grad-l2") & (result.frame["row"] == 5)]
+    for percent, where in ((0, torch.zeros_like(batch.explained)), (100, batch.explained)):
+        with torch.inference_mode():
+            features = clf.features(batch.masked(where, clf.mask_id)).float()
+        for name, test in tests.items():
+            assert frame[frame["percent"] == percent][f"p_{name}"].item() == test.pvalues(features)[0]
+    at_half = result.pvalues("grad-l2", "crossfit")[50]
+    rows = result.frame[(result.frame["method"] == "grad-l2") & (result.frame["percent"] == 50)]
+    assert at_half.p == fm.simes(rows["p_crossfit"])
+    steps = [step.p for step in result.pvalues("grad-l2", "crossfit").values()]
+    assert result.p("grad-l2", "crossfit") == fm.simes(steps[:-1]) >= min(steps[:-1])
+
+
+def test_chunks_and_order_of_methods_change_no_number(clf, reviews, tests, result, monkeypatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK", 7)
+    other = fm.measure(clf, reviews, ["grad-l2", "loo-sign"], seed=3, tests=tests)
+    columns = ["row", "percent", "masked", "prediction", "probability", "p_crossfit"]
+    for method in ("random", "grad-l2", "loo-sign"):
+        one, two = (
+            frame[frame["method"] == method].sort_values(["row", "percent"])[columns].reset_index(drop=True)
+            for frame in (result.frame, other.frame)
+        )
+        pd.testing.assert_frame_equal(one, two, atol=1e-12)
+
+
+def test_a_killed_measurement_goes_on_after_its_last_chunk(clf, reviews, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK", 10)
+    whole = fm.measure(clf, reviews, ["loo-sign"])
+    seen: list[str] = []
+
+    def killed(name: str, done: int, total: int) -> None:
+        if done:
+            seen.append(name)
+        if len(seen) == 5:  # in the third chunk, between two methods
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path, progress=killed)
+    assert len(list(tmp_path.glob("*.parquet"))) == 2
+    again = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
+    pd.testing.assert_frame_equal(again.frame, whole.frame)
+    assert again.evaluations == whole.evaluations, "what was found on disk cost what it cost"
+
+
+def test_a_broken_chunk_is_measured_again(clf, reviews, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK", 10)
+    whole = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
+    file = min(tmp_path.glob("*.parquet"))
+    content = bytearray(file.read_bytes())
+    content[100] ^= 1
+    file.write_bytes(content)
+    with pytest.warns(UserWarning, match="not as it was written"):
+        again = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
+    pd.testing.assert_frame_equal(again.frame, whole.frame)
+
+
+def test_chunks_of_another_measurement_are_not_taken(clf, reviews, tests, tmp_path) -> None:
+    fm.measure(clf, reviews, ["loo-sign"], limit=20, keep=tmp_path)
+    changes: list[dict[str, object]] = [{"seed": 1}, {"percents": (0, 50, 100)}, {"tests": tests}]
+    for options in changes:
+        with pytest.raises(fm.InputError, match="belongs to another measurement"):
+            fm.measure(clf, reviews, ["loo-sign"], limit=20, keep=tmp_path, **options)
+    for other, methods in ((tiny(dtype=torch.float32), ["loo-sign"]), (clf, ["grad-l2"])):
+        with pytest.raises(fm.InputError, match="belongs to another measurement"):
+            fm.measure(other, reviews, methods, limit=20, keep=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda clf, task, _: fm.measure(clf, task, ["random"], limit=-5), "limit is -5"),
+        (
+            lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(10, 50)),
+            "increasing whole numbers",
+        ),
+        (lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(0, 12.5, 100)), "whole numbers"),
+        (lambda clf, task, _: fm.fit_tests(clf, task, trained_with="hal"), "unknown trained_with 'hal'"),
+        (lambda clf, task, _: fm.fit_tests(clf, task, scope="al"), "unknown scope 'al'"),
+        (lambda *given: given[2].acu("lo"), "unknown measured method 'lo'"),
+        (lambda *given: given[2].curve("loo-sign", "f1"), "unknown metric 'f1'"),
+        (lambda *given: given[2].p("loo-sign", "cross"), "unknown test 'cross'"),
+    ],
+)
+def test_mistakes_are_told(clf, reviews, result: Measurement, call, message: str) -> None:
+    with pytest.raises(fm.InputError, match=message):
+        call(clf, reviews, result)
+
+
+def test_one_name_stands_for_a_list_of_one(clf, reviews: fm.Task) -> None:
+    """A name in place of a list was read as letters."""
+    assert fm.measure(clf, reviews, "grad-l2", limit=12).methods == ["random", "grad-l2"]
+
+
+def test_options_of_texts_and_tasks_are_not_mixed(clf, reviews: fm.Task) -> None:
+    with pytest.raises(fm.InputError, match="orders=50 does not go with a task"):
+        fm.measure(clf, reviews, ["random"], orders=50)
+    with pytest.raises(fm.InputError, match="limit=5 does not go with one text"):
+        fm.measure(clf, "a good film", ["loo-sign"], limit=5)
+
+
+def test_a_curve_is_computed_once(clf, reviews: fm.Task, monkeypatch) -> None:
+    from faithmeter.measuring import result as measurement
+
+    result, calls = fm.measure(clf, reviews, ["grad-l2"], limit=12), []
+
+    def counting(*given):
+        calls.append(given)
+        return score(*given)
+
+    score = measurement.score
+    monkeypatch.setattr(measurement, "score", counting)
+    assert result.acu("grad-l2") == result.acu("grad-l2")
+    result.racu("grad-l2"), result.to_dict()
+    assert len(calls) == 2 * 11 * len(reviews.metrics)  # eleven steps of two methods, once for each metric
+
+
+def test_some_of_the_texts_and_other_metrics(clf, reviews: fm.Task, result: Measurement) -> None:
+    few = fm.measure(clf, reviews, ["loo-sign"], seed=3, limit=12)
+    assert result.among(range(12)).acu("loo-sign") == pytest.approx(few.acu("loo-sign"))
+    assert few.majority == few.frame.drop_duplicates("row")["label"].value_counts(normalize=True).max()
+    both = fm.measure(clf, replace(reviews, metrics=("accuracy", "macro_f1")), ["loo-sign"], limit=12)
+    others = both.to_dict()["methods"]["loo-sign"]["others"]
+    assert list(others) == ["macro_f1"]
+    assert others["macro_f1"]["acu"] == both.acu("loo-sign", "macro_f1") != both.acu("loo-sign")
+    assert others["macro_f1"]["curve"]["values"] == both.curve("loo-sign", "macro_f1").values
+
+
+WEIGHTS = torch.linspace(-2, 3, 30).tolist()
+
+
+@pytest.mark.parametrize(("sign", "better"), [(1, True), (-1, False)])
+def test_ranking_by_true_importance_beats_random_and_its_reverse_does_not(sign: int, better: bool) -> None:
+    """The second class wins while the words that are left weigh more than 0.5."""
+
+    def logits(ids: tuple[int, ...]) -> list[float]:
+        return [0.5, sum(WEIGHTS[token] for token in ids if token > MASK)]
+
+    rng = np.random.default_rng(0)
+    batch = rows_batch(*(rng.integers(5, 25, size=rng.integers(4, 12)).tolist() for _ in range(60)))
+    evaluator = Evaluator(LookupClassifier(logits))
+    labels = evaluator.logits(batch).argmax(dim=1)
+    batch, labels = batch[labels == 1], labels[labels == 1]
+
+    @fm.method("by-weight")
+    def by_weight(clf, batch, labels):
+        return sign * torch.tensor(WEIGHTS)[batch.input_ids]
+
+    try:
+        curves = {}
+        for name in ("by-weight", "random"):
+            frame = trace_erasure(evaluator, batch, labels, parse(name), range(0, 101, 10), {})
+            curves[name] = frame.groupby("percent")["prediction"].mean().tolist()
+    finally:
+        del METHODS["by-weight"]
+    assert (fm.acu(curves["by-weight"], curves["random"]) > 0.05) == better
+    assert (fm.acu(curves["by-weight"], curves["random"]) < -0.05) != better
+
+
+def test_a_text_that_loses_no_token_is_not_evaluated_again() -> None:
+    clf = LookupClassifier(lambda ids: [0.0, float(len(ids))])
+    trace_erasure(
+        Evaluator(clf), rows_batch([5, 6]), torch.tensor([0]), parse("random"), range(0, 101, 10), {}
+    )
+    assert len(clf.seen) == 3  # of two tokens none, one and both are masked
+
+
+@pytest.mark.parametrize(
+    ("strategy", "masked_rows"), [("half", {1, 3}), ("all", {0, 1, 2, 3}), ("none", set())]
+)
+def test_the_check_is_fitted_on_texts_masked_as_in_training(strategy: str, masked_rows: set[int]) -> None:
+    batch = rows_batch(*([5] * 40 for _ in range(4)))
+    where = training_mask(batch, strategy=strategy, scope="explained", rates="uniform", seed=0)
+    assert {int(row) for row in where.any(dim=1).nonzero()} == masked_rows
+    assert not (where & ~batch.explained).any()
+
+
+def test_a_model_of_unknown_training_is_checked_against_whole_texts(clf, reviews: fm.Task, tests) -> None:
+    """A plainly trained model passed, as the tests were fitted on masked texts, which it never knew."""
+    unknown, plain = fm.fit_tests(clf, reviews), fm.fit_tests(clf, reviews, trained_with="none")
+    split = reviews.load()["validation"]
+    with torch.inference_mode():
+        features = clf.features(clf.encode(split["text"][:], split["context"][:])).float().numpy()
+    expected = fm.MaSF(calibration="published").fit(features)
+    np.testing.assert_allclose(unknown["published"].columns_, expected.columns_, atol=1e-6)
+    np.testing.assert_array_equal(unknown["crossfit"].statistics_, plain["crossfit"].statistics_)
+    assert not np.array_equal(unknown["crossfit"].statistics_, tests["crossfit"].statistics_)
+    result = fm.measure(clf, reviews, ["grad-l2"], limit=12, tests=unknown)
+    assert result.to_record()["trained_with"] == "unknown"
+    assert "training" in [doubt.kind for doubt in result.doubts]
+    assert not any("fine-tuned with masks" in answer.text for answer in result.verdict.answers)
+    text = fm.measure_text(clf, "the film was good", tests=unknown, orders=19)
+    assert (text.trained_with, "training" in [doubt.kind for doubt in text.doubts]) == ("unknown", True)
+
+
+def test_one_class_alone_is_refused(clf, tmp_path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("review,stars\n" + "\n".join(f"good film,{'a' if i < 100 else 'b'}" for i in range(101)))
+    test = tmp_path / "test.csv"
+    test.write_text("review,stars\ngood,a\nbad,a\n")
+    task = fm.own_task(path, text="review", label="stars", test=test)
+    with pytest.raises(fm.InputError, match="all 2 texts of one to be measured have the label 'a'"):
+        fm.measure(clf, task, ["random"])
+
+
+def test_logits_that_are_no_numbers_are_refused(reviews: fm.Task) -> None:
+    broken = tiny()
+    broken.model.classifier.out_proj.weight.data.fill_(torch.nan)
+    with pytest.raises(fm.InputError, match="logits for text"):
+        fm.measure(broken, reviews, ["random"])
+
+
+def test_too_few_validation_texts_are_refused(clf, tmp_path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("review,stars\n" + "\n".join(f"good film,{'ab'[i % 2]}" for i in range(30)))
+    with pytest.raises(fm.InputError, match="expected at least 20"):
+        fm.fit_tests(clf, fm.own_task(path, text="review", label="stars"))
+
+
+def test_the_result_is_plain_values(result: Measurement) -> None:
+    found = result.to_dict()
+    assert found["methods"]["loo-sign"]["acu"] == result.acu("loo-sign")
+    assert found["methods"]["beam(width=2)"]["curve"]["percents"][-1] == 100
+    assert found["methods"]["loo-sign"]["pvalues"]["crossfit"][0]["p"] <= 1
+    assert set(found["floors"]) == {"published", "crossfit"}
+
+
+def test_a_model_with_permuted_classes_has_the_same_result(reviews: fm.Task) -> None:
+    order = [2, 0, 1]
+    plain, permuted = tiny(), tiny()
+    plain.model.config.id2label = dict(enumerate(reviews.labels))
+    permuted.model.config.id2label = {
+        place: reviews.labels[number].upper() for place, number in enumerate(order)
+    }
+    with torch.no_grad():
+        for name in ("weight", "bias"):
+            tensor = getattr(permuted.model.classifier.out_proj, name)
+            tensor.copy_(tensor[order].clone())
+    one, other = (fm.measure(clf, reviews, ["loo-sign"], limit=12) for clf in (plain, permuted))
+    assert one.curve("loo-sign") == other.curve("loo-sign")
+    assert one.majority == other.majority
+    assert [order[number] for number in other.frame["label"]] == one.frame["label"].tolist()
+    assert not one.classes_by_number
+
+
+def test_classes_without_names_are_matched_by_number(clf: fm.Classifier, reviews: fm.Task) -> None:
+    assert fm.measure(clf, reviews, [], limit=8).classes_by_number

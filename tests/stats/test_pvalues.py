@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faithmeter.errors import InputError
+from faithmeter.stats.pvalues import dataset_pvalue, fisher, ranks, simes
+
+probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+
+
+def test_ranks_on_paper() -> None:
+    smaller, upto = ranks(np.array([[1.0, 2.0, 2.0, 5.0]]), np.array([[2.0, 0.0, 6.0, 5.0]]))
+    assert smaller.tolist() == [[1, 0, 4, 3]]
+    assert upto.tolist() == [[3, 0, 4, 4]]
+
+
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=20), st.lists(st.integers(0, 6), min_size=1, max_size=20)
+)
+def test_ranks_equal_a_double_loop(fitted: list[int], values: list[int]) -> None:
+    smaller, upto = ranks(np.sort(np.array([fitted])), np.array([values]))
+    assert smaller[0].tolist() == [sum(f < v for f in fitted) for v in values]
+    assert upto[0].tolist() == [sum(f <= v for f in fitted) for v in values]
+
+
+def test_simes_on_paper() -> None:
+    assert simes([0.5, 0.01, 0.03]) == pytest.approx(0.03)  # 0.01 · 3/1, 0.03 · 3/2, 0.5 · 3/3
+    assert simes([0.5, 0.02, 0.03]) == pytest.approx(0.045)
+    assert simes([[0.1, 0.2], [0.9, 0.9]], axis=0) == pytest.approx([0.2, 0.4])
+    assert simes([[0.1, 0.2], [0.9, 0.9]]) == pytest.approx([0.2, 0.9])
+
+
+@given(probabilities)
+def test_simes_lies_between_the_least_and_the_largest(p: list[float]) -> None:
+    assert min(p) <= simes(p) * (1 + 1e-12)
+    assert simes(p) <= max(p) * (1 + 1e-12)
+
+
+@given(probabilities, st.randoms(use_true_random=False))
+def test_order_does_not_matter(p: list[float], random: object) -> None:
+    shuffled = list(p)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert simes(shuffled) == simes(p)
+    assert fisher(shuffled) == fisher(p)  # to the last bit
+
+
+def test_fisher_on_paper() -> None:
+    assert fisher([1, math.exp(-3)]) == pytest.approx(6, abs=1e-6)
+    assert fisher([0, 1]) == pytest.approx(-2 * math.log(1e-8), abs=1e-6)
+    assert fisher([[0.5, 0.5], [0.25, 1]], axis=1) == pytest.approx([4 * math.log(2)] * 2, abs=1e-6)
+
+
+def test_dataset_pvalue_is_simes_and_the_shares_below_each_level() -> None:
+    p, below = dataset_pvalue([0.004, 0.04, 0.5, 0.9])
+    assert p == pytest.approx(0.016)
+    assert below == {0.001: 0, 0.005: 0.25, 0.01: 0.25, 0.05: 0.5, 0.1: 0.5}
+    assert dataset_pvalue([0.05]).below[0.05] == 0  # strictly below
+
+
+@pytest.mark.parametrize("p", [[], [0.1, math.nan], [1.5], [-0.1], 0.5])
+def test_what_is_no_p_value(p: object) -> None:
+    with pytest.raises(InputError, match="from 0 to 1"):
+        simes(p)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="from 0 to 1"):
+        dataset_pvalue(p)  # type: ignore[arg-type]

@@ -1,0 +1,108 @@
+"""Records → tidy rows, by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import faithmeter as fm
+from faithmeter.config import MeasureConfig, RoarConfig, TrainConfig
+from faithmeter.store import frames
+from records import TESTS, masked_scores, measure_result, method_result, train_result
+
+
+def trained(value: float, seed: int = 0, **options: Any) -> tuple[TrainConfig, dict[str, Any]]:
+    lines = [masked_scores(masking, accuracy=value, macro_f1=0.0) for masking in (0, 100, "uniform")]
+    return TrainConfig(seed=seed, **options), train_result(test=lines)
+
+
+def measured(texts: int, acu: float, of: TrainConfig) -> tuple[MeasureConfig, dict[str, Any]]:
+    steps = {p: {"p": p / 100, "below": {0.05: 0.25}} for p in (0, 50, 100)}
+    method = method_result({0: 0.9, 50: 0.6, 100: 0.5}, texts=texts, acu=acu, racu=None)
+    method |= {"p": {"published": 0.1, "crossfit": 0.2}, "pvalues": dict.fromkeys(TESTS, steps)}
+    method |= {"seconds": {"explain": 3.0, "evaluate": 1.0, "check": 0.5}}
+    config = MeasureConfig(checkpoint=of.digest, limit=texts)
+    return config, measure_result(of, {"loo-sign": method}, floors={"crossfit": 0.02})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> fm.RunStore:
+    runs = fm.RunStore(tmp_path)
+    config, result = trained(0.9)
+    runs.put(config, result)
+    runs.put(*trained(0.6, seed=1))
+    runs.put(*measured(10, 0.1, config))
+    runs.put(*measured(30, 0.3, config))
+    plain = {"strategy": "none", "validation": "unmasked"}
+    for percent, value in ((50, 0.7), (100, 0.5)):
+        roar = RoarConfig(**plain, method="grad-l2", percent=percent, step=50)
+        seconds = {"explain": 1.0, "train": 2.0}
+        runs.put(roar, train_result(test=[masked_scores(0, accuracy=value)], plain=0.95, seconds=seconds))
+    return runs
+
+
+def test_a_training_gives_a_row_for_each_split_epoch_and_masking(store: fm.RunStore) -> None:
+    rows = store.frame("train", seed=0)
+    assert len(rows) == 2 * 3 + 3  # two epochs of validation, one test
+    assert list(rows["masking"])[:3] == ["0", "100", "uniform"]
+    assert list(rows[rows["split"] == "test"]["epoch"]) == [2, 2, 2]
+    assert rows["best"].sum() == 6
+    assert set(rows[rows["split"] == "validation"]["rows"]) == {40}
+    assert set(rows["train_rows"]) == {300}
+    assert set(rows["value"]) == {0.9}
+    assert rows["converged"].all()
+    assert not store.frame("train", seed=1)["converged"].any(), "not above the threshold"
+
+
+def test_of_two_measurements_the_one_of_more_texts_counts(store: fm.RunStore) -> None:
+    areas = store.frame("areas")
+    assert list(areas["acu"]) == [0.3]
+    assert areas["racu"].isna().all()
+    assert list(areas["p_crossfit"]) == [0.2]
+    steps = store.frame("measure")
+    assert list(steps["percent"]) == [0, 50, 100]
+    assert list(steps["value"]) == [0.9, 0.6, 0.5]
+    assert list(steps["p_published"]) == [0.0, 0.5, 1.0]
+    assert list(steps["below_crossfit"]) == [0.25] * 3
+    assert set(steps["texts"]) == {30}
+    assert (steps["strategy"] == "half").all(), "what the checkpoint was trained with"
+
+
+def test_roar_begins_with_the_plain_model(store: fm.RunStore) -> None:
+    rows = store.frame("roar").sort_values("percent")
+    assert list(rows["percent"]) == [0, 50, 100]
+    assert list(rows["value"]) == [0.95, 0.7, 0.5]
+    assert set(rows["step"]) == {50}
+
+
+def test_seconds_by_phase(store: fm.RunStore) -> None:
+    rows = store.frame("seconds")
+    assert rows[rows["kind"] == "train"]["seconds"].sum() == 6
+    assert rows[(rows["kind"] == "measure") & (rows["phase"] == "fit")]["seconds"].sum() == 8
+    assert rows[(rows["kind"] == "measure") & (rows["method"] == "loo-sign")]["seconds"].sum() == 9
+    assert set(rows[rows["kind"] == "roar"]["method"]) == {"grad-l2"}
+
+
+def test_frames_are_tables_even_when_empty(tmp_path, store: fm.RunStore) -> None:
+    for kind, frame in fm.RunStore(tmp_path / "nothing").frames().items():
+        assert list(frame.columns) == list(frames.COLUMNS[kind])
+        assert frame.empty
+    for frame in store.frames().values():
+        frame.to_parquet(tmp_path / "frame.parquet")
+
+
+def test_runs_of_other_settings_are_not_averaged_with(store: fm.RunStore) -> None:
+    store.put(*trained(0.1, epochs=50))
+    kept, left = frames.comparable(store.frames())
+    assert 0.1 not in set(kept["train"]["value"])
+    assert len(kept["measure"]) == 3
+    assert left == ["bAbI-1, embedded: 1 runs with other settings"]
+
+
+def test_unknown_frames_and_columns(store: fm.RunStore) -> None:
+    with pytest.raises(fm.InputError, match="unknown frame 'tain'; did you mean 'train'"):
+        store.frame("tain")
+    with pytest.raises(fm.InputError, match="unknown column of train 'sed'; did you mean 'seed'"):
+        store.frame("train", sed=1)
