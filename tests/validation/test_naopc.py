@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 from validation.lookup import LookupClassifier
-from validation.naopc import data, published, rankings, searches
+from validation.naopc import data, picture, published, rankings, searches
 
 from faithmeter.faithfulness.erasure import erase
 
@@ -192,3 +192,9 @@ def test_all_ten_files_are_committed_without_an_unexplained_number() -> None:
     named = pd.read_csv(data.RESULTS / "naopc-named.csv")
     follows = (counted.column == "naopc") & (counted.reason == "float32")
     assert len(named) == counted[(counted.reason != "equal") & ~follows].numbers.sum()
+
+
+def test_the_picture_has_a_point_for_each_search_that_is_counted() -> None:
+    chart = picture.draw_pareto(pd.read_csv(data.RESULTS / "naopc-search.csv"))
+    counts = chart.data.family.value_counts().to_dict()
+    assert counts == dict(zip(picture.FAMILIES.values(), (5, 4, 5), strict=True))

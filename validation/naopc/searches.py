@@ -48,7 +48,7 @@ def authors_beam(values: Floats, width: int) -> tuple[Ints, int]:
     return orders[0], evaluations
 
 
-def search_orders(file: Published) -> dict[tuple[str, str], tuple[Tensor, Ints]]:
+def search_orders(file: Published) -> dict[tuple[str, str], tuple[Tensor, Floats]]:
     """Return the ranks [N, T] and evaluations [N] of each search, by its name and the values it reads.
 
     Texts of equal length are searched together, and have the mean of their evaluations.
