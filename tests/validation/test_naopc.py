@@ -12,10 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
+
+from faithmeter.measuring.erase import erase
 from validation.lookup import LookupClassifier
 from validation.naopc import data, picture, published, rankings, searches
-
-from faithmeter.faithfulness.erasure import erase
 
 needs_data = pytest.mark.skipif(not data.DATA.is_dir(), reason="needs data/NAOPC; set FAITHMETER_SHARED")
 

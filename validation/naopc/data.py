@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from faithmeter.faithfulness.erasure import erase
-from faithmeter.faithfulness.other_metrics import normalized_aopc, text_metrics
+from faithmeter.measuring.erase import erase
 from faithmeter.methods.exhaustive import cheapest_order
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.tokens import Batch
+from faithmeter.stats.other_metrics import normalized_aopc, text_metrics
 
 from ..lookup import Floats, LookupClassifier
 

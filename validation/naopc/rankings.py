@@ -11,9 +11,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from faithmeter.faithfulness.other_metrics import ERASER_SHARES, text_metrics
 from faithmeter.methods.registry import explain
 from faithmeter.models.masks import PERCENTS
+from faithmeter.stats.other_metrics import ERASER_SHARES, text_metrics
 
 from ..lookup import Floats, LookupClassifier
 from .data import DATASETS, LABEL, Ints, Published, aopc_scores, curves
