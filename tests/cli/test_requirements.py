@@ -8,8 +8,7 @@ import pytest
 import typer
 
 from faithmeter.cli.requirements import hold, parse_requirements
-from faithmeter.verdict import Area, MethodEvidence, TaskEvidence
-from faithmeter.verdict import sentences as verdict
+from faithmeter.verdict import Area, MethodEvidence, TaskEvidence, verdict
 
 NAMES = ["check", "random", "loo-sign"]
 QUANTITIES = {

@@ -37,8 +37,7 @@ from faithmeter.stats.intervals import resample_texts
 from faithmeter.stats.predictions import Predictions
 from faithmeter.store.records import read_measurement
 from faithmeter.store.run_store import RunStore
-from faithmeter.verdict import Area, MethodEvidence, ProbeEvidence, TaskEvidence, doubts, guess_level
-from faithmeter.verdict import sentences as verdict
+from faithmeter.verdict import Area, MethodEvidence, ProbeEvidence, TaskEvidence, doubts, guess_level, verdict
 from toy import tiny
 
 ROOT = Path(fm.__file__).parent

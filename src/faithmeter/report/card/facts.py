@@ -16,8 +16,7 @@ from ...models.loading import choose_label, load
 from ...store.frames import frame
 from ...store.records import RECORD, MeasureRecord, Record, TrainRecord, read_record
 from ...store.run_store import RunStore
-from ...verdict import LIMITS, Verdict
-from ...verdict import sentences as verdict
+from ...verdict import LIMITS, Verdict, verdict
 from ..reproduce import reproduce
 from ..seeds_evidence import choose_tuning, gather_evidence
 
