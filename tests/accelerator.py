@@ -18,7 +18,7 @@ from torch.utils import backend_registration
 from torch.utils._pytree import tree_leaves, tree_map
 
 import faithmeter as fm
-from faithmeter.measuring.trace import states
+from faithmeter.measuring.erase import states
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.devices import find_device
 from faithmeter.models.evaluator import Evaluator

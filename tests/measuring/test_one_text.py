@@ -26,8 +26,8 @@ def test_the_curve_is_the_probability_of_the_label_along_erasure() -> None:
         steps = fm.erase(clf, batch, [1], name)
         with torch.inference_mode():
             expected = [float(clf.logits(step).softmax(dim=1)[0, 1]) for _, step in steps]
-        np.testing.assert_allclose(erasure.probability, expected, atol=1e-12)
-        assert erasure.acu == pytest.approx(fm.acu(expected, result.mean))
+        np.testing.assert_allclose(erasure.probability, expected, atol=1e-7)
+        assert erasure.acu == pytest.approx(fm.acu(expected, result.mean), abs=1e-7)
 
 
 def test_random_orders_start_and_end_together_and_the_band_holds_the_mean() -> None:

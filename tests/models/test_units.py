@@ -12,7 +12,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import faithmeter as fm
-from faithmeter.measuring.trace import trace_erasure
+from faithmeter.measuring.erase import trace_erasure
+from faithmeter.measuring.trace import frame_trace
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.units import in_units
@@ -104,7 +105,9 @@ def test_one_token_words_are_measured_like_tokens() -> None:
     batch = clf.encode(["the film was not good and very dull", "a bad plot"])
     for name in ["random", *BUILT_IN]:
         frames = [
-            trace_erasure(Evaluator(clf), each, torch.tensor([0, 2]), parse(name), (0, 30, 60, 100), {})
+            frame_trace(
+                trace_erasure(Evaluator(clf), each, torch.tensor([0, 2]), parse(name), (0, 30, 60, 100), {})
+            )
             for each in (batch, in_units(batch, "word"))
         ]
         assert frames[0].equals(frames[1]), name

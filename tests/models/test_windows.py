@@ -14,7 +14,7 @@ import faithmeter as fm
 from decoders import save_decoder
 from faithmeter.errors import InputError
 from faithmeter.measuring.costs import bound_evaluations
-from faithmeter.measuring.trace import states, trace_erasure
+from faithmeter.measuring.erase import keep_erased, states, trace_erasure
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.units import in_units
@@ -109,9 +109,10 @@ def test_every_method_explains_windows_in_any_batch(name: str) -> None:
         trace_erasure(Evaluator(clf, budget=budget), batch, labels, parse(name), (0, 50, 100), {})
         for budget in (4096, 1)
     )
-    assert wide["masked"].tolist() == narrow["masked"].tolist()
-    assert wide["probability"].tolist() == pytest.approx(narrow["probability"].tolist(), abs=1e-12)
-    assert [len(masked) for masked in wide["masked"]] == [0, 0, 5, 1, 10, 3]
+    for one, two in zip(wide.steps, narrow.steps, strict=True):
+        assert one.tolist() == two.tolist()
+    assert wide.probabilities == pytest.approx(narrow.probabilities, abs=1e-7)
+    assert [[len(wide.masked(text, step)) for step in range(3)] for text in (0, 1)] == [[0, 5, 10], [0, 1, 3]]
 
 
 @pytest.mark.parametrize("kind", ["roberta", "bert"])
@@ -169,11 +170,11 @@ def test_words_fall_together_in_all_windows() -> None:
     masked = evaluator.variants(batch, torch.tensor([0]), where)
     by_hand = clf.encode(["<mask> <mask> <mask> <mask> <mask> <mask> and the plot very dull"])
     torch.testing.assert_close(masked, clf.logits(by_hand))
-    frame = trace_erasure(
-        evaluator, batch, torch.tensor([0]), parse("loo-sign"), (0, 50, 100), {}, complement=True
-    )
+    label = torch.tensor([0])
+    trace = trace_erasure(evaluator, batch, label, parse("loo-sign"), (0, 50, 100), {})
+    kept = keep_erased(evaluator, batch, label, trace)
     # at 100 % everything is erased, so that all is left of the complement
-    assert frame["kept"].iloc[-1] == pytest.approx(frame["probability"].iloc[0], abs=1e-12)
+    assert kept[0, -1] == pytest.approx(trace.probabilities[0, 0], abs=1e-7)
 
 
 def test_evaluations_and_bounds_count_windows() -> None:

@@ -14,13 +14,15 @@ from torch import Tensor
 
 from ..config import UnitName
 from ..errors import InputError
-from ..files import read_parquet, write_parquet
+from ..files import read_parquet, timed, write_parquet
 from ..methods.registry import Method
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from ..models.units import in_units
 from .costs import sort_by_cost
-from .trace import Tests, trace_erasure
+from .erase import keep_erased, trace_erasure
+from .plan import Tests
+from .trace import Trace, frame_traces
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 
 CHUNK = 64
 """Number of texts in a chunk, the unit of progress and resume; no batch spans two chunks."""
-PHASES = ("explain", "evaluate", "check")
-"""Phases of a measurement that are timed separately."""
-
 
 Done = Callable[[str, int], object]
 """Function that is called with a method and the number of texts just finished; 0 while it is at work."""
@@ -129,26 +128,29 @@ def _beat(done: Done, name: str, evaluations: int) -> None:
 
 
 def _compute(work: ChunkWork, batch: Batch, labels: Tensor, done: Done) -> DataFrame:
-    import pandas as pd
-
     evaluator = work.evaluator
     evaluator.forget()  # methods share its cache; chunks do not, so that each is independent
-    frames, costs = {}, {}
+    traces: dict[str, Trace] = {}
     for name, method in sort_by_cost(work.methods, batch, work.percents):
         evaluator.progress = partial(_beat, done, name)
-        before, seconds = evaluator.evaluations, dict.fromkeys(PHASES, 0.0)
+        before = evaluator.evaluations
         evaluator.requested = {}
-        rows = trace_erasure(
-            evaluator, batch, labels, method, work.percents, work.tests, seconds, complement=work.complement
-        )
-        frames[name] = rows.assign(method=name)
+        trace = trace_erasure(evaluator, batch, labels, method, work.percents, work.tests)
+        if work.complement:
+            seconds = dict(trace.seconds)
+            with timed(seconds, "evaluate"):
+                kept = keep_erased(evaluator, batch, labels, trace)
+            trace = replace(trace, kept=kept, seconds=seconds)
         evaluations = evaluator.evaluations - before
         alone = evaluations + sum(evaluator.requested.values())
-        costs[name] = {"evaluations": evaluations, "alone": alone, "seconds": seconds}
+        traces[name] = replace(trace, method=name, evaluations=evaluations, evaluations_alone=alone)
         done(name, len(batch))
     evaluator.progress = evaluator.requested = None
-    frame = pd.concat([frames[name] for name in work.methods], ignore_index=True)
-    frame.insert(0, "method", frame.pop("method"))
+    costs = {
+        name: {"evaluations": trace.evaluations, "alone": trace.evaluations_alone, "seconds": trace.seconds}
+        for name, trace in traces.items()
+    }
+    frame = frame_traces(traces[name] for name in work.methods)
     frame.attrs = {"costs": costs, "device": str(evaluator.device)}
     return frame
 

@@ -1,17 +1,24 @@
-"""Erasure: masking more and more of the most important tokens of texts."""
+"""Erasure: masking more and more of the most important tokens of texts, and the model's answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import InputError
+from ..files import timed
 from ..methods.registry import Method, as_labels, explain, parse
-from ..models.evaluator import Evaluator, Model
+from ..models.evaluator import Evaluator, Model, pick, require_finite
 from ..models.masks import PERCENTS, top_mask
 from ..models.tokens import Batch
+from .plan import Tests
+from .trace import NEVER, PHASES, Trace
 
 
 def erase(
@@ -86,3 +93,118 @@ def _steps(
         unchanged &= ~growing
         masked = batch.masked(top_mask(scores, explained, percent, already=already), clf.mask_id)
         yield percent, masked
+
+
+def trace_erasure(
+    evaluator: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    method: Method,
+    percents: Sequence[int],
+    tests: Tests,
+) -> Trace:
+    """Erase texts with a method, and return what the model did.
+
+    A step that masks nothing new in a text is not evaluated again.
+    """
+    seconds = dict.fromkeys(PHASES, 0.0)
+    with timed(seconds, "explain"):
+        scores = explain(evaluator, batch, labels, method)
+        steps = erase(evaluator, batch, labels, method, percents=percents, scores=scores)
+        masked = torch.stack([step.input_ids == evaluator.mask_id for _, step in steps])  # [S, B, T]
+    # argmax of a row of False is 0, so tokens that are never masked need their own number
+    first = torch.where(masked.any(dim=0), masked.int().argmax(dim=0), NEVER)  # [B, T]
+    variants = _Variants.of(batch, first, len(percents))
+    inputs = variants.of_steps(batch, evaluator)
+    with timed(seconds, "evaluate"):
+        logits, features = states(evaluator, inputs) if tests else (evaluator.logits(inputs), torch.empty(0))
+    with timed(seconds, "check"):
+        pvalues = {name: variants.spread(test.pvalues(features.numpy())) for name, test in tests.items()}
+    return Trace(
+        method=str(method),
+        percents=tuple(percents),
+        rows=batch.index.numpy(),
+        targets=labels.numpy(),
+        logits=variants.spread(logits.float().numpy()),
+        scores=tuple(own[where].numpy() for own, where in zip(scores, batch.explained, strict=True)),
+        steps=tuple(
+            own[where].numpy().astype(np.uint8) for own, where in zip(first, batch.explained, strict=True)
+        ),
+        pvalues=pvalues,
+        seconds=seconds,
+        code=method.code,
+        numbers=evaluator.predicts_number,
+    )
+
+
+def check_trace(evaluator: Evaluator, batch: Batch, trace: Trace, tests: Tests) -> dict[str, NDArray[Any]]:
+    """Return the p-values [N, S] of tests on the erased texts of a trace, without explaining them again."""
+    variants = _Variants.of(batch, _first_steps(batch, trace), len(trace.percents))
+    features = states(evaluator, variants.of_steps(batch, evaluator))[1].numpy()
+    return {name: variants.spread(test.pvalues(features)) for name, test in tests.items()}
+
+
+def keep_erased(evaluator: Evaluator, batch: Batch, labels: Tensor, trace: Trace) -> NDArray[np.float64]:
+    """Return the label's probability [N, S] when only the units that a step masks are left."""
+    variants = _Variants.of(batch, _first_steps(batch, trace), len(trace.percents))
+    rows = variants.rows
+    erased = variants.of_steps(batch, evaluator).input_ids == evaluator.mask_id
+    others = batch[rows].covered & ~erased
+    logits = evaluator.logits(batch[rows].masked(others, evaluator.mask_id))
+    kept: NDArray[np.float64] = variants.spread(pick(logits.softmax(dim=1), labels[rows]).numpy())
+    return kept
+
+
+@dataclass(frozen=True)
+class _Variants:
+    """Distinct inputs of an erasure: K pairs of a text and a step that masks something new in it.
+
+    Attributes:
+        rows: Text of each variant, step by step, Tensor [K].
+        where: Tokens that are masked in each, bool Tensor [K, T].
+        places: Variant of each text at each step, [N, S].
+    """
+
+    rows: Tensor
+    where: Tensor
+    places: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, batch: Batch, first: Tensor, steps: int) -> _Variants:
+        """Return the variants of texts whose tokens are first masked at these steps, Tensor [B, T]."""
+        fresh = torch.stack([((first == step) & batch.explained).any(dim=1) for step in range(steps)])
+        fresh[0] = True  # the first step evaluates every text
+        step, rows = fresh.nonzero(as_tuple=True)  # [K]
+        places = torch.zeros(fresh.shape, dtype=torch.long)
+        places[fresh] = torch.arange(len(rows))
+        # a text that a step leaves unchanged has the results of its last evaluation
+        places = places.cummax(dim=0).values
+        return cls(rows, (first[rows] <= step[:, None]) & batch.explained[rows], places.T.numpy())
+
+    def of_steps(self, batch: Batch, evaluator: Evaluator) -> Batch:
+        """Return the masked texts."""
+        return batch[self.rows].masked(self.where, evaluator.mask_id)
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values [K, …] of the variants by text and step, [N, S, …]."""
+        return values[self.places]
+
+
+def _first_steps(batch: Batch, trace: Trace) -> Tensor:
+    """Return the first step that masks each token, Tensor [B, T]; 255 for tokens that are not explained."""
+    first = torch.full(batch.explained.shape, NEVER)
+    first[batch.explained] = torch.from_numpy(np.concatenate(trace.steps)).long()
+    return first
+
+
+def states(evaluator: Evaluator, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return logits [B, C] in float64 and features [B, L, H] in float32, computed in micro-batches."""
+
+    def work(micro: Batch, items: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.inference_mode():
+            states: tuple[Tensor, Tensor] = evaluator.states(micro)
+        return states
+
+    logits, features = evaluator.gather(work, batch, torch.arange(len(batch)))
+    require_finite(logits, batch.index)
+    return logits.double(), features.float()

@@ -20,7 +20,9 @@ from ..stats.masf import CALIBRATIONS, MaSF
 from ..stats.pvalues import DatasetPValue, dataset_pvalue
 from ..training.collator import STRATEGIES, require_masking
 from .chunks import read_chunks
-from .trace import Tests, states, trace_erasure
+from .erase import states, trace_erasure
+from .plan import Tests
+from .trace import join_traces
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -102,20 +104,14 @@ def masked_pvalues(
 
     `progress` is called with the number of texts just finished and the total.
     """
-    import pandas as pd
-
     evaluator, random = Evaluator.of(clf), replace(parse(BASELINE), options={"seed": seed})
-    count, frames = min(texts, len(split)), []
+    count, traces = min(texts, len(split)), []
     for batch, labels in read_chunks(evaluator, split, count):
-        frames.append(trace_erasure(evaluator, batch, labels, random, percents, tests))
+        traces.append(trace_erasure(evaluator, batch, labels, random, percents, tests))
         if progress is not None:
             progress(len(batch), count)
-    frame = pd.concat(frames)
-    steps = {percent: frame[frame["percent"] == percent] for percent in percents}
-    return {
-        test: {percent: dataset_pvalue(step[f"p_{test}"]) for percent, step in steps.items()}
-        for test in tests
-    }
+    pvalues = join_traces(traces).pvalues  # [N, S] by test
+    return {test: dict(zip(percents, map(dataset_pvalue, pvalues[test].T), strict=True)) for test in tests}
 
 
 def training_mask(batch: Batch, *, strategy: str, scope: Scope, rates: Rates, seed: int) -> Tensor:

@@ -24,11 +24,12 @@ from ..models.masks import PERCENTS
 from ..models.tokens import Batch
 from ..stats.curves import whole_percents
 from ..stats.metrics import MetricFunction, name_metric
-from .chunks import PHASES, ChunkWork, erase_chunk, locate_tokens, read_chunks
+from .chunks import ChunkWork, erase_chunk, locate_tokens, read_chunks
 from .one_text import TextMeasurement, measure_text
+from .plan import Names, Tests, agreement_of, floors_of, parse_methods, trained_with_of
 from .plausibility import measure_plausibility
 from .result import Measurement
-from .trace import Names, Tests, agreement_of, floors_of, parse_methods, trained_with_of
+from .trace import PHASES
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -28,15 +28,15 @@ from ..stats.pvalues import of_steps
 from ..verdict import MIN_ORDERS, ROUNDING, Measured, TextEvidence, TextMethodEvidence
 from ..verdict.equality import EqualByFields
 from ..verdict.formats import format_number, format_percent
-from .trace import Names, Tests, agreement_of, floors_of, parse_methods, trace_erasure, trained_with_of
+from .erase import trace_erasure
+from .plan import Names, Tests, agreement_of, floors_of, parse_methods, trained_with_of
+from .trace import Trace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import RenderableType
 
 Quantity = Literal["probability", "number"]
-COLUMNS: dict[Quantity, str] = {"probability": "probability", "number": "prediction"}
-"""Columns of an erasure that hold the quantity."""
 NUMBER_DECIMALS = 2
 STYLES = {"good": "green", "caution": "yellow", "bad": "red", "note": "dim"}
 
@@ -272,18 +272,16 @@ def measure_text(
     number = predicted if label is None else class_number(evaluator.labels, label)
     copies = replace(batch[torch.zeros(orders, dtype=torch.long)], index=torch.arange(orders))
     random = parse(f"{BASELINE}(seed={seed})")
-    frame = trace_erasure(evaluator, copies, torch.full((orders,), number), random, percents, {})
     quantity: Quantity = "number" if evaluator.predicts_number else "probability"
-    curves = frame[COLUMNS[quantity]].to_numpy().reshape(len(percents), orders)
+    curves = _values(trace_erasure(evaluator, copies, torch.full((orders,), number), random, percents, {})).T
     sign = -1 if quantity == "number" and number == 0 else 1
     if progress is not None:
         progress(BASELINE, 1, 1 + len(parsed))
     erasures = {}
     for done, method in enumerate(parsed, start=2):
-        rows = trace_erasure(evaluator, batch, torch.tensor([number]), method, percents, tests or {})
-        values = rows[COLUMNS[quantity]].to_numpy()
-        pvalues = {test: rows[f"p_{test}"].tolist() for test in tests or {}}
-        erasures[str(method)] = _compare(values, curves, percents, pvalues, sign)
+        trace = trace_erasure(evaluator, batch, torch.tensor([number]), method, percents, tests or {})
+        pvalues = {test: values[0].tolist() for test, values in trace.pvalues.items()}
+        erasures[str(method)] = _compare(_values(trace)[0], curves, percents, pvalues, sign)
         if progress is not None:
             progress(str(method), done, 1 + len(parsed))
     lower, upper = np.quantile(curves, [0.05, 0.95], axis=1)
@@ -305,6 +303,11 @@ def measure_text(
         agreement=agreement_of(evaluator),
         quantity=quantity,
     )
+
+
+def _values(trace: Trace) -> NDArray[np.float64]:
+    """Return the quantity [N, S] whose curves are compared: the label's probability, or the number."""
+    return trace.predictions if trace.numbers else trace.probabilities
 
 
 def _compare(

@@ -1,151 +1,185 @@
-"""Erasure of texts step by step, with the model's results for each text at each step."""
+"""Trace of an erasure: the model's logits at each step, and the figures that follow from them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
-
-from ..config import BASELINE, TrainedWith
-from ..errors import InputError
-from ..files import timed
-from ..methods.own_scores import OwnScores, own_scores
-from ..methods.registry import Method, explain, parse, require_name
-from ..models.evaluator import Evaluator, Model, pick, require_finite
-from ..models.tokens import Batch
-from ..stats.masf import MaSF
-from .erase import erase
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Tests = Mapping[str, MaSF]
-"""In-distribution tests by name; each adds a column `p_<name>`."""
+NEVER = 255
+"""Step of a unit that is never masked. A step is a whole percentage, so there are at most 101."""
+PHASES = ("explain", "evaluate", "check")
+"""Phases of a measurement that are timed separately."""
 
 
-def floors_of(tests: Tests | None) -> dict[str, float]:
-    """Return the smallest possible p-value of each test."""
-    return {name: test.smallest_p() for name, test in (tests or {}).items()}
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Logits of a model while one method erased N texts in S steps.
 
+    Everything else follows from them: predictions, probabilities, curves and areas in any metric.
 
-def trained_with_of(tests: Tests | None) -> TrainedWith:
-    """Return the masking strategy that the tests assume for the model's training; unknown without tests."""
-    return next((test.trained_with for test in (tests or {}).values()), "unknown")
-
-
-def agreement_of(clf: Model) -> float:
-    """Return the agreement of an adapted model with the original; NaN for any other model."""
-    return float(getattr(clf, "agreement", math.nan))
-
-
-Names = str | Method | Sequence[str | Method] | Mapping[str, str | Method | OwnScores]
-"""Methods by name or as values; in a mapping also scores that were computed elsewhere, by name."""
-
-
-def parse_methods(methods: Names) -> list[Method]:
-    """Return the methods of these names; a single name gives a list of one."""
-    if isinstance(methods, str | Method):
-        return [parse(methods)]
-    if not isinstance(methods, Mapping):
-        return [parse(name) for name in methods]
-    for name in methods:
-        require_name(name)
-        if name == BASELINE:
-            raise InputError(f"a method named {BASELINE!r}, which is the baseline; give yours another name")
-    return [
-        replace(parse(value), name=name) if isinstance(value, str | Method) else own_scores(name, value)
-        for name, value in methods.items()
-    ]
-
-
-def trace_erasure(
-    evaluator: Evaluator,
-    batch: Batch,
-    labels: Tensor,
-    method: Method,
-    percents: Sequence[int],
-    tests: Tests,
-    seconds: dict[str, float] | None = None,
-    *,
-    complement: bool = False,
-) -> DataFrame:
-    """Return a frame with a row for each text and step.
-
-    Columns: row, label, percent, masked (numbers of the masked explained units), scores (of the explained
-    units of the whole text, at the first step only), prediction (the class, or the predicted number),
-    probability (of the label; NaN for numbers), and p_… of each test. A step that masks nothing new in a
-    text is not evaluated again. `seconds` is increased by the time of each phase: explain, evaluate, check.
-    With `complement` the column kept is the label's probability when only the masked units are left and all
-    others are masked.
+    Attributes:
+        method: Name of the method with its options; `random` is the baseline.
+        percents: Percentages of units erased, one for each step.
+        rows: Numbers of the texts in their split, rising, [N].
+        targets: Label of each text: a class number, or the true number of a regression, [N].
+        logits: Logits of every class at every step, float32 [N, S, C]. A model that predicts a number z has
+            the logits -z and z.
+        scores: For each text, the score of each explained unit of the whole text.
+        steps: For each text, the first step that masks each explained unit; 255 for never.
+        pvalues: By test, the in-distribution p-value of each text at each step, [N, S].
+        kept: Probability of the label when only the masked units are left, [N, S]; None if not evaluated.
+        evaluations: Number of evaluations; methods that are measured together share equal ones.
+        evaluations_alone: Number that the method would have needed alone.
+        seconds: Time by phase.
+        code: Digest of the source of your own method or scores; empty if built in.
+        numbers: Whether the model predicts a number.
     """
-    import pandas as pd
 
-    seconds = {} if seconds is None else seconds
-    with timed(seconds, "explain"):
-        scores = explain(evaluator, batch, labels, method)
-        steps = erase(evaluator, batch, labels, method, percents=percents, scores=scores)
-        ids = torch.stack([step.input_ids for _, step in steps])  # [S, B, T]
-    fresh = torch.ones(ids.shape[:2], dtype=torch.bool)  # [S, B]
-    fresh[1:] = (ids[1:] != ids[:-1]).any(dim=2)
-    rows = fresh.nonzero()[:, 1]  # [K]: text of each distinct input, step by step
-    places = torch.zeros(ids.shape[:2], dtype=torch.long)
-    places[fresh] = torch.arange(len(rows))
-    places = places.cummax(dim=0).values.flatten()  # an unchanged text has the results of its last evaluation
-    results = _evaluate(evaluator, replace(batch[rows], input_ids=ids[fresh]), labels[rows], tests, seconds)
-    if complement:
-        erased = (ids[fresh] == evaluator.mask_id) & batch[rows].covered
-        others = batch[rows].covered & ~erased
-        kept = replace(batch[rows], input_ids=batch.input_ids[rows].masked_fill(others, evaluator.mask_id))
-        with timed(seconds, "evaluate"):
-            logits = evaluator.logits(kept)
-        results["kept"] = pick(logits.softmax(dim=1), labels[rows]).numpy()
-    positions = [row.nonzero()[:, 0] for row in batch.explained]
-    is_masked = [step[row, at] == evaluator.mask_id for step in ids for row, at in enumerate(positions)]
-    masked = [tokens.nonzero()[:, 0].tolist() for tokens in is_masked]
-    first_scores = [row[at].tolist() for row, at in zip(scores, positions, strict=True)]
-    return pd.DataFrame(
-        {
-            "row": np.tile(batch.index, len(percents)),
-            "label": np.tile(labels, len(percents)),
-            "percent": np.repeat(percents, len(batch)),
-            "masked": masked,
-            "scores": [*first_scores, *[None] * (len(masked) - len(first_scores))],
-            **{name: values[places] for name, values in results.items()},
-        }
+    method: str
+    percents: tuple[int, ...]
+    rows: NDArray[np.int64]
+    targets: NDArray[Any]
+    logits: NDArray[np.float32]
+    scores: tuple[NDArray[np.float64], ...]
+    steps: tuple[NDArray[np.uint8], ...]
+    pvalues: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    kept: NDArray[np.float64] | None = None
+    evaluations: int = 0
+    evaluations_alone: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    code: str = ""
+    numbers: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def predictions(self) -> NDArray[Any]:
+        """Predicted class, the first of equals, or predicted number of each text at each step, [N, S]."""
+        if self.numbers:
+            return self.logits[:, :, 1].astype(np.float64)
+        return self.logits.argmax(axis=2)
+
+    @cached_property
+    def log_losses(self) -> NDArray[np.float64]:
+        """Negative logarithm of the label's probability, [N, S]; NaN for numbers."""
+        if self.numbers:
+            return np.full(self.logits.shape[:2], math.nan)
+        logits = self.logits.astype(np.float64)
+        shifted = logits - logits.max(axis=2, keepdims=True)  # so that no exponential overflows
+        own = np.take_along_axis(shifted, self._labels, axis=2)[:, :, 0]
+        losses: NDArray[np.float64] = np.log(np.exp(shifted).sum(axis=2)) - own
+        return losses
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Probability of the label of each text at each step, [N, S]; NaN for numbers."""
+        if self.numbers:
+            return np.full(self.logits.shape[:2], math.nan)
+        logits = self.logits.astype(np.float64)
+        exponentials = np.exp(logits - logits.max(axis=2, keepdims=True))
+        own = np.take_along_axis(exponentials, self._labels, axis=2)[:, :, 0]
+        probabilities: NDArray[np.float64] = own / exponentials.sum(axis=2)
+        return probabilities
+
+    @property
+    def _labels(self) -> NDArray[np.int64]:
+        """Class of each text as an index into the logits, [N, 1, 1]."""
+        return self.targets.astype(np.int64)[:, None, None]
+
+    def masked(self, text: int, step: int) -> list[int]:
+        """Return the numbers of the explained units that are masked in a text at a step."""
+        numbers: list[int] = np.flatnonzero(self.steps[text] <= step).tolist()
+        return numbers
+
+    def first(self, count: int) -> Trace:
+        """Return the trace of the first texts."""
+        return self._select(np.arange(min(count, len(self))))
+
+    def among(self, rows: Iterable[int]) -> Trace:
+        """Return the trace of the texts with these row numbers."""
+        return self._select(np.flatnonzero(np.isin(self.rows, np.fromiter(rows, np.int64))))
+
+    def _select(self, places: NDArray[np.int64]) -> Trace:
+        """Return the trace of the texts at these places; facts of the work stay those of all texts."""
+        return replace(
+            self,
+            rows=self.rows[places],
+            targets=self.targets[places],
+            logits=self.logits[places],
+            scores=tuple(self.scores[place] for place in places),
+            steps=tuple(self.steps[place] for place in places),
+            pvalues={test: values[places] for test, values in self.pvalues.items()},
+            kept=None if self.kept is None else self.kept[places],
+        )
+
+
+def join_traces(parts: Sequence[Trace]) -> Trace:
+    """Return one trace of the texts of all parts, which are slices of one method's texts, in order."""
+    first = parts[0]
+    kept = [part.kept for part in parts if part.kept is not None]
+    return replace(
+        first,
+        rows=np.concatenate([part.rows for part in parts]),
+        targets=np.concatenate([part.targets for part in parts]),
+        logits=np.concatenate([part.logits for part in parts]),
+        scores=sum((part.scores for part in parts), ()),
+        steps=sum((part.steps for part in parts), ()),
+        pvalues={test: np.concatenate([part.pvalues[test] for part in parts]) for test in first.pvalues},
+        kept=np.concatenate(kept) if len(kept) == len(parts) else None,
+        evaluations=sum(part.evaluations for part in parts),
+        evaluations_alone=sum(part.evaluations_alone for part in parts),
+        seconds={
+            phase: sum(part.seconds.get(phase, 0.0) for part in parts)
+            for phase in dict.fromkeys(phase for part in parts for phase in part.seconds)
+        },
     )
 
 
-def _evaluate(
-    evaluator: Evaluator, batch: Batch, labels: Tensor, tests: Tests, seconds: dict[str, float]
-) -> dict[str, np.ndarray]:
-    """Return the prediction, the label's probability and the p-values of each text."""
-    with timed(seconds, "evaluate"):
-        logits, features = states(evaluator, batch) if tests else (evaluator.logits(batch), torch.empty(0))
-    with timed(seconds, "check"):
-        pvalues = {f"p_{name}": test.pvalues(features.numpy()) for name, test in tests.items()}
-    if evaluator.predicts_number:
-        numbers = logits[:, 1].numpy()
-        return {"prediction": numbers, "probability": np.full(len(numbers), math.nan), **pvalues}
-    return {
-        "prediction": logits.argmax(dim=1).numpy(),
-        "probability": pick(logits.softmax(dim=1), labels).numpy(),
-        **pvalues,
+def frame_trace(trace: Trace) -> DataFrame:
+    """Return a frame with a row for each step and text, all texts of a step together.
+
+    Columns: row, label, percent, masked (numbers of the masked explained units), scores (of the explained
+    units of the whole text, at the first step only), prediction (the class, or the predicted number),
+    probability (of the label; NaN for numbers), p_… of each test, and kept if it was evaluated.
+    """
+    import pandas as pd
+
+    texts, steps = len(trace), len(trace.percents)
+    masked = [trace.masked(text, step) for step in range(steps) for text in range(texts)]
+    scores = [scores.tolist() for scores in trace.scores]
+    columns = {
+        "row": np.tile(trace.rows, steps),
+        "label": np.tile(trace.targets, steps),
+        "percent": np.repeat(trace.percents, texts),
+        "masked": masked,
+        "scores": [*scores, *[None] * (len(masked) - texts)],
+        "prediction": trace.predictions.T.ravel(),
+        "probability": trace.probabilities.T.ravel(),
     }
+    for test, values in trace.pvalues.items():
+        columns[f"p_{test}"] = values.T.ravel()
+    if trace.kept is not None:
+        columns["kept"] = trace.kept.T.ravel()
+    return pd.DataFrame(columns)
 
 
-def states(evaluator: Evaluator, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return logits [B, C] in float64 and features [B, L, H] in float32, computed in micro-batches."""
+def frame_traces(traces: Iterable[Trace]) -> DataFrame:
+    """Return the frames of several methods below each other, with the name of the method in front."""
+    import pandas as pd
 
-    def work(micro: Batch, items: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.inference_mode():
-            states: tuple[Tensor, Tensor] = evaluator.states(micro)
-        return states
-
-    logits, features = evaluator.gather(work, batch, torch.arange(len(batch)))
-    require_finite(logits, batch.index)
-    return logits.double(), features.float()
+    frames = []
+    for trace in traces:
+        frame = frame_trace(trace)
+        frame.insert(0, "method", trace.method)
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True)

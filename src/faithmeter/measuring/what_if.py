@@ -15,8 +15,9 @@ from ..errors import InputError
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from ..verdict import Measured, ProbeEvidence
+from .erase import states
 from .explanation import name_prediction, read_prediction
-from .trace import Tests, agreement_of, floors_of, states, trained_with_of
+from .plan import Tests, agreement_of, floors_of, trained_with_of
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..files import timed
 from ..measuring.chunks import read_chunks
 from ..measuring.fitting import fit_tests_on, masked_pvalues
-from ..measuring.trace import floors_of
+from ..measuring.plan import floors_of
 from ..methods.registry import explain, parse
 from ..models.classes import match_classes
 from ..models.classifier import Classifier

@@ -12,7 +12,7 @@ from ..config import BASELINE, MeasureConfig, Precision, UnitName
 from ..errors import InputError, unknown
 from ..measuring.explanation import explain_text
 from ..measuring.one_text import measure_text
-from ..measuring.trace import Tests
+from ..measuring.plan import Tests
 from ..methods.registry import Method, parse
 from ..models.encoding import encode
 from ..models.evaluator import Evaluator, Model

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..data import Task
 from ..errors import InputError
-from ..measuring.trace import Tests
+from ..measuring.plan import Tests
 from ..methods.registry import Method
 from ..models.classes import class_number
 from ..models.classifier import Classifier

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from ..measuring.trace import states
+from ..measuring.erase import states
 from ..methods.registry import explain
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
