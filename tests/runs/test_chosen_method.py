@@ -9,6 +9,7 @@ import torch
 
 import faithmeter as fm
 from faithmeter.measuring import measure as dataset
+from faithmeter.models import devices
 from faithmeter.runs import chosen_method
 from faithmeter.runs.chosen_method import Candidate, Choice, choose_method, read_budget
 from faithmeter.stats import metrics
@@ -79,6 +80,7 @@ def test_a_choice_is_that_of_its_own_settings(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the numbers depend on is changed; the choice is then made anew, once."""
+    monkeypatch.setattr(devices, "cpu_features", lambda: {"avx512_bf16"})
     asked: list[str] = []
     choice = Choice(30, 12, {"loo-sign": Candidate(0.1, 0.0, 0.2, 9)})
     monkeypatch.setattr(chosen_method, "_measure_candidates", lambda *_: asked.append("") or choice)
