@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from faithmeter.config import BASELINE
+from faithmeter.measuring.result import predictions_of
 from faithmeter.stats.comparisons import rank_methods
 from faithmeter.stats.intervals import Interval, TextIntervals, resample_texts
 from faithmeter.stats.predictions import Predictions
@@ -152,7 +153,7 @@ def populations(frame: Path | None, classes: int) -> Iterator[Population]:
         import pandas as pd
 
         pairs = (("loo-sign", "int-grad-sign"), ("int-grad-sign", "inp-grad-sign"), ("grad-l1", "grad-l2"))
-        measured = Predictions.from_frames([pd.read_parquet(frame)], classes=classes, metric="accuracy")
+        measured = predictions_of([pd.read_parquet(frame)], classes=classes, metric="accuracy")
         yield Population("measured texts, accuracy", drawn_from(measured), measured, pairs)
 
 

@@ -50,6 +50,36 @@ def test_importing_brings_nothing_heavy(code: str) -> None:
     assert result.stdout.strip() == "[]"
 
 
+PURE = [path for path in FILES if module_of(path) in ("stats", "verdict")]
+IMPURE = {"torch", "pandas", "jinja2", "rich", "transformers", "datasets", "altair"}
+
+
+def roots(path: Path) -> set[str]:
+    """The packages that a file imports from anywhere, also inside functions and for types only."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(str(node.module).split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_statistics_and_verdicts_know_neither_tensors_nor_frames_nor_html(path: Path) -> None:
+    assert not roots(path) & IMPURE
+    assert "display" not in imported(path)
+
+
+def test_statistics_and_verdicts_load_nothing_of_the_kind() -> None:
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in PURE]
+    modules = ", ".join(f"faithmeter.{name.removesuffix('.__init__')}" for name in names)
+    heavy = sorted(IMPURE | {"sklearn", "pyarrow"})
+    check = f"import {modules}, sys; print([name for name in {heavy} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
 def test_help_answers_faster_than_torch_can_be_imported() -> None:
     """A ratio of two things in one run: `--help` is about 0.5 s where importing torch takes 2 s."""
 

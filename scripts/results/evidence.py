@@ -16,6 +16,7 @@ from scipy import stats
 
 from faithmeter import published
 from faithmeter.config import BASELINE
+from faithmeter.measuring.result import predictions_of
 from faithmeter.stats.curves import absolute_area
 from faithmeter.stats.intervals import RESAMPLES, TextIntervals, resample_texts
 from faithmeter.stats.predictions import Predictions, resampling_weights
@@ -146,7 +147,7 @@ class Study:
         frames = [frame.assign(method=frame["method"].map(without_steps)) for frame in frames]
         areas = self.frames["areas"]
         metric = str(areas[areas["digest"].isin(digests)]["metric"].iloc[0])
-        return Predictions.from_frames(frames, classes=int(rows_classes(frames)), metric=metric)
+        return predictions_of(frames, classes=int(rows_classes(frames)), metric=metric)
 
     def intervals(self, grid: str, strategy: str) -> TextIntervals:
         """Return the intervals over seeds and texts of a grid's measurements."""

@@ -8,7 +8,8 @@ import pytest
 import typer
 
 from faithmeter.cli.requirements import hold, parse_requirements
-from faithmeter.verdict import Area, MethodEvidence, TaskEvidence, verdict
+from faithmeter.stats.intervals import Interval
+from faithmeter.verdict import MethodEvidence, TaskEvidence, verdict
 
 NAMES = ["check", "random", "loo-sign"]
 QUANTITIES = {
@@ -27,8 +28,8 @@ QUANTITIES = {
 def evidence(*, whole: float = 0.9) -> TaskEvidence:
     p = {"published": 0.4, "crossfit": 0.4}
     methods = {
-        "random": MethodEvidence(Area(0.0, 0.0, 0.0), p, 200),
-        "loo-sign": MethodEvidence(Area(0.30, 0.25, 0.35), p, 200),
+        "random": MethodEvidence(Interval(0.0, 0.0, 0.0), p, 200),
+        "loo-sign": MethodEvidence(Interval(0.30, 0.25, 0.35), p, 200),
     }
     floors = {"published": 0.01, "crossfit": 0.01}
     return TaskEvidence(methods=methods, floors=floors, trained_with="half", whole=whole, majority=0.5)

@@ -69,7 +69,7 @@ def results(clf: fm.Classifier, task: fm.Task) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", ["Measurement", "TextMeasurement", "Classifier", "MaSF", "Explanation"])
+@pytest.mark.parametrize("name", ["Measurement", "TextMeasurement", "Classifier", "Explanation"])
 def test_a_result_is_a_card_in_a_notebook_and_a_line_in_a_shell(results: dict[str, Any], name: str) -> None:
     line = repr(results[name])
     assert "\n" not in line
@@ -105,7 +105,8 @@ def test_tables_hold_the_numbers_most_faithful_first(results: dict[str, Any], tm
         pd.testing.assert_frame_equal(read, result.table(), check_dtype=False, rtol=1e-12)
 
 
-def test_unfitted_tests_say_so() -> None:
+def test_a_test_is_a_line_in_a_shell(results: dict[str, Any]) -> None:
+    assert repr(results["MaSF"]).startswith("<MaSF, crossfit: 2 layers")
     assert repr(fm.MaSF()) == "<MaSF, published, not fitted>"
 
 

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 import fixtures_report as made_up
+from faithmeter.measuring.result import predictions_of
 from faithmeter.report import figures, page
 from faithmeter.report.aggregate import over_seeds
 from faithmeter.report.pooled import pool_seeds
 from faithmeter.report.seeds_evidence import gather_evidence
 from faithmeter.stats.curves import absolute_area
 from faithmeter.stats.intervals import resample_texts
-from faithmeter.stats.predictions import Predictions
 from faithmeter.store.records import MeasureRecord, read_measurement
 from faithmeter.store.run_store import RunStore
 
@@ -58,7 +58,7 @@ def measurements(store: RunStore) -> list[pd.DataFrame]:
 
 def test_bounds_are_those_of_a_bootstrap_over_seeds_and_texts(store: RunStore) -> None:
     pooled = pool_seeds(store.frames(), list(store.records()))
-    predictions = Predictions.from_frames(measurements(store), classes=6, metric="micro_f1")
+    predictions = predictions_of(measurements(store), classes=6, metric="micro_f1")
     assert predictions.seeds == 3
     assert predictions.texts == TEXTS
     intervals = resample_texts(predictions)
@@ -89,7 +89,7 @@ def test_seeds_that_agree_still_have_an_interval(store: RunStore) -> None:
 def test_methods_are_compared_over_seeds_and_texts(store: RunStore) -> None:
     rows = pool_seeds(store.frames(), list(store.records()))["areas"]
     evidence = gather_evidence(rows)
-    predictions = Predictions.from_frames(measurements(store), classes=6, metric="micro_f1")
+    predictions = predictions_of(measurements(store), classes=6, metric="micro_f1")
     curves = predictions.weighted_curves([np.ones((1, TEXTS), np.int64)])
     areas = {
         name: absolute_area(curves[name], curves["random"], predictions.ratios).mean() for name in curves

@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
+from faithmeter.measuring.result import predictions_of
+from faithmeter.stats.comparisons import rank_methods
 from faithmeter.stats.curves import absolute_area, acu, racu, relative_area
+from faithmeter.stats.intervals import resample_texts
 from faithmeter.stats.metrics import METRICS, score
 from faithmeter.stats.predictions import Predictions, resampling_weights
 
@@ -91,7 +94,7 @@ def test_frames_of_seeds_give_the_methods_and_texts_that_all_have() -> None:
         return table.replace({"method": {"r": "random"}})
 
     frames = [frame("rab", [3, 1, 2], 0), frame("ra", [1, 2, 5], 1)]
-    predictions = Predictions.from_frames(frames, classes=2, metric="accuracy")
+    predictions = predictions_of(frames, classes=2, metric="accuracy")
     assert list(predictions.methods) == ["random", "a"]
     assert (predictions.texts, predictions.seeds, predictions.percents) == (2, 2, (0, 100))
     assert predictions.labels.tolist() == [1, 0]
@@ -115,3 +118,34 @@ def test_wrong_predictions_are_refused_in_one_line(changes: dict[str, object], m
     with pytest.raises(InputError, match=message) as error:
         Predictions(**(fields | changes))  # type: ignore[arg-type]
     assert "\n" not in str(error.value)
+
+
+def probabilities(seed: int) -> tuple[Predictions, Predictions]:
+    """Right or wrong as the numbers 1 and 0, and the same as predicted classes."""
+    classes = random_predictions(seed, texts=30, seeds=2)
+    right = {
+        name: (array == classes.labels[:, None]).astype(float) for name, array in classes.methods.items()
+    }
+    return Predictions(classes.labels, right, 3, "mean", STEPS), classes
+
+
+def test_the_mean_of_numbers_has_the_intervals_and_the_ranking_of_any_metric() -> None:
+    """Accuracy is the mean of being right, so both ways give equal numbers."""
+    numbers, classes = probabilities(5)
+    one, other = (resample_texts(each, resamples=99) for each in (numbers, classes))
+    for name in ("a", "b"):
+        assert [*one.acu(name)] == pytest.approx([*other.acu(name)], abs=1e-6)
+        assert [*one.racu(name)] == pytest.approx([*other.racu(name)], abs=1e-6, nan_ok=True)
+        for point, same in zip(one.curve(name), other.curve(name), strict=True):
+            assert [*point] == pytest.approx([*same], abs=1e-6)
+    mine, theirs = (rank_methods(each, swaps=99) for each in (numbers, classes))
+    assert mine.areas == pytest.approx(theirs.areas)
+    assert mine.leaders == theirs.leaders
+    assert [pair.p for pair in mine.comparisons] == pytest.approx([pair.p for pair in theirs.comparisons])
+
+
+def test_the_mean_needs_finite_numbers() -> None:
+    numbers, _ = probabilities(0)
+    broken = {name: array * np.nan for name, array in numbers.methods.items()}
+    with pytest.raises(InputError, match="not finite"):
+        Predictions(numbers.labels, broken, 3, "mean", STEPS)

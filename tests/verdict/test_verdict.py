@@ -22,7 +22,7 @@ from faithmeter.config import MeasureConfig, TrainConfig
 from faithmeter.files import write_parquet
 from faithmeter.measuring import result as measurements
 from faithmeter.measuring.one_text import Erasure, TextMeasurement
-from faithmeter.measuring.result import Measurement
+from faithmeter.measuring.result import Measurement, predictions_of
 from faithmeter.report import card as modelcard
 from faithmeter.report import pooled
 from faithmeter.report.page.shared_texts import COLUMNS as SHARED
@@ -33,11 +33,10 @@ from faithmeter.serve import app as serving
 from faithmeter.serve.admission import ServedModel
 from faithmeter.serve.app import create_app
 from faithmeter.stats.comparisons import rank_methods
-from faithmeter.stats.intervals import resample_texts
-from faithmeter.stats.predictions import Predictions
+from faithmeter.stats.intervals import Interval, resample_texts
 from faithmeter.store.records import read_measurement
 from faithmeter.store.run_store import RunStore
-from faithmeter.verdict import Area, MethodEvidence, ProbeEvidence, TaskEvidence, doubts, guess_level, verdict
+from faithmeter.verdict import MethodEvidence, ProbeEvidence, TaskEvidence, doubts, guess_level, verdict
 from toy import tiny
 
 ROOT = Path(fm.__file__).parent
@@ -319,11 +318,11 @@ def test_several_seeds_are_pooled_and_have_the_same_doubts(
     [report] = verdicts({**frames, "shared": pd.DataFrame(columns=list(SHARED))})
     assert list(report.doubts) == [doubt.text for doubt in result.doubts]
     assert report.leaders == result.verdict.leaders
-    predictions = Predictions.from_frames([result.frame] * 2, classes=2, metric="accuracy")
+    predictions = predictions_of([result.frame] * 2, classes=2, metric="accuracy")
     facts = gather_evidence(frames["areas"])
     assert (facts.seeds, facts.group) == (2, rank_methods(predictions, swaps=199).leaders)
     expected = resample_texts(predictions, resamples=199).acu("loo-sign")
-    assert facts.methods["loo-sign"].acu == Area.of(expected)
+    assert facts.methods["loo-sign"].area == expected.or_mean()
     assert report.sentences[1].text == verdict(facts).answers[1].text
 
 
@@ -423,10 +422,10 @@ def _is_comment(line: str) -> bool:
 
 def evidence(**facts: Any) -> TaskEvidence:
     methods = {
-        "random": MethodEvidence(Area(0, 0, 0), {"crossfit": 0.5}, 200),
-        "a": MethodEvidence(Area(0.3, 0.28, 0.32), {"crossfit": 0.5}, 200),
-        "b": MethodEvidence(Area(0.29, 0.27, 0.31), {"crossfit": 0.5}, 200),
-        "c": MethodEvidence(Area(0.1, 0.08, 0.12), {"crossfit": 0.5}, 200),
+        "random": MethodEvidence(Interval(0, 0, 0), {"crossfit": 0.5}, 200),
+        "a": MethodEvidence(Interval(0.3, 0.28, 0.32), {"crossfit": 0.5}, 200),
+        "b": MethodEvidence(Interval(0.29, 0.27, 0.31), {"crossfit": 0.5}, 200),
+        "c": MethodEvidence(Interval(0.1, 0.08, 0.12), {"crossfit": 0.5}, 200),
     }
     known = {"methods": methods, "whole": 0.9, "majority": 0.5, "floors": {"crossfit": 0.01}}
     return TaskEvidence(**{**known, "trained_with": "half", **facts})
@@ -443,7 +442,7 @@ def test_methods_that_cannot_be_told_apart_share_the_lead() -> None:
     )
     assert verdict(evidence()).leaders == ("a", "b"), "without a comparison, overlapping intervals are a tie"
     methods = dict(evidence().methods)
-    methods["a"] = MethodEvidence(Area(0.3, 0.28, 0.32), {"crossfit": 0.001}, 200)
+    methods["a"] = MethodEvidence(Interval(0.3, 0.28, 0.32), {"crossfit": 0.001}, 200)
     strange = verdict(evidence(methods=methods, group=("a", "b")))
     assert strange.leaders == ("b",), "the first is out of distribution"
 
@@ -460,7 +459,7 @@ def test_most_texts_out_of_distribution_one_by_one_are_not_overlooked() -> None:
 
 def test_areas_on_other_texts_are_no_rivals() -> None:
     methods = dict(evidence().methods)
-    methods["beam"] = MethodEvidence(Area(0.5, 0.4, 0.6), {"crossfit": 0.5}, 50)
+    methods["beam"] = MethodEvidence(Interval(0.5, 0.4, 0.6), {"crossfit": 0.5}, 50)
     assert verdict(evidence(methods=methods)).leaders == ("a", "b")
 
 

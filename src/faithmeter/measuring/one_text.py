@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..config import BASELINE, TrainedWith, UnitName
-from ..display import card, grid
+from ..display import card, grid, sentence
 from ..errors import InputError
 from ..files import write_csv
 from ..methods.registry import parse
@@ -132,7 +132,7 @@ class TextMeasurement(EqualByFields, Measured):
         headings = ("method", *map(str, self.percents), "ACU", "RACU")
         rows = [(name, *self._row(erasure)) for name, erasure in self.methods.items()]
         rows.append((f"random (mean of {self.orders})", *map(self._format, self.mean), "", ""))
-        return card(grid(self._title, headings, rows), *self.verdict.html())
+        return card(grid(self._title, headings, rows), *(sentence(*line) for line in self.verdict.lines))
 
     def table(self) -> DataFrame:
         """Return a frame with a row for each method.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith, UnitName
-from ..display import card, grid
+from ..display import card, grid, sentence
 from ..errors import unknown
 from ..files import write_csv
 from ..methods.registry import find_searches
@@ -25,11 +25,29 @@ from ..stats.metrics import majority, score
 from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
 from ..stats.predictions import Predictions
 from ..stats.pvalues import DatasetPValue, dataset_pvalue, of_steps
-from ..verdict import Area, Measured, MethodEvidence, TaskEvidence, choose_test, guess_level
+from ..verdict import Measured, MethodEvidence, TaskEvidence, choose_test, guess_level
 from ..verdict.formats import format_metric, format_percent
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+def predictions_of(frames: Sequence[DataFrame], *, classes: int, metric: str) -> Predictions:
+    """Return the predictions of one or more measurements, with one `Measurement.frame` for each seed.
+
+    Methods and texts that are missing from any frame are left out.
+    """
+    tables = [
+        {str(name): rows.pivot(index="row", columns="percent", values="prediction") for name, rows in groups}
+        for groups in (frame.groupby("method", sort=False) for frame in frames)
+    ]
+    names = [name for name in tables[0] if all(name in table for table in tables)]
+    shared = set.intersection(*(set(table[name].index) for table in tables for name in names))
+    rows = sorted(shared)
+    labels = frames[0].drop_duplicates("row").set_index("row")["label"].loc[rows]
+    arrays = {name: np.stack([table[name].loc[rows].to_numpy() for table in tables]) for name in names}
+    percents = tuple(map(int, tables[0][names[0]].columns))
+    return Predictions(labels.to_numpy(), arrays, classes, metric, percents)
 
 
 @dataclass(frozen=True)
@@ -105,7 +123,7 @@ class Measurement(Measured):
             )
             for name, areas in self._ranked()
         ]
-        return card(grid(title, headings, rows), *self.verdict.html())
+        return card(grid(title, headings, rows), *(sentence(*line) for line in self.verdict.lines))
 
     def table(self) -> DataFrame:
         """Return a frame with a row for each method, most faithful first, random last.
@@ -235,7 +253,7 @@ class Measurement(Measured):
     @cached_property
     def predictions(self) -> Predictions:
         """Predicted classes of all methods, from which intervals and comparisons are computed."""
-        return Predictions.from_frames([self.frame], classes=self.classes, metric=self.metric)
+        return predictions_of([self.frame], classes=self.classes, metric=self.metric)
 
     @cached_property
     def intervals(self) -> TextIntervals:
@@ -256,7 +274,7 @@ class Measurement(Measured):
         return TaskEvidence(
             methods={
                 name: MethodEvidence(
-                    Area.of(self.intervals.acu(name)),
+                    self.intervals.acu(name).or_mean(),
                     {test: self.p(name, test) for test in tests},
                     self.texts,
                 )

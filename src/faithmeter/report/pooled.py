@@ -10,6 +10,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from ..config import BASELINE
+from ..measuring.result import predictions_of
 from ..stats.comparisons import rank_methods
 from ..stats.intervals import Interval, resample_texts
 from ..stats.predictions import Predictions
@@ -63,7 +64,7 @@ def _gather_predictions(rows: DataFrame, measured: Mapping[str, tuple[Path, Reco
     if len(by_seed) < 2 or len(settings) > 1:
         return None
     [(_, _, metric, classes)] = settings
-    predictions = Predictions.from_frames(by_seed, classes=classes, metric=metric)
+    predictions = predictions_of(by_seed, classes=classes, metric=metric)
     return predictions if predictions.texts == rows["texts"].iloc[0] else None
 
 

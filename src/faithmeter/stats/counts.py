@@ -82,6 +82,15 @@ def _r2_value(means: NDArray[Any]) -> NDArray[np.float64]:
     return np.where(defined, 1 - error / np.where(defined, spread, 1), 0.0)
 
 
+MEAN = "mean"
+"""Mean of what is predicted, such as the probability of the label; labels do not matter."""
+
+
+def _numbers(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDArray[np.float64]:
+    """Return the predicted numbers as counts [N, S, 1]."""
+    return np.asarray(predictions, np.float64)[..., None]
+
+
 _SHARE = Counts(_hits, lambda means: means[..., 0].astype(np.float64))
 
 COUNTS: dict[str, Counts] = {
@@ -92,6 +101,7 @@ COUNTS: dict[str, Counts] = {
     "matthews": Counts(_confusion, _matthews_value),
     "pearson": Counts(_moments, _pearson_value),
     "r2": Counts(_errors, _r2_value),
+    MEAN: Counts(_numbers, lambda means: means[..., 0].astype(np.float64)),
 }
 """Metrics that can be computed from counts; any other metric is recomputed for every resample."""
 SHARES = tuple(name for name, counts in COUNTS.items() if counts is _SHARE)

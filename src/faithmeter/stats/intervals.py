@@ -25,12 +25,22 @@ FEW_RESAMPLES = 999
 
 
 class Interval(NamedTuple):
-    """Mean of n values with its confidence bounds."""
+    """Mean of n values with its confidence bounds; n is 0 where it does not matter."""
 
     mean: float
     lower: float
     upper: float
-    n: int
+    n: int = 0
+
+    @property
+    def wide(self) -> bool:
+        """Whether the bounds are known and differ."""
+        return self.lower < self.upper
+
+    def or_mean(self) -> Interval:
+        """Return the interval with the mean as both bounds if one is NaN."""
+        unknown = math.isnan(self.lower) or math.isnan(self.upper)
+        return self._replace(lower=self.mean, upper=self.mean) if unknown else self
 
     @classmethod
     def undefined(cls, n: int) -> Interval:

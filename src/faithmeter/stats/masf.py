@@ -20,7 +20,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from ..config import TrainedWith
-from ..display import card, sentence
 from ..errors import InputError, unknown
 from ..files import atomic
 from .pvalues import fisher, ranks, simes_counts
@@ -73,9 +72,6 @@ class MaSF:
         layers, dimensions, rows = self.columns_.shape
         size = f"{layers} layers × {dimensions} dimensions, {rows} rows learned from"
         return f"<MaSF, {self.calibration}: {size}, smallest p {self.smallest_p():.3g}>"
-
-    def _repr_html_(self) -> str:
-        return card(sentence(repr(self).strip("<>")))
 
     def fit(self, features: ArrayLike) -> Self:
         """Fit the test on the hidden states of in-distribution texts.

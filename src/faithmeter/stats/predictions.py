@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config import BASELINE
 from ..errors import InputError, unknown
+from .counts import COUNTS, MEAN
 from .curves import whole_percents
-from .metrics import COUNTS, METRICS, NUMBER_METRICS, Metric, find_metric
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from .metrics import METRICS, NUMBER_METRICS, Metric, find_metric
 
 MAX_BLOCK_WEIGHTS = 4_000_000
 """Maximum number of resampling weights held in memory at a time."""
@@ -28,12 +26,14 @@ Floats = NDArray[np.float64]
 class Predictions:
     """Predicted classes, or numbers, of the same texts under erasure by each method.
 
+    A number may also be the probability of the label; with the metric `mean`, curves are then its mean.
+
     Args:
         labels: True classes [N]; floats are true numbers.
         methods: Predictions of each method, [N, S] at S percentages, or [G, N, S] for G seeds.
         classes: Number of classes; without meaning for numbers.
-        metric: Name of a metric, or a function of labels [n], predictions [n] and classes. A function is
-            called for every resample and step, which takes minutes instead of a second.
+        metric: Name of a metric, `mean`, or a function of labels [n], predictions [n] and classes. A
+            function is called for every resample and step, which takes minutes instead of a second.
         percents: Percentages of erased tokens: increasing whole numbers, the first 0 and the last 100.
     """
 
@@ -56,34 +56,14 @@ class Predictions:
                 raise InputError(
                     f"predictions of {name} have shape {array.shape}; expected seeds, texts, steps = {shape}"
                 )
-        if isinstance(self.metric, str):
+        if isinstance(self.metric, str) and self.metric != MEAN:
             find_metric(self.metric)
-        if self.metric in NUMBER_METRICS or (self.metric not in METRICS and self.labels.dtype.kind == "f"):
+        numbers = self.metric in (MEAN, *NUMBER_METRICS)
+        if numbers or (self.metric not in METRICS and self.labels.dtype.kind == "f"):
             if not all(np.isfinite(array).all() for array in (self.labels, *arrays.values())):
                 raise InputError("labels or predictions that are not finite; expected numbers")
         elif not all(_are_classes(array, self.classes) for array in (self.labels, *arrays.values())):
             raise InputError(f"labels or predictions outside 0 … {self.classes - 1}; expected class numbers")
-
-    @classmethod
-    def from_frames(cls, frames: Sequence[DataFrame], *, classes: int, metric: str | Metric) -> Predictions:
-        """Return the predictions of one or more measurements, with one `Measurement.frame` for each seed.
-
-        Methods and texts that are missing from any frame are left out.
-        """
-        tables = [
-            {
-                str(name): rows.pivot(index="row", columns="percent", values="prediction")
-                for name, rows in groups
-            }
-            for groups in (frame.groupby("method", sort=False) for frame in frames)
-        ]
-        names = [name for name in tables[0] if all(name in table for table in tables)]
-        shared = set.intersection(*(set(table[name].index) for table in tables for name in names))
-        rows = sorted(shared)
-        labels = frames[0].drop_duplicates("row").set_index("row")["label"].loc[rows]
-        arrays = {name: np.stack([table[name].loc[rows].to_numpy() for table in tables]) for name in names}
-        percents = tuple(map(int, tables[0][names[0]].columns))
-        return cls(labels.to_numpy(), arrays, classes, metric, percents)
 
     @property
     def texts(self) -> int:

@@ -178,7 +178,7 @@ def unfaithful(evidence: TaskEvidence) -> Iterator[Doubt]:
     weak = [
         name
         for name, method in evidence.explained.items()
-        if method.acu.lower <= 0 and not evidence.is_outside(name)
+        if method.area.lower <= 0 and not evidence.is_outside(name)
     ]
     if weak:
         text = f"{join_names(weak)}: not clearly better than a random order"

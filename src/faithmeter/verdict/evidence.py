@@ -13,8 +13,6 @@ from ..stats.metrics import CORRELATIONS
 from .equality import EqualByFields
 
 if TYPE_CHECKING:
-    from pandas import Series
-
     from ..stats.intervals import Interval
 
 MIN_TEXTS = 100
@@ -75,29 +73,16 @@ class Evidence(EqualByFields):
 
 
 @dataclass(frozen=True)
-class Area:
-    """Area as a fraction, with confidence bounds; both equal the mean if there is no interval."""
-
-    mean: float
-    lower: float
-    upper: float
-
-    @classmethod
-    def of(cls, interval: Interval) -> Area:
-        """Convert an interval to an area; if a bound is NaN, both bounds become the mean."""
-        mean, lower, upper, _ = interval
-        return cls(mean, mean, mean) if math.isnan(lower) or math.isnan(upper) else cls(mean, lower, upper)
-
-    @property
-    def has_interval(self) -> bool:
-        return self.lower < self.upper
-
-
-@dataclass(frozen=True)
 class MethodEvidence:
-    """Evidence on one method: its area, its p-value by test, and the number of texts."""
+    """Evidence on one method.
 
-    acu: Area
+    Attributes:
+        area: Area as a fraction; both bounds equal the mean if there is no interval.
+        p: P-value by test.
+        texts: Number of texts.
+    """
+
+    area: Interval
     p: Mapping[str, float]
     texts: int
 
@@ -179,7 +164,7 @@ class TaskEvidence(Evidence):
     def explained(self) -> dict[str, MethodEvidence]:
         """Methods other than the baseline, largest area first."""
         others = {name: method for name, method in self.methods.items() if name != BASELINE}
-        return dict(sorted(others.items(), key=lambda item: -item[1].acu.mean))
+        return dict(sorted(others.items(), key=lambda item: -item[1].area.mean))
 
     @property
     def rivals(self) -> list[str]:
@@ -240,7 +225,7 @@ def guess_level(metric: str, constant: float, texts: int) -> float:
         constant: Performance of the best constant prediction.
         texts: Number of texts.
     """
-    from scipy import stats
+    from scipy import stats  # slow to import, and the command line reads this module first
 
     if metric not in CORRELATIONS:
         return constant
@@ -259,8 +244,3 @@ def choose_test(tests: Iterable[str]) -> str:
 def rejects(p: float) -> bool:
     """Return whether a p-value is significant; NaN is not."""
     return p < SIGNIFICANCE_LEVEL
-
-
-def can_reject(floors: Series[float]) -> Series[bool]:
-    """Return whether a test with each of these smallest possible p-values can reject."""
-    return floors < SIGNIFICANCE_LEVEL

@@ -6,10 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE
-from ..display import sentence
 from .doubts import (
     BAD,
     CAUTION,
@@ -23,8 +22,11 @@ from .doubts import (
     explain_unchecked,
     explain_undecided,
 )
-from .evidence import ROUNDING, Area, ProbeEvidence, TaskEvidence, TextEvidence
+from .evidence import ROUNDING, ProbeEvidence, TaskEvidence, TextEvidence
 from .formats import format_percent, join_names
+
+if TYPE_CHECKING:
+    from ..stats.intervals import Interval
 
 GOOD = "good"
 MAX_COST = 0.02
@@ -88,15 +90,16 @@ class Verdict:
         """Return the first reason not to trust a method's areas; empty if there is none."""
         return next((doubt.text for doubt in self.doubts if _forbids(doubt, method)), "")
 
-    def html(self) -> list[str]:
-        """Return the answers and doubts as HTML; doubts replace the answer to the last question."""
-        replaced = QUESTIONS[-1] if self.doubts else None
-        answers = [answer for answer in self.answers if answer.question != replaced]
-        names = {answer: "" if answer.question in QUESTIONS else f"{answer.question}: " for answer in answers}
-        return [
-            *(sentence(f"{names[answer]}{answer.text}", answer.mood) for answer in answers),
-            *(sentence(doubt.text, doubt.severity) for doubt in self.doubts),
-        ]
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """Sentences with their moods: the answers, the last one replaced by the doubts if there are any."""
+        lines = []
+        for answer in self.answers:
+            if answer.question not in QUESTIONS:
+                lines.append((f"{answer.question}: {answer.text}", answer.mood))
+            elif not (self.doubts and answer.question == QUESTIONS[-1]):
+                lines.append((answer.text, answer.mood))
+        return lines + [(doubt.text, doubt.severity) for doubt in self.doubts]
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values."""
@@ -202,7 +205,7 @@ def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str
     if not usual:
         return (BAD, "None can be named: the texts that the methods erase are out of distribution."), ()
     best, *others = usual
-    area = evidence.methods[best].acu
+    area = evidence.methods[best].area
     text = f"{best}, whose area below random erasure (ACU) is {format_area(area)}"
     if best not in trusted:
         unsure = "None can be named while the model is not measurable; the largest area is that of"
@@ -214,7 +217,7 @@ def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str
         more = f"; about {evidence.texts_needed:,} texts would decide" if evidence.texts_needed else ""
         return (CAUTION, f"Not decided: {group}{more}; the largest area is that of {text}."), (best, *tied)
     lead = _describe_lead(evidence, best, others)
-    if not area.has_interval:
+    if not area.wide:
         once = "without an interval, another seed or other texts may change the order"
         return (CAUTION, f"Judged by area alone, it is {text}{lead}; {once}."), (best,)
     return (GOOD, f"It is {text}{lead}."), (best,)
@@ -223,7 +226,7 @@ def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str
 def _describe_lead(evidence: TaskEvidence, best: str, others: list[str]) -> str:
     if not others:
         return ""
-    lead = evidence.methods[best].acu.mean - evidence.methods[others[0]].acu.mean
+    lead = evidence.methods[best].area.mean - evidence.methods[others[0]].area.mean
     return f", {format_percent(lead)} points ahead of {others[0]}"
 
 
@@ -234,16 +237,16 @@ def _find_tied(evidence: TaskEvidence, best: str, others: list[str]) -> tuple[st
     """
     if evidence.group[:1] == (best,):
         return tuple(name for name in others if name in evidence.group)
-    area = evidence.methods[best].acu
-    if not area.has_interval:
+    area = evidence.methods[best].area
+    if not area.wide:
         return ()
-    return tuple(name for name in others if evidence.methods[name].acu.upper >= area.lower)
+    return tuple(name for name in others if evidence.methods[name].area.upper >= area.lower)
 
 
-def format_area(area: Area) -> str:
+def format_area(area: Interval) -> str:
     """Format an area in percent with its interval, e.g. `31.0% [30.1, 31.9]`."""
     mean = f"{format_percent(area.mean)}%"
-    if not area.has_interval:
+    if not area.wide:
         return mean
     return f"{mean} [{format_percent(area.lower)}, {format_percent(area.upper)}]"
 

@@ -17,6 +17,7 @@ from ..seeds_evidence import check_pvalue, choose_tuning, gather_evidence, selec
 from .answers import areas_on_shared_texts, compare_on_shared_texts, describe_performance, masking_cost
 
 if TYPE_CHECKING:
+    from ...stats.intervals import Interval
     from .answers import Frames, Published
 
 MAX_NAMES = 3
@@ -44,12 +45,12 @@ class Verdict:
     leaders: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     measurable: bool = False
-    area: trust.Area | None = None
+    area: Interval | None = None
     p: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON-ready values."""
-        return asdict(self)
+        return asdict(self) | {"area": self.area and self.area._asdict()}
 
 
 def verdicts(frames: Frames, published: Published | None = None) -> list[Verdict]:
@@ -114,7 +115,7 @@ def _verdict(frames: Frames, task: str, model: str, published: Published) -> Ver
         comparison, ahead = compare_on_shared_texts(best, others)
         second = replace(second, text=text + comparison, mood=CAUTION if ahead else second.mood)
     doubts = tuple(doubt.text for doubt in verdict.doubts)
-    area = evidence.methods[verdict.leaders[0]].acu if verdict.leaders else None
+    area = evidence.methods[verdict.leaders[0]].area if verdict.leaders else None
     answers = (first, second, third)
     return Verdict(
         *names, answers, verdict.leaders, doubts, evidence.measurable, area=area, p=evidence.p(BASELINE)
