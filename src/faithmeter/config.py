@@ -159,7 +159,16 @@ class TrainConfig(Config):
     batch_size: int = Field(default=16, ge=1, lt=2**31, description="rows in a mini-batch, over all devices")
     learning_rate: float = Field(default=2e-5, ge=0, le=1, description="peak learning rate")
     weight_decay: float = Field(
-        default=0.01, ge=0, le=1, description="weight decay, except of biases and normalization layers"
+        default=0.01,
+        ge=0,
+        le=1,
+        description="weight decay, except of biases and normalization layers; Liu et al. (2019) have 0.1",
+    )
+    adam_beta2: float = Field(
+        default=0.999, ge=0, lt=1, description="decay of Adam's second moment; Liu et al. (2019) have 0.98"
+    )
+    adam_epsilon: float = Field(
+        default=1e-8, gt=0, le=1, description="constant in Adam's denominator; Liu et al. (2019) have 1e-6"
     )
     warmup: float = Field(
         default=0.06,

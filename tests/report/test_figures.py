@@ -79,10 +79,10 @@ def made_up(tasks: int = 3, seeds: int = 5, *, step: int = 10, longest: int = 50
                 )
                 at = {"split": "validation", "epoch": epoch, "best": epoch == best}
                 train += [{**kept, **at, "masking": "0", "value": min(grown, 1)}]
-                train += [{**kept, **at, "masking": "100", "value": masked_value + rng.normal(0, 0.005)}]
+                train += [{**kept, **at, "masking": "all", "value": masked_value + rng.normal(0, 0.005)}]
             at = {"split": "test", "epoch": best, "best": True}
             train += [{**kept, **at, "masking": "0", "value": best_value}]
-            train += [{**kept, **at, "masking": "100", "value": masked_value}]
+            train += [{**kept, **at, "masking": "all", "value": masked_value}]
             if (strategy, validation) not in (("none", "unmasked"), ("half", "both")):
                 continue
             for method, percent in product(METHODS, range(0, 101, step)):
@@ -210,7 +210,7 @@ def test_all_and_its_dashed_line_in_a_chart() -> None:
     train = pd.concat(
         [
             trained(**both, **levels, masking="0", value=unmasked),
-            trained(**both, **levels, masking="100", value=masked),
+            trained(**both, **levels, masking="all", value=masked),
         ]
     )
     plain = figure("performance-unmasked", train=train)

@@ -56,6 +56,20 @@ def test_a_training_gives_a_row_for_each_split_epoch_and_masking(store: fm.RunSt
     assert not store.frame("train", seed=1)["converged"].any(), "not above the threshold"
 
 
+def test_texts_with_all_columns_masked_are_those_of_100_percent_only_if_they_are_the_same(
+    tmp_path: Path,
+) -> None:
+    runs, pair = fm.RunStore(tmp_path), ["text", "context"]
+    for seed, (scope, columns) in enumerate((("explained", ["text"]), ("all", pair), ("explained", pair))):
+        config, result = trained(0.9, seed=seed, scope=scope)
+        runs.put(config, result | {"columns": columns})
+    config, result = trained(0.9, seed=3)
+    lines = [*result["test"], masked_scores("all", accuracy=0.4, macro_f1=0.0)]
+    runs.put(config, train_result(test=lines) | {"columns": pair})
+    rows = runs.frame("train", split="test", masking="all")
+    assert dict(zip(rows["seed"], rows["value"], strict=True)) == {0: 0.9, 1: 0.9, 3: 0.4}
+
+
 def test_of_two_measurements_the_one_of_more_texts_counts(store: fm.RunStore) -> None:
     areas = store.frame("areas")
     assert list(areas["acu"]) == [0.3]

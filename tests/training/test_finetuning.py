@@ -38,8 +38,9 @@ def test_the_record_tells_the_story_of_a_run(whole) -> None:
     assert [epoch["epoch"] for epoch in result["epochs"]] == [1, 2, 3]
     assert all(epoch["train_loss"] > 0 for epoch in result["epochs"])
     for epoch in result["epochs"]:
-        percents = range(0, 101, 10) if epoch["epoch"] == result["best_epoch"] else [0]
-        assert [row["masking"] for row in epoch["validation"]] == [*percents, "uniform"]
+        best = epoch["epoch"] == result["best_epoch"]
+        expected = [*range(0, 101, 10), "uniform", "all"] if best else [0, "uniform"]
+        assert [row["masking"] for row in epoch["validation"]] == expected
         assert set(epoch["validation"][0]) == {"masking", "accuracy", "macro_f1", "loss"}
     best = max(epoch["selection"] for epoch in result["epochs"])
     assert result["epochs"][result["best_epoch"] - 1]["selection"] == best
@@ -85,11 +86,11 @@ def test_a_sweep_after_every_epoch_changes_no_result(config: fm.TrainConfig, tmp
     assert equal(weights(tmp_path / "once"), weights(tmp_path / "always"))
     assert once["best_epoch"] == always["best_epoch"]
     for epoch, swept in zip(once["epochs"], always["epochs"], strict=True):
-        assert len(swept["validation"]) == 12
+        assert len(swept["validation"]) == 13
         assert epoch["selection"] == swept["selection"]
         tables = ({row["masking"]: row for row in each["validation"]} for each in (epoch, swept))
         evaluated, everything = tables
-        assert len(evaluated) == (12 if epoch["epoch"] == once["best_epoch"] else 1 + (validation == "both"))
+        assert len(evaluated) == (13 if epoch["epoch"] == once["best_epoch"] else 1 + (validation == "both"))
         for masking, row in evaluated.items():
             assert {k: v for k, v in row.items() if k != "masking"} == pytest.approx(
                 {k: v for k, v in everything[masking].items() if k != "masking"}, abs=1e-6
@@ -146,6 +147,21 @@ def test_the_released_schedule_counts_examples_and_only_rises(config: fm.TrainCo
     run(config.replace(warmup=0.5, released_schedule=True), tmp_path, callbacks=[rates])
     warm = 3 * 48 // 2  # as if every example were a step
     assert rates.seen == pytest.approx([3e-3 * t / warm for t in range(18)])
+
+
+def test_the_optimizer_is_that_of_the_released_code_or_of_the_options(
+    config: fm.TrainConfig, tmp_path
+) -> None:
+    class Groups(TrainerCallback):
+        def on_train_begin(self, args, state, control, *, optimizer, **_) -> None:
+            self.seen = {(g["betas"], g["eps"], g["weight_decay"]) for g in optimizer.param_groups}
+
+    groups, once = Groups(), config.replace(epochs=1)
+    run(once, tmp_path / "released", callbacks=[groups])
+    assert groups.seen == {((0.9, 0.999), 1e-8, 0.01), ((0.9, 0.999), 1e-8, 0.0)}
+    liu = {"adam_beta2": 0.98, "adam_epsilon": 1e-6, "weight_decay": 0.1}
+    run(once.replace(**liu), tmp_path / "liu", callbacks=[groups])
+    assert groups.seen == {((0.9, 0.98), 1e-6, 0.1), ((0.9, 0.98), 1e-6, 0.0)}
 
 
 def test_of_equally_good_epochs_the_earliest_is_kept(config: fm.TrainConfig, tmp_path) -> None:

@@ -8,7 +8,7 @@ import torch
 from sklearn.metrics import accuracy_score, log_loss
 
 from faithmeter.models.masks import PERCENTS, generator
-from faithmeter.training.masked_eval import CONDITIONS, UNIFORM, Sweep
+from faithmeter.training.masked_eval import ALL_COLUMNS, CONDITIONS, UNIFORM, Sweep
 
 ROWS = [
     {"input_ids": [0, 5, 6, 7, 8, 9, 10, 11, 5, 6, 7, 2], "kinds": [-1, *[0] * 10, -1], "labels": 1},
@@ -48,6 +48,17 @@ def test_the_scope_says_which_columns_go(scope: str, fully_masked: list[int]) ->
     assert ids(Sweep(ROWS, mask_id=4, scope=scope, seed=0, stream="sweep"), 100, 1) == fully_masked
 
 
+@pytest.mark.parametrize("scope", ["explained", "all"])
+def test_all_columns_leave_only_the_lengths(scope: str) -> None:
+    sweep = Sweep(ROWS, mask_id=4, scope=scope, seed=0, stream="sweep")
+    assert ids(sweep, ALL_COLUMNS, 0) == [0, *[4] * 10, 2]
+    assert ids(sweep, ALL_COLUMNS, 1) == [0, 4, 4, 2, 2, 4, 2]
+    # rows of equal lengths become one input, and a single text is that of 100 %
+    assert sweep.place[ALL_COLUMNS][1] == sweep.place[ALL_COLUMNS][2]
+    assert sweep.place[ALL_COLUMNS][0] == sweep.place[100][0]
+    assert (sweep.place[ALL_COLUMNS][1] == sweep.place[100][1]) == (scope == "all")
+
+
 def test_nothing_in_a_swept_row_may_be_masked_again() -> None:
     sweep = Sweep(ROWS, mask_id=4, scope="all", seed=0, stream="sweep")
     assert {kind for item in sweep.inputs for kind in item["kinds"]} == {-1}
@@ -69,5 +80,5 @@ def test_metrics_and_loss_equal_scikit_learn_on_the_rows_of_the_conditions() -> 
 def test_the_table_has_a_row_for_each_condition() -> None:
     sweep = Sweep(ROWS, mask_id=4, scope="explained", seed=0, stream="sweep")
     table = sweep.table(np.zeros((len(sweep), 2)), ["accuracy"])
-    assert [row["masking"] for row in table] == [*CONDITIONS] == [*range(0, 101, 10), "uniform"]
+    assert [row["masking"] for row in table] == [*CONDITIONS] == [*range(0, 101, 10), "uniform", "all"]
     assert {row["accuracy"] for row in table} == {1 / 3}  # equal logits: the first class

@@ -85,11 +85,10 @@ def run(
 def summary(records: list[TrainRecord]) -> Table:
     """Return a table of test performance by percent masked, with the constant guess in the last row."""
     from ..runs.measured import task_of
-    from ..training.masked_eval import UNIFORM
 
     first = task_of(records[0].config)
     metric = first.metric
-    points = [line.masking for line in records[0].test if line.masking != UNIFORM]
+    points = [line.masking for line in records[0].test if isinstance(line.masking, int)]
     title = f"{first.name}: test {format_metric(metric)} in %, by percent of the tokens masked at random"
     rows = table(title, "fine-tuning", *map(str, points))
     for record in records:

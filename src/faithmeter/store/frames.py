@@ -15,7 +15,7 @@ from ..measuring.plausibility import PLAUSIBILITY
 from ..stats.curves import Curve, racu_divisor
 from ..stats.other_metrics import OTHER_METRICS
 from ..verdict import choose_test
-from .records import Bounds, MeasureRecord, MethodResult, Record, RoarRecord, TrainRecord
+from .records import Bounds, MaskedScores, MeasureRecord, MethodResult, Record, RoarRecord, TrainRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -140,9 +140,20 @@ def _train(record: Record, run: Row) -> Iterator[Row]:
     tables = [("validation", epoch.epoch, epoch.validation) for epoch in record.epochs]
     for split, epoch, lines in [*tables, ("test", best, record.test)]:
         place = {"split": split, "epoch": epoch, "best": epoch == best, "rows": record.rows[split]}
-        for line in lines:
+        for line in _with_all_columns(record, lines):
             values = {"masking": str(line.masking), "value": line.score(metric), "loss": line.loss}
             yield {**common, **place, **values, "majority": record.majority[split][metric]}
+
+
+def _with_all_columns(record: TrainRecord, lines: list[MaskedScores]) -> list[MaskedScores]:
+    """Return performance by masking, with a line for the masking of all columns if 100 % was just that.
+
+    Records of version 0.2 lack this line. Of pairs of which they masked one text, nothing replaces it.
+    """
+    same = record.trained.scope == "all" or record.columns == ["text"]
+    if not same or any(line.masking == "all" for line in lines):
+        return lines
+    return [*lines, *(line.model_copy(update={"masking": "all"}) for line in lines if line.masking == 100)]
 
 
 def _methods(record: MeasureRecord, run: Row) -> Iterator[tuple[MethodResult, Row]]:

@@ -79,7 +79,9 @@ class MaskedScores(Part):
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: Numbers = Field(init=False)
 
-    masking: int | Literal["uniform"] = Field(description="percent of the tokens masked, or a random rate")
+    masking: int | Literal["uniform", "all"] = Field(
+        description="percent of the tokens masked; uniform: a random rate; all: every token of all columns"
+    )
     loss: Number = Field(description="mean cross-entropy")
 
     def score(self, metric: str) -> float:

@@ -16,9 +16,14 @@ from ..stats.metrics import kind_of, mean_loss, predict, score
 
 UNIFORM = "uniform"
 """Condition in which every row is masked as in training, with masks drawn once per run."""
+ALL_COLUMNS = "all"
+"""Condition in which every token of every column is masked, whatever the scope: only the lengths are left.
+
+The paper compares this performance with the class majority. 100 % keeps to the scope, as erasure does.
+"""
 Condition = int | str
-"""Percentage of masked tokens, or `UNIFORM`."""
-CONDITIONS: tuple[Condition, ...] = (*PERCENTS, UNIFORM)
+"""Percentage of masked tokens, `UNIFORM` or `ALL_COLUMNS`."""
+CONDITIONS: tuple[Condition, ...] = (*PERCENTS, UNIFORM, ALL_COLUMNS)
 
 
 class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
@@ -44,8 +49,8 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         self.place: dict[Condition, np.ndarray] = {c: np.empty(len(rows), dtype=np.int64) for c in conditions}
         for index, row in enumerate(rows):
             ids = torch.tensor([row["input_ids"]])
-            maskable = Batch.from_rows([row], pad_id=mask_id).maskable(scope)
-            masks = _masks(maskable, conditions, rates, seed, stream, index)
+            batch = Batch.from_rows([row], pad_id=mask_id)
+            masks = _masks(batch, scope, conditions, rates, seed, stream, index)
             for condition, mask in masks.items():
                 masked = ids.masked_fill(mask, mask_id)[0].to(torch.int32).numpy()
                 key = masked.tobytes() + bytes(row.get("token_type_ids", ()))
@@ -86,12 +91,23 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
 
 
 def _masks(
-    allowed: Tensor, conditions: Sequence[Condition], rates: str, seed: int, stream: str, index: int
+    batch: Batch,
+    scope: Scope,
+    conditions: Sequence[Condition],
+    rates: str,
+    seed: int,
+    stream: str,
+    index: int,
 ) -> dict[Condition, Tensor]:
+    """Return the masked tokens of one row [1, T] under each condition."""
+    allowed = batch.maskable(scope)
     order = random_scores(allowed, [generator(seed, stream, 0, index)])
-    return {
-        condition: top_mask(order, allowed, condition)
-        if isinstance(condition, int)
-        else uniform_mask(allowed, [generator(seed, stream, 1, index)], rates=rates)
-        for condition in conditions
-    }
+    masks: dict[Condition, Tensor] = {}
+    for condition in conditions:
+        if isinstance(condition, int):
+            masks[condition] = top_mask(order, allowed, condition)
+        elif condition == ALL_COLUMNS:
+            masks[condition] = batch.content
+        else:
+            masks[condition] = uniform_mask(allowed, [generator(seed, stream, 1, index)], rates=rates)
+    return masks

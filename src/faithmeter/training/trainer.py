@@ -186,6 +186,8 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
         per_device_eval_batch_size=EVALUATION_BATCH,
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
+        adam_beta2=config.adam_beta2,
+        adam_epsilon=config.adam_epsilon,
         lr_scheduler_type="linear",
         warmup_steps=config.warmup,
         max_grad_norm=0.0,

@@ -20,11 +20,11 @@ __all__ = ["FIGURES", "Frames", "config", "save", "spec"]
 
 FIGURES: dict[str, Callable[[Frames], alt.ConcatChart | None]] = {
     "performance-unmasked": partial(by_strategy, masking="0"),
-    "performance-masked": partial(by_strategy, masking="100"),
+    "performance-masked": partial(by_strategy, masking="all"),
     "ablation-unmasked-test": partial(ablation, masking="0", split="test"),
-    "ablation-masked-test": partial(ablation, masking="100", split="test"),
+    "ablation-masked-test": partial(ablation, masking="all", split="test"),
     "ablation-unmasked-validation": partial(ablation, masking="0", split="validation"),
-    "ablation-masked-validation": partial(ablation, masking="100", split="validation"),
+    "ablation-masked-validation": partial(ablation, masking="all", split="validation"),
     "epochs": by_epoch,
     "pvalues-crossfit": partial(pvalues, calibration="crossfit"),
     "pvalues-published": partial(pvalues, calibration="published"),

@@ -29,9 +29,11 @@ def performance_sentences(train: DataFrame) -> Iterator[str]:
             continue
         values = {row["masking"]: format_percent(row["value"]) for row in rows.to_dict("records")}
         metric, training = format_metric(rows["metric"].iloc[0]), TRAINING_PHRASES[rows["strategy"].iloc[0]]
+        masked = "all" if "all" in values else "100"
+        which = "wholly masked ones" if masked == "all" else "ones with the explained column masked"
         task, model = (names[column][str(name)] for column, name in zip(names, key, strict=True))
         yield (
             f"{model}, fine-tuned on {task} {training}: {values['0']}% {metric} on whole test texts, "
-            f"{values['100']}% on wholly masked ones; always the most frequent class of the training texts: "
+            f"{values[masked]}% on {which}; always the most frequent class of the training texts: "
             f"{format_percent(rows['majority'].iloc[0])}%."
         )
