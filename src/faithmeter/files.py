@@ -212,6 +212,18 @@ def seal(path: Path) -> None:
     _write_checksums(path, files, [file.name for file in files])
 
 
+def changes(folder: Path, checksums: Mapping[str, str]) -> dict[str, str]:
+    """Return which files of a folder are `missing` or `not as it was written`, by name."""
+    states = {}
+    for name, checksum in checksums.items():
+        path = folder / name
+        if not path.is_file():
+            states[name] = "missing"
+        elif file_checksum(path) != checksum:
+            states[name] = "not as it was written"
+    return states
+
+
 def _write_checksums(path: Path, files: Iterable[Path], names: Iterable[str]) -> None:
     lines = (f"{file_checksum(file)}  {name}\n" for file, name in zip(files, names, strict=True))
     with atomic(_checksum_file(path)) as temporary:
@@ -229,17 +241,18 @@ def intact(path: Path, remedy: str = "it is created again") -> bool:
     a DamageWarning that states what has changed and the caller's `remedy`.
     """
     sums = _checksum_file(path)
-    folder = sums.parent
+    expected = {}
     try:
-        lines = sums.read_text(encoding="utf-8").splitlines()
-        expected = {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
-        if not expected or not all((folder / name).is_file() for name in expected):
-            return False
-        changed = [name for name, checksum in expected.items() if file_checksum(folder / name) != checksum]
+        for line in sums.read_text(encoding="utf-8").splitlines():
+            checksum, _, name = line.partition("  ")
+            expected[name] = checksum
+        changed = changes(sums.parent, expected)
     except FileNotFoundError:
         return False
-    except (OSError, ValueError) as error:
-        changed = [str(error)]
+    except (OSError, ValueError) as error:  # the checksums themselves are damaged
+        changed = {str(error): ""}
+    if not expected or "missing" in changed.values():
+        return False
     if changed:
         names = "" if path.is_file() else f" ({', '.join(changed)})"
         warnings.warn(f"{path}{names} is not as it was written; {remedy}", DamageWarning, stacklevel=2)

@@ -16,7 +16,7 @@ import torch
 from ..config import EMBEDDED, Kind, Precision
 from ..data.labeled import LABELED
 from ..errors import InputError
-from ..files import file_checksum, read_sealed_json
+from ..files import changes, read_sealed_json
 from .classes import MULTI_LABEL, predicts_number
 from .classifier import Classifier, find_mask_id
 from .devices import find_device, require_precision
@@ -255,13 +255,9 @@ def read_checkpoint(path: str | Path) -> Training:
     if not (folder / RECORD).is_file():
         return Training()
     record = read_sealed_json(folder / RECORD)
-    for name, checksum in record.get("files", {}).items():
-        file = folder / name
-        if name == LABELED and not file.is_file():  # the texts of an adaptation may be private
-            continue
-        if not file.is_file() or file_checksum(file) != checksum:
-            state = "not as it was written" if file.is_file() else "missing"
-            raise InputError(f"{file} is {state}; copy that checkpoint again, or train it again")
+    for name, state in changes(folder, record.get("files", {})).items():
+        if (name, state) != (LABELED, "missing"):  # the texts of an adaptation may be private
+            raise InputError(f"{folder / name} is {state}; copy that checkpoint again, or train it again")
     columns = record.get("columns")
     agreement = record.get("agreement")
     return Training(

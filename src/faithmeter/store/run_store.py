@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from ..config import AdaptConfig, Config, MeasureConfig, RoarConfig, TrainConfig
 from ..data.labeled import LABELED
 from ..errors import DamageWarning, InputError
-from ..files import file_checksum, write_json, write_sealed_json, writing
+from ..files import changes, file_checksum, write_json, write_sealed_json, writing
 from . import frames
 from .records import (
     CHOICES,
@@ -360,12 +360,9 @@ def _files(folder: Path) -> list[Path]:
 
 def require_files(folder: Path, record: Record) -> None:
     """Raise an InputError if a file beside the record is missing or has changed."""
-    for name, checksum in record.files.items():
-        path = folder / name
-        if name == LABELED and not path.exists():  # the texts of an adaptation may be private
-            continue
-        if not path.exists() or file_checksum(path) != checksum:
-            raise InputError(f"{path} is {'not as it was written' if path.exists() else 'missing'}")
+    for name, state in changes(folder, record.files).items():
+        if (name, state) != (LABELED, "missing"):  # the texts of an adaptation may be private
+            raise InputError(f"{folder / name} is {state}")
 
 
 def environment() -> dict[str, Any]:
