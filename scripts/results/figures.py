@@ -28,7 +28,9 @@ OF_STUDY = {
     "roar": "study-roar",
 }
 """Figures of the report that docs/results.md shows, and the names of their files."""
-OF_SMOKE = ("faithfulness", "pvalues-crossfit", "performance-masked", "roar")
+OF_SMOKE = (
+    *("faithfulness", "pvalues-crossfit", "performance-unmasked", "ablation-unmasked-test", "epochs", "roar"),
+)
 """Figures of the report that docs/trials.md shows."""
 
 
