@@ -80,7 +80,7 @@ def complete(arguments: list[str], folder: Path) -> list[str]:
     arguments = [
         str(_only(argument, folder)) if argument.startswith("runs/") else argument for argument in arguments
     ]
-    if arguments[0] in ("measure", "check") and not {"--limit", "--text"} & set(arguments):
+    if arguments[0] in ("measure", "check") and "--limit" not in arguments:
         arguments += ["--limit", "12"] if arguments[0] == "measure" else []
     return [*arguments, *SHORTER.get(arguments[0], ())]
 

@@ -44,7 +44,7 @@ def test_h_is_help_and_flags_have_no_type(faithmeter, verb: str) -> None:
 def test_control_characters_never_reach_the_terminal(faithmeter, checkpoint, tmp_path) -> None:
     for arguments in (
         (HOSTILE,),
-        ("a film", "--label", HOSTILE),
+        ("a film", "--class", HOSTILE),
         ("a film", "-m", HOSTILE),
         ("a film", "--file", HOSTILE),
     ):

@@ -169,7 +169,7 @@ def test_a_lower_precision_is_another_measurement_and_says_so(
 
 
 def test_requirements_hold_for_one_text(faithmeter, checkpoint: Path) -> None:
-    common = ("measure", checkpoint, "--text", "good film", "-m", "loo-sign", "--require")
+    common = ("explain", checkpoint, "good film", "-m", "loo-sign", "--require")
     assert faithmeter(*common, "loo-sign:acu>=-100").code == 1
     common = (*common[:-1], "--even-if-untrusted", "--require")
     assert faithmeter(*common, "loo-sign:acu>=-100").code == 0
@@ -236,7 +236,7 @@ def test_measure_announces_its_cost_and_leaves_out_a_beam_that_costs_most(
     long = tmp_path / "long.csv"
     rows = [f"{' '.join(WORDS)},{'ab'[number % 2]}" for number in range(4)]
     long.write_text("\n".join(["review,stars", *rows]))
-    own = ("--data", long, "--text-column", "review", "--label-column", "stars", "-o", tmp_path / "runs")
+    own = ("--test", long, "--text", "review", "--label", "stars", "-o", tmp_path / "runs")
     outcome = faithmeter("measure", checkpoint, *own, "--json")
     assert outcome.code == 0, outcome.err
     measured = json.loads(outcome.out)["methods"]
@@ -248,9 +248,14 @@ def test_measure_announces_its_cost_and_leaves_out_a_beam_that_costs_most(
 
 
 def test_measure_one_text(faithmeter, checkpoint: Path) -> None:
-    outcome = faithmeter("measure", checkpoint, "--text", "the film was good", "-m", "loo-abs")
+    outcome = faithmeter("explain", checkpoint, "the film was good", "-m", "loo-abs")
+    assert outcome.out.startswith("prediction"), "colors first"
     assert "random (mean of 100)" in outcome.out
-    found = json.loads(faithmeter("measure", checkpoint, "--text", "the film was good", "--json").out)
+    colors = faithmeter("explain", checkpoint, "the film was good", "-m", "loo-abs", "--no-verify").out
+    assert "random (mean" not in colors
+    assert outcome.out.startswith(colors)
+    [both] = json.loads(faithmeter("explain", checkpoint, "the film was good", "--json").out)
+    found = both["measurement"]
     assert len(found["methods"]["loo-sign"]["probability"]) == 11
     assert set(found["methods"]["loo-sign"]["pvalues"]) == {"published", "crossfit"}
 
@@ -278,18 +283,22 @@ def test_lists(faithmeter, checkpoint: Path, folder: Path) -> None:
         (("train", "--data", "x.csv"), "--data x.csv requires --text"),
         (("train", "--data", "x.csv", "--text", "a", "--label", "b"), "x.csv"),
         (("explain", "./nowhere", "a text"), "there is no folder './nowhere'; expected a folder with"),
-        (("explain", "embedded"), "expected either a text or --file"),
+        (("explain", "embedded"), "expected either a text, --data"),
         (("explain", "embedded", "a", "-m", "lo-sign"), "unknown method 'lo-sign'; did you mean 'loo-sign'?"),
         (("measure", "embedded", "--require", "racu>3"), "requirement 'racu>3' cannot be read"),
         (("measure", "embedded", "--require", "beam:acu>1.2.3"), "requirement 'beam:acu>1.2.3' cannot be"),
         (("measure", "embedded", "--require", "beam:acu>inf"), "requirement 'beam:acu>inf' cannot be"),
         (("measure", "embedded", "--require", "bean:acu>1"), "in a requirement 'bean'; did you mean 'beam'?"),
-        (("measure", "embedded", "--pair", "a"), "--pair 'a' goes with --text"),
-        (("measure", "embedded", "--text", ""), "the text is empty"),
+        (("measure", "embedded", "--pair", "a"), "--pair a goes with --data or --test, the file"),
+        (("explain", "embedded", ""), "the text is empty"),
+        (("explain", "embedded", "a", "--require", "beam:acu>1"), "unknown method in a requirement 'beam'"),
+        (("explain", "embedded", "a", "--require", "x:acu>1", "-m", "auto"), "auto has yet to choose"),
+        (("explain", "embedded", "--text", "a"), "expected either a text, --data with a table"),
+        (("explain", "embedded", "a", "--text", "b"), "--text b is a column of --data, which is missing"),
         (("explain", "embedded", "a", "--device", "gpu"), "unknown device 'gpu'; expected one of auto"),
         (("explain", "embedded", "a", "--device", "cuda:7"), "device 'cuda:7' is not available here; expect"),
         (("measure", "embedded", "--device", "cuda:7"), "device 'cuda:7' is not available here; expected au"),
-        (("measure", "embedded", "--text", "a", "--device", "cuda:7"), "device 'cuda:7' is not available h"),
+        (("measure", "embedded", "-m", "beam", "--device", "cuda:7"), "device 'cuda:7' is not available h"),
         (("check", "embedded", "--device", "cuda:7"), "device 'cuda:7' is not available here; expected auto"),
         (("serve", "embedded", "--port", "0", "--device", "cuda:7"), "device 'cuda:7' is not available here"),
         (

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
@@ -61,12 +62,12 @@ def test_texts_of_a_file_have_headings_and_blank_lines_between(faithmeter, check
     first, second = out.split("\n\n")
     assert first.startswith("texts.txt, line 1\nprediction")
     assert second.startswith("texts.txt, line 3\nprediction")
-    one = faithmeter("explain", checkpoint, "bad plot").out
+    one = faithmeter("explain", checkpoint, "bad plot", "--no-verify").out
     assert one.strip() == second.removeprefix("texts.txt, line 3\n").strip(), "one text has no heading"
 
 
 def test_rows_take_what_they_do_not_say_from_the_options(faithmeter, checkpoint, here) -> None:
-    rows = [{"text": "a film", "label": 2}, {"text": "a\u2028plot", "pair": "who wrote it"}]
+    rows = [{"text": "a film", "label": 2}, {"text": "a\u2028plot"}]
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     (here / "texts.jsonl").write_text("\ufeff" + "\r\n".join(lines), encoding="utf-8")
     asked = (
@@ -74,17 +75,12 @@ def test_rows_take_what_they_do_not_say_from_the_options(faithmeter, checkpoint,
         checkpoint,
         "--file",
         "texts.jsonl",
-        "--pair",
-        "it was fun",
-        "--label",
+        "--class",
         "LABEL_1",
         "--json",
     )
-    found = json.loads(faithmeter(*asked).out)
-    assert [(row["label"], row["pair"]) for row in found] == [
-        ("LABEL_2", "it was fun"),
-        ("LABEL_1", "who wrote it"),
-    ]
+    explained = json.loads(faithmeter(*asked).out)
+    assert [row["label"] for row in explained] == ["LABEL_2", "LABEL_1"]
 
 
 @pytest.mark.parametrize(
@@ -122,16 +118,56 @@ def test_a_wrong_row_is_named_by_its_line_before_anything_is_explained(
         (("a film", "--html", "."), "error: --html .: expected the name of a file, in a folder that exists"),
         (("--file", "empty.txt"), "error: empty.txt holds no text; expected one per line"),
         (("--file", "missing.txt"), "error: missing.txt cannot be read: "),
+        (
+            ("--file", "texts.csv"),
+            "error: --file texts.csv is a table (.csv), and --file takes a text in each",
+        ),
+        (("--data", "texts.csv"), "error: --data texts.csv requires --text"),
+        (
+            ("--data", "texts.csv", "--text", "txt"),
+            "error: texts.csv: no column 'txt'; there are 'text', 'stars'",
+        ),
+        (("--data", "texts.csv", "--text", "text"), "error: texts.csv, line 3: the text is empty"),
+        (("--file", "empty.txt", "--verify"), "error: empty.txt holds no text"),
     ],
 )
 def test_mistakes_are_told_before_the_model_is_loaded(
     faithmeter, here, monkeypatch, arguments: tuple[str, ...], message: str
 ) -> None:
     (here / "empty.txt").write_text("\n \n")
+    (here / "texts.csv").write_text("text,stars\na film,1\n ,2\n")
     monkeypatch.setattr("faithmeter.models.loading.load", None)
     outcome = faithmeter("explain", "embedded", *arguments)
     assert (outcome.code, outcome.out) == (2, "")
     assert message in outcome.err
+
+
+def test_a_table_is_explained_and_written(faithmeter, checkpoint, here) -> None:
+    (here / "texts.csv").write_text("review,stars\nthe film was good,LABEL_2\n=bad plot,LABEL_1\n")
+    table = ("--data", "texts.csv", "--text", "review", "-m", "grad-l2", "-m", "loo-sign")
+    outcome = faithmeter("explain", checkpoint, *table, "--csv", "scores.csv", "--html", "all.html")
+    assert (outcome.code, outcome.out) == (0, ""), outcome.err
+    assert outcome.err.splitlines()[-2:] == ["page: all.html", "scores: scores.csv"]
+    assert (here / "all.html").read_text().count("prediction") == 2
+    explained = json.loads(faithmeter("explain", checkpoint, *table, "--json").out)
+    frame = pd.read_csv("scores.csv")
+    for row, one in enumerate(explained):
+        for method in ("grad-l2", "loo-sign"):
+            lines = frame[(frame["row"] == row) & (frame["method"] == method)]
+            scores = [word["scores"][method] for word in one["words"]]
+            assert lines["score"].tolist() == pytest.approx(scores)
+            assert set(lines["prediction"]) == {one["prediction"]}
+    assert frame["word"][len(frame) - 1] == "plot"
+    labeled = json.loads(faithmeter("explain", checkpoint, *table, "--label", "stars", "--json").out)
+    assert [one["label"] for one in labeled] == ["LABEL_2", "LABEL_1"]
+
+
+def test_a_dear_verification_is_asked_for(faithmeter, checkpoint, monkeypatch) -> None:
+    monkeypatch.setattr(explain, "MAX_UNASKED_EVALUATIONS", 100)
+    outcome = faithmeter("explain", checkpoint, "the film was good")
+    assert "not verified, as that takes up to 526 evaluations of the model; to do it: --verify" in outcome.err
+    assert "random (mean" not in outcome.out
+    assert "random (mean" in faithmeter("explain", checkpoint, "the film was good", "--verify").out
 
 
 @pytest.fixture
@@ -190,7 +226,7 @@ def test_a_model_of_pairs_needs_a_pair_and_one_of_single_texts_takes_none(faithm
     )
     for pair, arguments, message in (
         (("--pair", "product"), (), "trained on pairs of texts, and only one text was given"),
-        ((), ("--pair", "a film"), "trained on single texts, and a second text was given"),
+        ((), ("a film",), "trained on single texts, and a second text was given"),
     ):
         folder = here / f"runs{len(pair)}"
         assert faithmeter(*base, *pair, "-o", folder).code == 0
@@ -226,7 +262,9 @@ def test_the_bar_counts_evaluations_inside_a_text(faithmeter, checkpoint, monkey
         progress, "update", lambda bar, **fields: notes.append(fields["note"]) or update(bar, **fields)
     )
     monkeypatch.setattr(explain, "bars", lambda: progress)
-    assert faithmeter("explain", checkpoint, "the film was good", "-m", "int-grad-sign").code == 0
+    assert (
+        faithmeter("explain", checkpoint, "the film was good", "-m", "int-grad-sign", "--no-verify").code == 0
+    )
     assert notes[0] == "1 evaluations"
     assert notes[-1] == "21 evaluations"
 

@@ -37,7 +37,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def checkpoint(faithmeter, folder: Path) -> Path:
-    own = ("--data", folder / "reviews.csv", "--text-column", "review", "--label-column", "stars")
+    own = ("--data", folder / "reviews.csv", "--text", "review", "--label", "stars")
     small = ("--model", folder / "encoder", "--epochs", 1, "-o", folder / "runs")
     assert faithmeter("train", *own, *small).code == 0
     return next((folder / "runs").glob("train-*"))
@@ -45,7 +45,7 @@ def checkpoint(faithmeter, folder: Path) -> Path:
 
 @pytest.fixture
 def held_out(folder: Path) -> tuple[object, ...]:
-    return ("--data", folder / "held-out.csv", "--text-column", "text", "--label-column", "label")
+    return ("--test", folder / "held-out.csv", "--text", "text", "--label", "label")
 
 
 def test_all_rows_are_measured_with_the_check_of_the_training(
@@ -71,9 +71,29 @@ def test_all_rows_are_measured_with_the_check_of_the_training(
         for line in reproduce([record for _, record in store.records()], store.root)
         if " measure " in line
     ]
-    for part in (f"--data {folder / 'held-out.csv'}", "--text-column text", "--unit word", "--scores mine="):
+    for part in (f"--test {folder / 'held-out.csv'}", "--text text", "--unit word", "--scores mine="):
         assert part in line
     del METHODS["mine"]
+
+
+def test_data_mean_the_same_as_in_training(faithmeter, checkpoint, folder) -> None:
+    """The same options split the same test rows off, so that no training row is measured."""
+    own = ("--data", folder / "reviews.csv", "--text", "review", "--label", "stars")
+    runs = ("-m", "grad-l2", "-o", folder / "same", "--json")
+    named = faithmeter("measure", checkpoint, *own, *runs)
+    assert "22 of 220 rows are test texts, split off as in training" in named.err
+    plain = faithmeter("measure", checkpoint, *runs)
+    results = [json.loads(outcome.out) for outcome in (named, plain)]
+    assert results[0]["texts"] == 22
+    assert results[0]["methods"]["grad-l2"]["curve"] == results[1]["methods"]["grad-l2"]["curve"]
+    # a file of test texts beside them: all of its rows, and the validation rows of --data
+    rows = (folder / "held-out.csv").read_text().removeprefix("text,label")
+    (folder / "renamed.csv").write_text("review,stars" + rows)
+    beside = ("--test", folder / "renamed.csv", *own)
+    assert json.loads(faithmeter("measure", checkpoint, *beside, *runs).out)["texts"] == 32
+    store = fm.RunStore(folder / "same")
+    lines = reproduce([record for _, record in store.records()], store.root)
+    assert any(f"--data {folder / 'reviews.csv'} --test {folder / 'renamed.csv'}" in line for line in lines)
 
 
 def test_a_model_of_elsewhere_needs_validation_rows_for_its_check(faithmeter, held_out, folder) -> None:
@@ -99,31 +119,32 @@ def test_a_rationale_column_gives_plausibility_beside_faithfulness(
     first = [json.dumps({"row": row, "scores": values}) for row, values in enumerate(marks)]
     (folder / "first.jsonl").write_text("\n".join(first))
     call = ("measure", checkpoint, *held_out, "--scores", folder / "first.jsonl", "-o", folder / "why")
-    outcome = faithmeter(*call, "--rationale-column", "why")
+    outcome = faithmeter(*call, "--rationale", "why")
     assert outcome.code == 0, outcome.err
     assert "faithful (ACU) and plausible" in outcome.out
-    measured = json.loads(faithmeter(*call, "--rationale-column", "why", "--json").out)
+    measured = json.loads(faithmeter(*call, "--rationale", "why", "--json").out)
     assert measured["methods"]["first"]["plausibility"] == {"token_f1": 1.0, "token_iou": 1.0, "auprc": 1.0}
     assert measured["methods"]["random"]["plausibility"]["token_f1"] < 1
-    without = json.loads(faithmeter(*call, "--rationale-column", "none", "--json").out)
+    without = json.loads(faithmeter(*call, "--rationale", "none", "--json").out)
     assert without["methods"]["first"]["plausibility"] == {}
     store = fm.RunStore(folder / "why")
     lines = reproduce([record for _, record in store.records()], store.root)
-    assert any("--rationale-column why" in line for line in lines)
+    assert any("--rationale why" in line for line in lines)
     del METHODS["first"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--rationale-column", "why"), "--rationale-column why goes with --data"),
-        (("--text-column", "text"), "--text-column text goes with --data, the file that it belongs to"),
-        (("--data", "x.csv", "--text-column", "text"), "--data x.csv requires --label-column"),
+        (("--rationale", "why"), "--rationale why goes with --data"),
+        (("--text", "text"), "--text text goes with --data or --test, the file that it belongs to"),
+        (("--data", "x.csv", "--text", "text"), "--data x.csv requires --label"),
+        (("--test", "x.csv"), "--test x.csv requires --text"),
         (
-            ("--data", "x.csv", "--text-column", "t", "--label-column", "l", "--task", "RTE"),
+            ("--data", "x.csv", "--text", "t", "--label", "l", "--task", "RTE"),
             "--task RTE and --data with columns exclude each other",
         ),
-        (("--data", "x.csv", "--text-column", "t", "--label-column", "l"), "x.csv does not exist"),
+        (("--data", "x.csv", "--text", "t", "--label", "l"), "x.csv does not exist"),
         (("--unit", "letter"), "unknown unit 'letter'; expected one of sentence, token, word"),
         (("--scores", "nothing.jsonl"), "cannot read nothing.jsonl"),
     ],

@@ -59,8 +59,8 @@ def test_check_and_explain_read_the_whole_text(faithmeter, folder: Path) -> None
     for arguments, count in (((), 8), (windows, 14)):
         [explained] = json.loads(faithmeter("explain", folder / "model", TEXT, *arguments, "--json").out)
         assert (len(explained["words"]), explained["truncated"]) == (count, count == 8)
-    measured = faithmeter("measure", folder / "model", "--text", TEXT, "-m", "grad-l2", *windows, "--json")
-    assert not json.loads(measured.out)["truncated"]
+    measured = faithmeter("explain", folder / "model", TEXT, "-m", "grad-l2", *windows, "--json")
+    assert not json.loads(measured.out)[0]["measurement"]["truncated"]
 
 
 @pytest.mark.parametrize("verb", ["check", "measure", "explain"])

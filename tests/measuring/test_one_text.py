@@ -208,7 +208,7 @@ def test_measure_takes_a_text_in_place_of_a_task() -> None:
 
 
 def test_every_method_has_a_verdict_also_when_it_succeeds() -> None:
-    """`measure --text` said nothing when a method succeeded."""
+    """`explain` said nothing when a method succeeded."""
     normal = (0.3, 0.4, 0.5, 0.6)
     methods = {
         "good": erasure(pvalues=normal),

@@ -55,9 +55,12 @@ def fail(*_: Any, **__: Any) -> None:
 
 def test_single_texts_need_no_data(faithmeter, checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "fit_tests", fail)
-    outcome = faithmeter("measure", checkpoint, "--text", TEXT, "-m", "grad-l2", "--json")
+    outcome = faithmeter("explain", checkpoint, TEXT, "-m", "grad-l2", "--json")
     assert outcome.code == 0, outcome.err
-    assert set(json.loads(outcome.out)["methods"]["grad-l2"]["p"]) == {"published", "crossfit"}
+    assert set(json.loads(outcome.out)[0]["measurement"]["methods"]["grad-l2"]["p"]) == {
+        "published",
+        "crossfit",
+    }
     assert fm.pipeline(checkpoint, method="grad-l2")(TEXT)["p_value"] is not None
     record = json.loads((checkpoint / "record.json").read_text())
     assert record["columns"] == ["text"]
@@ -70,7 +73,7 @@ def test_too_few_validation_rows_for_a_test_do_not_stop_single_texts(
     for file in checkpoint.glob("masf-*"):
         file.unlink()
     monkeypatch.setattr("faithmeter.runs.fitted_tests.MIN_ROWS", 10_000)
-    outcome = faithmeter("measure", checkpoint, "--text", TEXT, "-m", "grad-l2")
+    outcome = faithmeter("explain", checkpoint, TEXT, "-m", "grad-l2")
     assert outcome.code == 0, outcome.err
     assert "no check was made" in outcome.out
     result = fm.pipeline(checkpoint, method="grad-l2")(TEXT)

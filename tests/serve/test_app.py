@@ -22,11 +22,12 @@ from hypothesis import strategies as st
 import faithmeter as fm
 from faithmeter.cli import serve as verb
 from faithmeter.files import plain
+from faithmeter.measuring.costs import explain_cost, measure_cost
 from faithmeter.measuring.one_text import measure_text
 from faithmeter.measuring.what_if import probe_text
 from faithmeter.methods import METHODS, parse
 from faithmeter.serve import schemas
-from faithmeter.serve.admission import ServedModel, choose_examples, explain_cost, measure_cost
+from faithmeter.serve.admission import ServedModel, choose_examples
 from faithmeter.serve.app import STATIC, create_app
 from faithmeter.serve.limits import Limits
 from faithmeter.serve.security import SECURITY_HEADERS

@@ -107,7 +107,7 @@ def test_a_metric_is_imported_and_belongs_to_the_identity(faithmeter, task: fm.T
     clf, checkpoint = tiny(), tmp_path / "model"
     clf.model.save_pretrained(checkpoint)
     clf.tokenizer.save_pretrained(checkpoint)
-    data = ("--data", task.own.main, "--text-column", "review", "--label-column", "stars")  # type: ignore[union-attr]
+    data = ("--test", task.own.main, "--text", "review", "--label", "stars")  # type: ignore[union-attr]
     options = (*data, "-m", "grad-l2", "-o", tmp_path / "runs", "--json")
     values = []
     for divisor in (2, 4, 4):

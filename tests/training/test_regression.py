@@ -205,8 +205,8 @@ def test_a_classifier_is_not_measured_on_numbers(place: Path) -> None:
 def test_a_file_of_test_texts_is_measured_by_numbers(
     faithmeter, place: Path, checkpoint: Path, tmp_path: Path
 ) -> None:
-    columns = ("--text-column", "review", "--label-column", "stars")
-    options = ("--data", place / "held-out.csv", *columns, "-m", "grad-l2", "-o", tmp_path, "--json")
+    columns = ("--text", "review", "--label", "stars")
+    options = ("--test", place / "held-out.csv", *columns, "-m", "grad-l2", "-o", tmp_path, "--json")
     measured = faithmeter("measure", checkpoint, *options)
     assert measured.code == 0, measured.err
     values = json.loads(measured.out)
@@ -228,13 +228,13 @@ def test_official_files_of_sts_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_numbers_go_the_whole_way(faithmeter, checkpoint: Path) -> None:
-    """Check, measure, measure one text, explain, report, model card."""
+    """Check, measure, explain one text, report, model card."""
     store = checkpoint.parent
     for verb, *options in (
         ("check", checkpoint, "-o", store),
         ("measure", checkpoint, "-m", "loo-sign", "-o", store),
-        ("measure", checkpoint, "--text", "the film was good fun"),
-        ("explain", checkpoint, "the film was good fun", "--label", "lower value"),
+        ("explain", checkpoint, "the film was good fun"),
+        ("explain", checkpoint, "the film was good fun", "--class", "lower value"),
         ("report", store, "--output", store / "report.html", "--page-only"),
         ("report", store, "--model-card", checkpoint),
     ):

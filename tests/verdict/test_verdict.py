@@ -17,6 +17,7 @@ from fastapi.testclient import TestClient
 
 import faithmeter as fm
 from faithmeter import verdict as trust
+from faithmeter.cli import explain as explaining
 from faithmeter.cli import measure as verb
 from faithmeter.config import MeasureConfig, TrainConfig
 from faithmeter.files import write_parquet
@@ -350,7 +351,7 @@ def client() -> Any:
 
 @pytest.mark.parametrize("case", TEXT_CASES.values(), ids=TEXT_CASES)
 def test_a_measured_text_has_the_same_doubts_everywhere(
-    case: TextCase, faithmeter: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+    case: TextCase, faithmeter: Any, client: Any, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = text_measurement(case)
     texts = [doubt.text for doubt in result.doubts]
@@ -370,8 +371,8 @@ def test_a_measured_text_has_the_same_doubts_everywhere(
     assert [doubt["text"] for doubt in response["doubts"]] == texts, "the live page"
     assert response["verdicts"] == {"loo-sign": {"mood": answer.mood, "text": answer.text}}
 
-    monkeypatch.setattr(verb, "_measure_text", lambda *_: result)
-    common = ("measure", "model", "--text", "the film was good", "-m", "loo-sign")
+    monkeypatch.setattr(explaining, "_verify", lambda *_: result)
+    common = ("explain", checkpoint, "the film was good", "-m", "loo-sign")
     lines = faithmeter(*common).out.splitlines()
     assert all(text in lines for text in texts), "the command line"
     assert f"loo-sign: {answer.text}" in lines

@@ -7,20 +7,22 @@ from pathlib import Path
 from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
 from .explain import Checkpoint
-from .measure import Label, Seed, TrainedWithOption, quantities, run, training_option
+from .measure import Seed, TrainedWithOption, run, training_option
 from .options import Device, Overlap, PrecisionOption, as_precision
 from .own_texts import (
+    ClassName,
     Data,
     DataDir,
     LabelColumn,
     Limit,
     PairColumn,
     TaskName,
+    Test,
     TextColumn,
     Valid,
     own_test_texts,
 )
-from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
+from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements, quantities
 from .results import print_verdict, pvalue_table
 from .screen import Json, Store, output, print_json
 
@@ -32,12 +34,13 @@ def check(
     limit: Limit = 0,
     seed: Seed = 0,
     data: Data = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    pair_column: PairColumn = None,
+    text: TextColumn = None,
+    label: LabelColumn = None,
+    pair: PairColumn = None,
     valid: Valid = None,
+    test: Test = None,
     trained_with: TrainedWithOption = "",
-    label: Label = "",
+    name: ClassName = None,
     overlap: Overlap = 0,
     device: Device = "auto",
     precision: PrecisionOption = "auto",
@@ -54,14 +57,14 @@ def check(
     config = MeasureConfig(
         task=task,
         methods=(BASELINE,),
-        label=label,
+        label=name or "",
         seed=seed,
         limit=limit,
         overlap=overlap,
         precision=as_precision(precision),
         **training_option(trained_with),
     )
-    own = own_test_texts(checkpoint, task, data, text_column, label_column, pair_column, valid)
+    own = own_test_texts(checkpoint, task, (data, valid, test), text, label, pair)
     result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
     if not result.tests:
         raise InputError(

@@ -84,7 +84,7 @@ def demo(
     text = "Mary went to the garden. John moved to the office."
     next_steps = {
         "the report": written.page,
-        "explain a story": f'faithmeter explain {folders["half"]} "{text}" --pair "Where is Mary?"',
+        "explain a story": f'faithmeter explain {folders["half"]} "{text}" "Where is Mary?"',
         "probe it in the browser": f"faithmeter serve {folders['half']}",
     }
     for purpose, command in next_steps.items():

@@ -1,41 +1,47 @@
-"""`faithmeter explain`: scores of the words of a text, by one or several methods."""
+"""`faithmeter explain`: scores of the words of texts, and whether the explanation of one text is faithful."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ..config import UnitName
-from ..errors import InputError, unknown
+from ..config import MeasureConfig, UnitName
+from ..errors import InputError
 from .options import Device, Overlap, PrecisionOption, Unit, as_precision
+from .own_texts import PairColumn, TextColumn
 from .progress import bars
-from .screen import Json, console, marked, output, print_json, quiet
+from .requirements import EvenIfUntrusted, Require, hold, parse_requirements, quantities
+from .screen import Json, console, marked, note, output, print_json, quiet
+from .texts import Row, name_place, read_texts
 
 if TYPE_CHECKING:
+    from ..measuring.explanation import Explanation
+    from ..measuring.one_text import TextMeasurement
     from ..methods.registry import Method
     from ..models.classifier import Classifier
     from ..models.evaluator import Evaluator
 
+MAX_UNASKED_EVALUATIONS = 20_000
+"""Evaluations up to which a text is verified without being asked to."""
 
-def _writable(html: Path | None) -> Path | None:
-    """Return the path of the output file, after checking that it can be written.
+
+def _require_writable(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    """Return the path of an output file, after checking that it can be written.
 
     Raises:
         InputError: The path is a folder, its folder does not exist, or writing is not permitted.
     """
-    if html is not None:
-        if html.is_dir() or not html.parent.is_dir():
-            raise InputError(f"--html {html}: expected the name of a file, in a folder that exists")
-        if not os.access(html if html.exists() else html.parent, os.W_OK):
-            raise InputError(f"--html {html} cannot be written: no permission; choose another place")
-    return html
+    if path is not None:
+        option = f"--{parameter.name} {path}"
+        if path.is_dir() or not path.parent.is_dir():
+            raise InputError(f"{option}: expected the name of a file, in a folder that exists")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise InputError(f"{option} cannot be written: no permission; choose another place")
+    return path
 
 
 Checkpoint = Annotated[
@@ -53,93 +59,96 @@ Methods = Annotated[
         "evaluations per text, takes the most faithful one on the validation texts of the training",
     ),
 ]
+Given = Annotated[str | None, typer.Argument(help="the text to explain; '-' reads it from standard input")]
+Context = Annotated[str | None, typer.Argument(help="a second text, for a model that reads two")]
+ClassToExplain = Annotated[
+    str | None, typer.Option("--class", help="class to explain; default: the predicted class")
+]
+LabelColumn = Annotated[
+    str | None, typer.Option("--label", help="column with the class to explain; default: the predicted one")
+]
+Rows = Annotated[
+    Path | None, typer.Option(help="your own data, such as a csv file, all rows of which are explained")
+]
+Lines = Annotated[
+    Path | None, typer.Option(help="file with one text per line, or .jsonl with `text`, `pair` and `label`")
+]
+Html = Annotated[
+    Path | None, typer.Option(help="write an HTML page to this file", callback=_require_writable)
+]
+Csv = Annotated[
+    Path | None, typer.Option(help="write the scores of all words to this file", callback=_require_writable)
+]
+Verify = Annotated[
+    bool | None,
+    typer.Option(
+        "--verify/--no-verify",
+        help="measure whether the explanation of a single text is faithful; default: yes, if it is short",
+        show_default=False,
+    ),
+]
 
 
 def explain(
     checkpoint: Checkpoint,
-    text: Annotated[
-        str | None, typer.Argument(help="the text to explain; '-' reads it from standard input")
-    ] = None,
-    pair: Annotated[str | None, typer.Option(help="second text, for a model that reads two")] = None,
+    given: Given = None,
+    context: Context = None,
     method: Methods = ["loo-sign"],  # noqa: B006
-    label: Annotated[str | None, typer.Option(help="class to explain; default: the predicted class")] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(help="file with one text per line, or .jsonl with `text`, `pair` and `label`"),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="write an HTML page to this file", callback=_writable)
-    ] = None,
+    name: ClassToExplain = None,
+    data: Rows = None,
+    text: TextColumn = None,
+    label: LabelColumn = None,
+    pair: PairColumn = None,
+    file: Lines = None,
+    html: Html = None,
+    csv: Csv = None,
+    verify: Verify = None,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the random orders of --verify")] = 0,
+    require: Require = [],  # noqa: B006
+    even_if_untrusted: EvenIfUntrusted = False,
     unit: Unit = "token",
     overlap: Overlap = 0,
     device: Device = "auto",
     precision: PrecisionOption = "auto",
     as_json: Json = False,
 ) -> None:
-    """Show how much each word contributes to the predicted class.
+    """Show how much each word contributes to the predicted class, and whether that explanation is faithful.
 
-    Example: faithmeter explain runs/train-bAbI-1-half-0-… "Mary went to the garden." --pair "Where is Mary?"
+    Example: faithmeter explain runs/train-bAbI-1-half-0-… "Mary went to the garden." "Where is Mary?"
     """
-    from ..measuring.explanation import explain_texts, page
     from ..methods.registry import parse
-    from ..models.classes import class_number
     from ..models.evaluator import Evaluator
     from ..models.loading import choose_label, load
     from ..runs.chosen_method import read_budget
 
-    rows = _rows(file, text=text, pair=pair, label=label)
-    budgets = [read_budget(name) for name in method]
-    named = [None if budget else parse(name) for name, budget in zip(method, budgets, strict=True)]
-    number_type = as_precision(precision)
+    words = {"text": given, "pair": context, "label": name}
+    rows = read_texts(words, file, data, {"text": text, "pair": pair, "label": label})
+    single = given is not None
+    if not single and (verify or require):
+        raise InputError("--verify and --require go with a single text; for all rows: faithmeter measure")
+    budgets = [read_budget(one) for one in method]
+    if require and any(budgets):
+        raise InputError("--require names a method, which auto has yet to choose; name it with --method")
+    named = [None if budget else parse(one) for one, budget in zip(method, budgets, strict=True)]
+    number_type, requirements = as_precision(precision), parse_requirements(require, [*map(str, named)])
     quiet()
+    chosen = choose_label(checkpoint, name)
     # methods and identical texts share evaluations
-    clf = Evaluator(
-        load(
-            checkpoint,
-            device=device,
-            precision=number_type,
-            label=choose_label(checkpoint, label),
-            overlap=overlap,
-        )
-    )
+    clf = Evaluator(load(checkpoint, device=device, precision=number_type, label=chosen, overlap=overlap))
     methods = [
         known or _choose(clf, checkpoint, budget, unit) for known, budget in zip(named, budgets, strict=True)
     ]
-    for row in rows:  # check all rows before explaining the first
-        with _name_place(row.place):
-            clf.encode([row.text], row.pairs)
-            if row.label is not None:
-                class_number(clf.labels, row.label)
-    explanations = []
-    with bars() as progress:
-        bar = progress.add_task("explaining", total=len(rows), note="")
-        clf.progress = lambda _: progress.update(bar, note=f"{clf.evaluations:,} evaluations")
-        for row in rows:
-            with _name_place(row.place):
-                explanations += explain_texts(
-                    clf,
-                    [row.text],
-                    pairs=row.pairs,
-                    methods=methods,
-                    labels=[row.label],
-                    unit=cast(UnitName, unit),
-                )
-            progress.advance(bar)
-    if html is not None:
-        try:
-            html.write_text(page(explanations), encoding="utf-8")
-        except OSError as error:
-            raise InputError(
-                f"--html {html} cannot be written: {error.strerror}; choose another place"
-            ) from error
-        console.print(f"page: {html}", soft_wrap=True)
-    if as_json:
-        print_json([explanation.to_dict() for explanation in explanations])
-    elif html is None:
-        for number, (row, explanation) in enumerate(zip(rows, explanations, strict=True)):
-            if len(rows) > 1:
-                output.print(marked("\n" * (number > 0) + row.place, "bold", ""))
-            output.print(explanation)
+    explanations = _explain(clf, rows, methods, unit)
+    _write(explanations, html, csv)
+    measured = None
+    if single and verify is not False and (verify or require or _is_short(clf, rows[0], methods, unit)):
+        config = MeasureConfig(
+            seed=seed, unit=cast(UnitName, unit), overlap=overlap, precision=number_type, label=chosen or ""
+        )
+        measured = _verify(clf, checkpoint, rows[0], methods, config)
+    _show(rows, explanations, measured, as_json=as_json, files=bool(html or csv))
+    if measured is not None:
+        hold(requirements, quantities(measured), measured.verdict, even_if_untrusted=even_if_untrusted)
 
 
 def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: str) -> Method:
@@ -160,86 +169,125 @@ def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: str) -> M
     return parse(choice.method)
 
 
-@dataclass(frozen=True)
-class Row:
-    """Text to explain, with its context and class; `place` names its file and line, if it has any."""
+def _explain(clf: Evaluator, rows: Sequence[Row], methods: Sequence[Method], unit: str) -> list[Explanation]:
+    """Return the explanation of each row, after checking all of them."""
+    from ..measuring.explanation import explain_texts
+    from ..models.classes import class_number
 
-    text: str
-    pair: str | None
-    label: str | int | None
-    place: str = ""
+    for row in rows:
+        with name_place(row.place):
+            clf.encode([row.text], row.pairs)
+            if row.label is not None:
+                class_number(clf.labels, row.label)
+    explanations: list[Explanation] = []
+    with bars() as progress:
+        bar = progress.add_task("explaining", total=len(rows), note="")
+        clf.progress = lambda _: progress.update(bar, note=f"{clf.evaluations:,} evaluations")
+        for row in rows:
+            options: dict[str, Any] = {"pairs": row.pairs, "methods": methods, "labels": [row.label]}
+            with name_place(row.place):
+                explanations += explain_texts(clf, [row.text], unit=cast(UnitName, unit), **options)
+            progress.advance(bar)
+    clf.progress = None
+    return explanations
 
-    @property
-    def pairs(self) -> list[str] | None:
-        return None if self.pair is None else [self.pair]
+
+def _is_short(clf: Evaluator, row: Row, methods: Sequence[Method], unit: str) -> bool:
+    """Return whether a text is verified without being asked to; if not, print what would do it."""
+    from ..measuring.costs import bound_text
+    from ..measuring.one_text import ORDERS
+    from ..models.masks import PERCENTS
+    from ..models.units import in_units
+
+    batch = in_units(clf.encode([row.text], row.pairs), cast(UnitName, unit))
+    bound = bound_text(clf, batch, methods, orders=ORDERS, steps=len(PERCENTS))
+    if bound > MAX_UNASKED_EVALUATIONS:
+        note(f"not verified, as that takes up to {bound:,} evaluations of the model; to do it: --verify")
+    return bound <= MAX_UNASKED_EVALUATIONS
 
 
-ROW_TYPES = {"text": str, "pair": str | None, "label": str | int | None}
+def _verify(
+    clf: Evaluator, checkpoint: str, row: Row, methods: Sequence[Method], config: MeasureConfig
+) -> TextMeasurement:
+    """Measure the explanation of one text, with p-values if the model has a check."""
+    from ..measuring.one_text import measure_text
+    from ..runs.fitted_tests import load_tests
 
+    with bars() as progress:
+        bar = progress.add_task("check", note="", visible=False)
 
-def _rows(file: Path | None, **given: str | None) -> list[Row]:
-    """Return the texts to explain, from the file, the command line or standard input.
+        def advance(done: int, total: int) -> None:
+            progress.update(bar, advance=done, total=total, visible=True)
 
-    Raises:
-        InputError: Both or neither of a text and a file are given, or a row is not valid.
-    """
-    if (given["text"] is None) == (file is None):
-        raise InputError(
-            'expected either a text or --file with texts: faithmeter explain CHECKPOINT "a text"'
+        try:
+            tests = load_tests(cast("Classifier", clf.clf), checkpoint, config, progress=advance)
+        except InputError as error:  # colors need no check
+            console.print(f"no p-values: {error}", soft_wrap=True)
+            tests = None
+        line = progress.add_task("verifying", total=1 + len(methods), note="")
+        return measure_text(
+            clf,
+            row.text,
+            pair=row.pair,
+            label=row.label,
+            methods=methods,
+            seed=config.seed,
+            tests=tests,
+            unit=config.unit,
+            progress=lambda name, done, _: progress.update(line, completed=done, note=f"{name} done"),
         )
-    if file is not None:
-        return list(_read(file, given))
-    if os.path.isfile(f"{given['text']}/config.json"):  # unlike Path, also for texts that are no paths
-        raise InputError(
-            f"{given['text']} is a checkpoint; expected a text: if a pattern stands for several "
-            "folders, name one of them"
-        )
-    if given["text"] == "-":
-        given["text"] = typer.get_text_stream("stdin").read().strip()
-    return [_row(given)]
 
 
-def _read(file: Path, given: dict[str, str | None]) -> Iterator[Row]:
-    """Yield the rows of a file; values given on the command line fill in missing keys."""
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}") from error
-    if not any(map(str.strip, lines)):
-        raise InputError(f"{file} holds no text; expected one per line")
-    for number, line in enumerate(lines, start=1):
-        place = f"{file}, line {number}"
-        if line.strip():
-            with _name_place(place):
-                own = _object(line) if file.suffix == ".jsonl" else {"text": line}
-                yield _row(given | own, place)
+def _write(explanations: Sequence[Explanation], html: Path | None, csv: Path | None) -> None:
+    """Write the files that were asked for, and print their names."""
+    import pandas as pd
+
+    from ..files import write_csv
+    from ..measuring.explanation import page
+
+    if html is not None:
+        try:
+            html.write_text(page(explanations), encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"--html {html} cannot be written: {error.strerror}; choose another place"
+            ) from error
+        console.print(f"page: {html}", soft_wrap=True)
+    if csv is not None:
+        scores = [score for number, one in enumerate(explanations) for score in _scores(number, one)]
+        write_csv(pd.DataFrame(scores), csv)
+        console.print(f"scores: {csv}", soft_wrap=True)
 
 
-def _object(line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise InputError(f"got {line.strip()}; expected an object with `text`")
-    return row
+def _scores(row: int, explanation: Explanation) -> list[dict[str, Any]]:
+    """Return a line of the csv file for each word of a text and each method."""
+    text = {"row": row, "prediction": explanation.prediction, "class": explanation.label}
+    return [
+        {**text, "method": method, "word": word.text, "start": word.start, "end": word.end, "score": score}
+        for word in explanation.words
+        for method, score in word.scores.items()
+    ]
 
 
-def _row(given: dict[str, Any], place: str = "") -> Row:
-    for key, value in given.items():
-        if key not in ROW_TYPES:
-            raise unknown("key", key, ROW_TYPES)
-        if not isinstance(value, ROW_TYPES[key]):
-            raise InputError(f"`{key}` is {value!r}; expected a string")
-    if not given["text"].strip():
-        raise InputError("the text is empty; expected at least one word")
-    return Row(**given, place=place)
-
-
-@contextmanager
-def _name_place(place: str) -> Iterator[None]:
-    """Prefix the message of any InputError raised in the block with `place`, unless it is empty."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{place}: {error}" if place else str(error)) from error
+def _show(
+    rows: Sequence[Row],
+    explanations: Sequence[Explanation],
+    measured: TextMeasurement | None,
+    *,
+    as_json: bool,
+    files: bool,
+) -> None:
+    """Print the explanations unless files hold them, and the verdict on a single one."""
+    if as_json:
+        verdict = {} if measured is None else {"measurement": measured.to_dict()}
+        print_json([explanation.to_dict() | verdict for explanation in explanations])
+        return
+    for number, (row, explanation) in enumerate(zip(rows, explanations, strict=True)):
+        if files:
+            break
+        if len(rows) > 1:
+            output.print(marked("\n" * (number > 0) + row.place, "bold", ""))
+        output.print(explanation)
+    if measured is not None:
+        output.print()
+        output.print(measured)

@@ -1,4 +1,4 @@
-"""`faithmeter measure`: faithfulness of explanations, on a task or on one text."""
+"""`faithmeter measure`: faithfulness of explanations on a task or on your own texts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from ..config import BASELINE, MeasureConfig, TrainedWith, UnitName
-from ..errors import InputError, unknown
+from ..errors import unknown
 from .engines import Address, CpusPerRun, Engine, GpusPerRun, on_ray
 from .explain import Checkpoint
 from .options import Device, Overlap, PrecisionOption, Unit, as_precision
 from .own_texts import (
+    ClassName,
     Data,
     DataDir,
     LabelColumn,
@@ -23,23 +24,20 @@ from .own_texts import (
     PairColumn,
     RationaleColumn,
     TaskName,
+    Test,
     TextColumn,
     Valid,
     own_test_texts,
 )
 from .progress import Clock, bars
-from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements
+from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements, quantities
 from .results import metric_table, plausibility_table, print_bounds, print_verdict, summary
 from .screen import Json, Store, console, note, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..data import Task
-    from ..measuring.one_text import TextMeasurement
     from ..measuring.result import Measurement
     from ..runs.run import Fill
-
-TEXT_METHODS = ("loo-sign", "int-grad-sign", "grad-l2")
-"""Default methods for measuring a single text."""
 
 TrainedWithOption = Annotated[
     str,
@@ -48,9 +46,6 @@ TrainedWithOption = Annotated[
         help="masking in the model's training, which the check imitates: half, all, none or unknown; "
         "default: as its record says, unknown without one",
     ),
-]
-Label = Annotated[
-    str, typer.Option("--label", help="label to look at, for a model that gives several at once")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="seed of the random orders")]
 
@@ -72,11 +67,13 @@ def measure(
     seed: Seed = 0,
     data_dir: DataDir = None,
     data: Data = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    pair_column: PairColumn = None,
-    rationale_column: RationaleColumn = None,
+    text: TextColumn = None,
+    label: LabelColumn = None,
+    pair: PairColumn = None,
+    rationale: RationaleColumn = None,
     valid: Valid = None,
+    test: Test = None,
+    name: ClassName = None,
     scores: Annotated[
         list[str],
         typer.Option(
@@ -104,12 +101,6 @@ def measure(
     address: Address = "",
     cpus_per_run: CpusPerRun = None,
     gpus_per_run: GpusPerRun = None,
-    text: Annotated[str | None, typer.Option(help="measure this one text instead of a task")] = None,
-    pair: Annotated[str | None, typer.Option(help="the second text, with --text")] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(help="class to measure, with --text; or the label of a model that gives several"),
-    ] = None,
     require: Require = [],  # noqa: B006
     even_if_untrusted: EvenIfUntrusted = False,
     store: Store = Path("runs"),
@@ -121,7 +112,6 @@ def measure(
     """
     from ..methods.own_scores import register_scores
     from ..methods.registry import default_methods, parse
-    from ..models.loading import choose_label
 
     names = [*(str(parse(name)) for name in method), *(register_scores(entry).name for entry in scores)]
     config = MeasureConfig(
@@ -134,32 +124,16 @@ def measure(
         unit=cast(UnitName, unit),
         overlap=overlap,
         metric=metric,
-        label=choose_label(checkpoint, label) or "",
+        label=name or "",
         complement=complement,
         **training_option(trained_with),
     )
     cluster = on_ray(engine, address, cpus_per_run, gpus_per_run)
-    if text is not None:
-        if cluster:
-            raise InputError("--engine ray shares the texts of a task; --text is one text: leave one out")
-        if not text.strip():
-            raise InputError(f"--text {text!r}: the text is empty; expected at least one word to erase")
-        requirements = parse_requirements(require, names or TEXT_METHODS)
-        one = {"text": text, "pair": pair, "label": label}
-        single = _measure_text(checkpoint, config, data_dir, one, device)
-        print_json(single.to_dict()) if as_json else output.print(single)
-        hold(requirements, quantities(single), single.verdict, even_if_untrusted=even_if_untrusted)
-        return
-    for option, value in (("--pair", pair), ("--label", None if config.label else label)):
-        if value is not None:
-            raise InputError(f"{option} {value!r} goes with --text, the text that it belongs to")
     requirements = parse_requirements(require, [CHECK, BASELINE, *(names or default_methods())])
     searches = {required.method for required in requirements if not parse(required.method).recursive}
     if not names and searches - {BASELINE}:
         config = config.replace(methods=tuple(default_methods()))  # a search that is required is not left out
-    own = own_test_texts(
-        checkpoint, task, data, text_column, label_column, pair_column, valid, rationale_column
-    )
+    own = own_test_texts(checkpoint, task, (data, valid, test), text, label, pair, rationale)
     amounts = cpus_per_run, gpus_per_run
     engines = _filling(checkpoint, config, device, address, amounts) if cluster else nullcontext()
     with engines as fill:
@@ -248,48 +222,3 @@ def _filling(
             checkpoint, device, config.precision, config.label or None, resources, overlap=config.overlap
         )
         yield partial(fill_chunks, source, remark=note)
-
-
-def _measure_text(
-    checkpoint: str, config: MeasureConfig, data_dir: Path | None, one: dict[str, str | None], device: str
-) -> TextMeasurement:
-    """Measure one text and return the result, with p-values if the task of the model is known."""
-    from ..measuring.one_text import measure_text
-    from ..runs.fitted_tests import load_tests
-    from ..runs.measured import load_measured
-
-    quiet()
-    clf = load_measured(checkpoint, config, device)
-    with bars() as progress:
-        bar = progress.add_task("check", note="", visible=False)
-
-        def advance(done: int, total: int) -> None:
-            progress.update(bar, advance=done, total=total, visible=True)
-
-        tests = load_tests(clf, checkpoint, config, data_dir=data_dir, progress=advance)
-        methods = progress.add_task("methods", total=1 + len(config.methods or TEXT_METHODS), note="")
-        return measure_text(
-            clf,
-            str(one["text"]),
-            pair=one["pair"],
-            label=one["label"],
-            methods=config.methods or TEXT_METHODS,
-            seed=config.seed,
-            percents=config.percents,
-            tests=tests,
-            unit=config.unit,
-            progress=lambda name, done, _: progress.update(methods, completed=done, note=f"{name} done"),
-        )
-
-
-def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, float]]:
-    """Return the quantities that `--require` can test, by method: areas and bounds in percent, and p.
-
-    The ACU of a text whose number is predicted is in the unit of the number.
-    """
-    values, scale = {}, 1 if getattr(result, "quantity", "") == "number" else 100
-    for name, (acu, racu) in result.areas.items():
-        values[name] = {"acu": scale * acu, "racu": 100 * racu, "p": result.evidence.p(name)}
-        for area, interval in result.bounds(name).items():
-            values[name] |= {f"{area}.lower": 100 * interval.lower, f"{area}.upper": 100 * interval.upper}
-    return values

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 from pydantic.fields import FieldInfo
+from typer.models import OptionInfo
 
 from ..config import FILLED, PRECISIONS, Config, Precision
 from ..errors import unknown
@@ -41,8 +42,22 @@ Restart = Annotated[
 ]
 C = TypeVar("C", bound=Config)
 Verb = Callable[..., Any]
-ALIASES = {name: (f"--{name}-column",) for name in ("text", "label", "pair", "rationale")}
-"""Further names of options: those that `measure` has for the columns, where --text is a text."""
+PANELS = {
+    "Data": (
+        *("task", "data", "text", "label", "label_kind", "pair", "rationale", "valid", "test", "data_dir"),
+        *("limit", "validation_limit", "file", "where"),
+    ),
+    "Compute": (
+        *("device", "precision", "processes", "workers", "engine", "address", "cpus_per_run"),
+        *("gpus_per_run", "max_words", "max_evaluations", "host", "port", "allowed_host"),
+    ),
+    "Output": (
+        *("output", "resume", "restart", "json", "html", "csv", "page_only", "examples", "model_card"),
+        *("gallery", "dry_run", "report_to", "require", "even_if_untrusted", "quiet", "verbose"),
+    ),
+}
+"""Groups of options in `--help`, by the option's name; all others are about the model and its methods."""
+OTHERS = "Model and method"
 
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print results and errors only, no progress")]
@@ -64,10 +79,23 @@ def with_volume(verb: Callable[..., Any]) -> Verb:
         parameters.append(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
         )
+    for parameter in parameters:
+        _choose_panel(parameter)
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     call.__name__, call.__doc__ = verb.__name__, verb.__doc__
     return call
+
+
+def _choose_panel(parameter: inspect.Parameter) -> None:
+    """Put an option into its group of the help."""
+    option = parameter.annotation.__metadata__[0]
+    if not isinstance(option, OptionInfo):
+        return
+    named = [name.lstrip("-") for name in option.param_decls or () if name.startswith("--")]
+    name = (named or [parameter.name])[0].replace("-", "_")
+    panels = (panel for panel, names in PANELS.items() if name in names)
+    option.rich_help_panel = next(panels, OTHERS)
 
 
 def as_precision(name: str) -> Precision:
@@ -117,9 +145,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     choices = get_args(field.annotation)
     text = f"{field.description} ({', '.join(choices)})" if choices else field.description
     show_default = field.default != "" and field.default is not False
-    option = typer.Option(
-        "--" + name.replace("_", "-"), *ALIASES.get(name, ()), help=text, show_default=show_default
-    )
+    option = typer.Option("--" + name.replace("_", "-"), help=text, show_default=show_default)
     kind: Any = type(field.default)  # the parser takes a choice as text; the config checks it
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=Annotated[kind, option]

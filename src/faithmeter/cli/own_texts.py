@@ -1,4 +1,4 @@
-"""Options of `measure` and `check` that name the test texts: a task, or all rows of a file."""
+"""Options that name the texts: a task, or files with their columns; they mean the same in every verb."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
+from .screen import note
 
 if TYPE_CHECKING:
     from ..data import Task
@@ -18,47 +19,86 @@ Limit = Annotated[int, typer.Option(min=0, help="only the first texts of the tes
 Data = Annotated[
     Path | None,
     typer.Option(
-        help="with columns: a file whose rows are all test texts; without: the data that the checkpoint was "
-        "trained on with --data, if moved"
+        help="your own data instead of a task; without --text: the data that the checkpoint was trained on, "
+        "if moved"
     ),
 ]
-TextColumn = Annotated[str | None, typer.Option(help="column of --data with the text to explain")]
+TextColumn = Annotated[str | None, typer.Option("--text", help="column with the text to explain")]
 LabelColumn = Annotated[
     str | None,
-    typer.Option(help="column of --data with the label; several columns of 0 and 1: with commas between"),
+    typer.Option("--label", help="column with the label; several columns of 0 and 1: with commas between"),
 ]
-PairColumn = Annotated[str | None, typer.Option(help="column of --data with a second text, the context")]
-RationaleColumn = Annotated[str | None, typer.Option(help="column of --data with human rationales")]
+PairColumn = Annotated[str | None, typer.Option("--pair", help="column with a second text, the context")]
+RationaleColumn = Annotated[str | None, typer.Option("--rationale", help="column with human rationales")]
 Valid = Annotated[
     Path | None,
-    typer.Option(help="file with validation rows for the check of --data; default: those of the training"),
+    typer.Option(
+        help="file with validation rows, which the check is fitted on; default: split off from --data, else "
+        "those of the training"
+    ),
+]
+Test = Annotated[
+    Path | None,
+    typer.Option(help="file whose rows are all test texts; default: test rows are split off from --data"),
+]
+ClassName = Annotated[
+    str | None, typer.Option("--class", help="label to look at, for a model that gives several at once")
 ]
 
 
 def own_test_texts(
     checkpoint: str,
     task: str,
-    data: Path | None,
+    files: tuple[Path | None, Path | None, Path | None],
     text: str | None,
     label: str | None,
     pair: str | None,
-    valid: Path | None,
     rationale: str | None = None,
 ) -> Task | None:
-    """Return the task of --data with columns, all rows of which are test texts; None without columns.
+    """Return the task of the user's own files and columns; None if no column is named.
 
     Labels are classes, several at once or numbers, as the checkpoint's head says.
-    """
-    from ..models.loading import kind_of_model
-    from ..runs.measured import own_texts
 
-    options = {"--text-column": text, "--label-column": label, "--pair-column": pair, "--valid": valid}
-    options |= {"--rationale-column": rationale}
-    option, value = next(((name, value) for name, value in options.items() if value), ("", None))
-    if data is None and option:
-        raise InputError(f"{option} {value} goes with --data, the file that it belongs to")
-    if task and option:
-        raise InputError(f"--task {task} and --data with columns exclude each other; leave one of them out")
-    if data is None or not option:
+    Args:
+        checkpoint: Folder or hub name of the model.
+        task: Name of a task, which excludes files of one's own.
+        files: The files of --data, --valid and --test.
+        text, label, pair, rationale: Names of the columns.
+    """
+    data, valid, test = files
+    if data == test:
+        data = None  # all rows are test texts
+    columns = {"--text": text, "--label": label, "--pair": pair, "--rationale": rationale}
+    named = {**columns, "--valid": valid, "--test": test}
+    given = [f"{option} {value}" for option, value in named.items() if value]
+    if not given:
         return None
-    return own_texts(data, text, label, pair, valid, rationale, kind_of_model(checkpoint))
+    source = f"--data {data}" if data else f"--test {test}"
+    if data is None and test is None:
+        raise InputError(f"{given[0]} goes with --data or --test, the file that it belongs to")
+    if task:
+        raise InputError(f"--task {task} and {source} with columns exclude each other; leave one of them out")
+    for option in ("--text", "--label"):
+        if not columns[option]:
+            raise InputError(f"{source} requires {option}, the name of that column")
+    from ..data import own_task
+    from ..models.loading import kind_of_model
+
+    own = own_task(
+        data or str(test),
+        text=str(text),
+        label=str(label),
+        label_kind=kind_of_model(checkpoint),
+        pair=pair,
+        rationale=rationale,
+        valid=valid,
+        test=test if data else None,
+        all_test=data is None,
+    )
+    if test is None:
+        rows = {role: len(part) for role, part in own.load().items()}
+        note(
+            f"{rows['test']} of {sum(rows.values())} rows are test texts, split off as in training; to take "
+            f"all: --test {data} instead of --data"
+        )
+    return own

@@ -6,7 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -14,6 +14,10 @@ from ..config import BASELINE
 from ..errors import InputError, unknown
 from ..verdict import Verdict
 from .screen import console, marked
+
+if TYPE_CHECKING:
+    from ..measuring.one_text import TextMeasurement
+    from ..measuring.result import Measurement
 
 CHECK = "check"
 """Name of the in-distribution check; a requirement on it applies to the random baseline."""
@@ -118,3 +122,16 @@ def hold(
         console.print(marked(mark, style, f": {required}, is {number}{because}"), soft_wrap=True)
     if failed:
         raise typer.Exit(1)
+
+
+def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, float]]:
+    """Return the quantities that `--require` can test, by method: areas and bounds in percent, and p.
+
+    The ACU of a text whose number is predicted is in the unit of the number.
+    """
+    values, scale = {}, 1 if getattr(result, "quantity", "") == "number" else 100
+    for name, (acu, racu) in result.areas.items():
+        values[name] = {"acu": scale * acu, "racu": 100 * racu, "p": result.evidence.p(name)}
+        for area, interval in result.bounds(name).items():
+            values[name] |= {f"{area}.lower": 100 * interval.lower, f"{area}.upper": 100 * interval.upper}
+    return values

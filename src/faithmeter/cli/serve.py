@@ -14,9 +14,9 @@ from ..config import MeasureConfig
 from ..errors import InputError
 from ..serve.limits import Limits
 from .explain import Checkpoint
-from .measure import Label, TrainedWithOption, training_option
+from .measure import TrainedWithOption, training_option
 from .options import Device, PrecisionOption, as_precision
-from .own_texts import DataDir, TaskName
+from .own_texts import ClassName, DataDir, TaskName
 from .progress import bars
 from .screen import console, quiet
 
@@ -34,7 +34,7 @@ def serve(
     task: TaskName = "",
     data_dir: DataDir = None,
     trained_with: TrainedWithOption = "",
-    label: Label = "",
+    name: ClassName = None,
     device: Device = "auto",
     precision: PrecisionOption = "auto",
     host: Annotated[
@@ -63,7 +63,8 @@ def serve(
         local = is_loopback(listening)
         token = None if local else secrets.token_urlsafe(32)
         number_type = as_precision(precision)
-        config = MeasureConfig(task=task, label=label, precision=number_type, **training_option(trained_with))
+        masking = training_option(trained_with)
+        config = MeasureConfig(task=task, label=name or "", precision=number_type, **masking)
         model = _load_model(checkpoint, config, data_dir, device)
         limits = Limits(max_words=max_words, max_evaluations=max_evaluations)
         app = create_app(model, limits=limits, hosts=hosts, token=token)

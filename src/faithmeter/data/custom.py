@@ -218,6 +218,13 @@ def _read_file(path: Path, columns: Columns) -> Iterator[Record]:
     return READERS[suffix](path, columns.names)
 
 
+def read_records(path: Path, columns: Columns) -> Iterator[Record]:
+    """Yield all records of a file, or those of the test split of a folder saved by `datasets`."""
+    if os.path.isdir(path):
+        return _read_saved(path, _open_saved(path, "test")["test"], columns)
+    return _read_file(path, columns)
+
+
 def _open_saved(path: Path, role: str) -> dict[str, Any]:
     """Return the splits in a folder saved by `datasets`; a single dataset becomes the split `role`."""
     import datasets

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..methods.registry import Method
+from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 
 
@@ -43,3 +44,29 @@ def count_tokens(batch: Batch) -> list[int]:
     """Return the number of explained tokens of each text."""
     counts: list[int] = batch.explained.sum(dim=1).tolist()
     return counts
+
+
+def explain_cost(methods: Sequence[Method], tokens: int) -> int:
+    """Return an upper bound on the number of evaluations in `explain_text`.
+
+    The actual number can be lower because methods share evaluations.
+    """
+    return 1 + sum(method.evaluations(tokens) for method in methods)
+
+
+def measure_cost(methods: Sequence[Method], tokens: int, *, orders: int, steps: int) -> int:
+    """Return an upper bound on the number of evaluations in `measure_text`.
+
+    A text has at most `tokens + 1` distinct steps; a step that masks no further token is not evaluated.
+    """
+    steps = min(steps, tokens + 1)
+    explained = sum(method.evaluations(tokens) * method.explanations(steps) for method in methods)
+    return 1 + explained + steps * (orders + len(methods))
+
+
+def bound_text(
+    evaluator: Evaluator, batch: Batch, methods: Sequence[Method], *, orders: int, steps: int
+) -> int:
+    """Return an upper bound on the evaluations in `measure_text`, for a batch of one text in units."""
+    [tokens], [windows] = count_tokens(batch), evaluator.count_windows(batch)
+    return windows * measure_cost(methods, tokens, orders=orders, steps=steps)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 Quantity = Literal["probability", "number"]
 NUMBER_DECIMALS = 2
+ORDERS = 100
+"""Default number of random orders."""
 STYLES = {"good": "green", "caution": "yellow", "bad": "red", "note": "dim"}
 
 
@@ -226,7 +228,7 @@ def measure_text(
     pair: str | None = None,
     label: str | int | None = None,
     methods: Names = ("loo-sign",),
-    orders: int = 100,
+    orders: int = ORDERS,
     seed: int = 0,
     percents: Sequence[int] = PERCENTS,
     tests: Tests | None = None,

@@ -31,7 +31,7 @@ def require_classes(config: PreTrainedConfig, label: str | int | None = None) ->
             names = list_classes([str(name) for name in config.id2label.values()])
             raise InputError(
                 f"the model gives several labels at once ({names}); choose the one to explain and measure "
-                "(label= in fm.load, --label on the command line)"
+                "(label= in fm.load, --class on the command line)"
             )
     elif label is not None:
         chooses = "predicts a number" if predicts_number(config) else "chooses one of its classes"

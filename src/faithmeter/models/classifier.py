@@ -173,12 +173,11 @@ class Classifier:
         if self.takes_pair and pairs is None:
             raise InputError(
                 "the model was trained on pairs of texts, and only one text was given; give the second one, "
-                "too (pairs= in Python, --pair on the command line)"
+                "too (pairs= in Python, behind the first on the command line)"
             )
         if self.takes_pair is False and pairs is not None:
             raise InputError(
-                "the model was trained on single texts, and a second text was given; leave it out (pairs= in "
-                "Python, --pair on the command line)"
+                "the model was trained on single texts, and a second text was given; leave it out"
             )
 
     def logits(self, batch: Batch) -> Tensor:

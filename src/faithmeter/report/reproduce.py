@@ -10,7 +10,7 @@ from ..config import AdaptConfig, Config, TrainConfig
 from ..store.records import MeasureRecord, Record, RoarRecord, TrainRecord
 from ..store.run_store import RunStore
 
-MEASURE_OPTIONS = ("label", "seed", "limit", "step", "unit", "overlap", "complement")
+MEASURE_OPTIONS = ("seed", "limit", "step", "unit", "overlap", "complement")
 """Options of a measurement besides task, data and methods; other settings come from the checkpoint."""
 
 
@@ -53,12 +53,11 @@ def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[st
     if training is None and isinstance(record.trained, AdaptConfig):
         training = record.trained
     trained = record.trained
-    if trained.data and trained.data == trained.test:  # all rows of a file
-        columns = (trained.text, trained.label, trained.pair, trained.rationale)
-        names = ("text", "label", "pair", "rationale")
-        options = ("--data", *(f"--{name}-column" for name in names), "--valid")
-        for option, value in zip(options, (trained.data, *columns, trained.valid), strict=True):
-            yield from (option, value) if value else ()
+    if trained.data and (training is None or trained.data != training.data):
+        all_test = trained.data == trained.test
+        for name in ("data", "valid", "test", "text", "label", "pair", "rationale"):
+            if (value := getattr(trained, name)) and not (all_test and name == "data"):
+                yield from (f"--{name}", value)
     elif training is None or config.task != training.task_or_data:
         yield from ("--task", config.task)
     if data_dir and (training is None or data_dir != training.data_dir):
@@ -66,6 +65,8 @@ def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[st
     for name in config.methods:
         origin = record.methods[name].scores if name in record.methods else ""
         yield from ("--scores", f"{name}={origin}") if origin else ("-m", name)
+    if config.label:
+        yield from ("--class", config.label)
     yield from _flags(config, MEASURE_OPTIONS)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import AdaptConfig, Kind, MeasureConfig, TrainConfig
+from ..config import AdaptConfig, MeasureConfig, TrainConfig
 from ..data import Task, own_task, task
 from ..data.labeled import LABELED, class_task, read_labeled
 from ..errors import InputError
@@ -52,34 +52,6 @@ def task_of(config: TrainConfig) -> Task:
     )
 
 
-def own_texts(
-    data: Path,
-    text: str | None,
-    label: str | None,
-    pair: str | None,
-    valid: Path | None,
-    rationale: str | None = None,
-    kind: Kind = "single-label",
-) -> Task | None:
-    """Return the task of which all rows of a file are test texts; None if no column is named."""
-    columns = {"--text-column": text, "--label-column": label}
-    if not any([*columns.values(), pair, valid, rationale]):
-        return None
-    for option, column in columns.items():
-        if not column:
-            raise InputError(f"--data {data} requires {option}, the name of that column")
-    return own_task(
-        data,
-        text=str(text),
-        label=str(label),
-        label_kind=kind,
-        pair=pair,
-        valid=valid,
-        all_test=True,
-        rationale=rationale,
-    )
-
-
 def folder_of(checkpoint: str | Path) -> Path:
     """Return the folder of a checkpoint, downloaded if it is on the hub."""
     from ..models.loading import local_copy
@@ -113,8 +85,8 @@ def training_of(
     if data is not None:
         if not trained.data:
             raise InputError(
-                f"--data {data} alone is for checkpoints that were trained with --data; name the columns of "
-                "your test texts with --text-column and --label-column, or give --task"
+                f"--data {data} alone is for checkpoints that were trained with --data; name its columns "
+                "with --text and --label, or give --task"
             )
         others = {name: getattr(trained, name) for name in ("valid", "test")}  # moved to the same folder
         moved = {name: str(data.parent / Path(path).name) for name, path in others.items() if path}
@@ -132,7 +104,7 @@ def measured_task(
 ) -> tuple[Task, MeasureConfig, TrainConfig]:
     """Return the task to measure, the measurement's complete config, and the checkpoint's training config.
 
-    `own` are test texts of the user (`own_texts`), which are measured instead of a task.
+    `own` are texts of the user, which are measured instead of a task.
     """
     from ..models.classes import match_classes, require_kind
     from ..training.finetuning import measured_data
@@ -177,13 +149,18 @@ def _by_metric(measured: Task, config: MeasureConfig) -> Task:
 
 
 def _on_own_texts(own: Task, trained: TrainConfig) -> TrainConfig:
-    """Return a training with the user's own test texts as its data; `task_of` gives them back."""
+    """Return a training with the user's own test texts as its data; `task_of` gives them back.
+
+    A file whose rows are all test texts is both data and test.
+    """
     paths = own.own.paths if own.own else {}
-    test, valid = str(paths["test"]), str(paths.get("validation", ""))
+    test, valid = (str(paths.get(role, "")) for role in ("test", "validation"))
     label = ",".join(own.label) if isinstance(own.label, tuple) else own.label
     columns = {"text": own.explained, "label": label, "pair": own.context or "", "label_kind": own.kind}
     columns |= {"rationale": own.rationale or "", "metric": ""}
-    return trained.replace(task="", data=test, test=test, valid=valid, data_dir="", **columns)
+    return trained.replace(
+        task="", data=str(paths.get("train", test)), test=test, valid=valid, data_dir="", **columns
+    )
 
 
 def filled_config(

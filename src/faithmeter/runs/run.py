@@ -292,7 +292,7 @@ def measure(
         data_dir: Folder of the datasets; None for the one used in training.
         data: New path of the user's own data, if they were moved after training; None otherwise.
         device: Device to evaluate on; a stored measurement is used whatever its device was.
-        own: Test texts of the user (`own_texts`), measured instead of a task.
+        own: Texts of the user, measured instead of a task.
         progress: Called with a method (or `check`), the number of texts just finished (0 while it is at
             work), and the total.
         announce: Called with the bounds on the evaluations before the work begins, if there is work to do.

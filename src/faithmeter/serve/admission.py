@@ -121,21 +121,3 @@ class Admission:
             raise InputError(
                 f"{name} has {len(text)} characters; expected at most {limits.max_characters}: shorten it"
             )
-
-
-def explain_cost(methods: Sequence[Method], tokens: int) -> int:
-    """Return an upper bound on the number of evaluations in `explain_text`.
-
-    The actual number can be lower because methods share evaluations.
-    """
-    return 1 + sum(method.evaluations(tokens) for method in methods)
-
-
-def measure_cost(methods: Sequence[Method], tokens: int, *, orders: int, steps: int) -> int:
-    """Return an upper bound on the number of evaluations in `measure_text`.
-
-    A text has at most `tokens + 1` distinct steps; a step that masks no further token is not evaluated.
-    """
-    steps = min(steps, tokens + 1)
-    explained = sum(method.evaluations(tokens) * method.explanations(steps) for method in methods)
-    return 1 + explained + steps * (orders + len(methods))

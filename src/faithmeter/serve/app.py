@@ -19,13 +19,14 @@ from ..config import BASELINE, MeasureConfig
 from ..display import palette_style
 from ..display.heat import heat_script, heat_style
 from ..errors import InputError, escape_controls
+from ..measuring.costs import explain_cost, measure_cost
 from ..measuring.explanation import explain_text
 from ..measuring.one_text import measure_text
 from ..measuring.what_if import probe_text
 from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
 from . import schemas
-from .admission import Admission, ServedModel, explain_cost, measure_cost
+from .admission import Admission, ServedModel
 from .limits import Limits
 from .security import LimitRequests, RequireHost, RequireToken, SecurityHeaders
 from .streaming import STREAM_TYPE, JsonObject, respond
