@@ -142,7 +142,7 @@ def test_a_rationale_column_gives_plausibility_beside_faithfulness(
         (("--test", "x.csv"), "--test x.csv requires --text"),
         (
             ("--data", "x.csv", "--text", "t", "--label", "l", "--task", "RTE"),
-            "--task RTE and --data with columns exclude each other",
+            "--task RTE and --data x.csv with columns exclude each other",
         ),
         (("--data", "x.csv", "--text", "t", "--label", "l"), "x.csv does not exist"),
         (("--unit", "letter"), "unknown unit 'letter'; expected one of sentence, token, word"),
