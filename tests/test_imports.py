@@ -80,6 +80,49 @@ def test_statistics_and_verdicts_load_nothing_of_the_kind() -> None:
     assert result.stdout.strip() == "[]"
 
 
+SESSION = """
+import sys
+from pathlib import Path
+
+import torch
+
+torch.set_num_threads(1)
+from toy import tiny  # not what is measured, and only torch and transformers
+assert not set(HEAVY) & set(sys.modules)
+
+clf = tiny(dtype=torch.float32)
+clf.model.save_pretrained("model")
+clf.tokenizer.save_pretrained("model")
+sys.argv = ["faithmeter", "explain", "model", "the film was good"]
+from faithmeter.cli import main
+try:
+    main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+
+import faithmeter as fm
+assert "acu" in fm.pipeline("model", orders=19)("the film was good")
+
+from faithmeter.serve.admission import ServedModel
+from faithmeter.serve.app import create_app
+create_app(ServedModel(fm.load("model"), "model"))
+print("loaded:", sorted(set(HEAVY) & set(sys.modules)))
+"""
+HEAVY = ["altair", "datasets", "pandas", "scipy.stats", "sklearn"]
+"""Libraries that no explanation needs; `accelerate` is imported by transformers itself."""
+
+
+def test_explaining_and_serving_load_no_library_that_only_other_work_needs(tmp_path: Path) -> None:
+    code = SESSION.replace("HEAVY", repr(HEAVY))
+    paths = os.pathsep.join([str(Path(__file__).parent), str(ROOT.parent)])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "loaded: []"
+
+
 def test_help_answers_faster_than_torch_can_be_imported() -> None:
     """A ratio of two things in one run: `--help` is about 0.5 s where importing torch takes 2 s."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -84,11 +85,13 @@ def quiet() -> None:
     """Silence the progress bars and hints of the libraries, which our own bars replace, unless --verbose."""
     if volume.verbose:
         return
-    import datasets
     import transformers
 
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # hides its messages about retries
-    datasets.disable_progress_bars()
+    # `datasets` takes as long to import as an explanation: it is told by its variable, before it is loaded
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    if "datasets" in sys.modules:
+        sys.modules["datasets"].disable_progress_bars()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
 from scipy.optimize import brentq
+from scipy.special import ndtri, stdtr
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from .bounds import ROUNDING, combined_quantile
@@ -114,7 +114,7 @@ def texts_needed(difference: float, deviation: float, *, pairs: int = 1) -> int 
     """
     if abs(difference) < ROUNDING or math.isinf(deviation):
         return None
-    quantiles = stats.norm.isf(SIGNIFICANCE_LEVEL / (2 * pairs)) + stats.norm.ppf(POWER)
+    quantiles = ndtri(POWER) - ndtri(SIGNIFICANCE_LEVEL / (2 * pairs))
     return math.ceil((quantiles * deviation / difference) ** 2)
 
 
@@ -167,7 +167,7 @@ def _skew_pvalues(contributions: Floats) -> Floats:
     skewness = ((contributions - means[:, None]) ** 3).mean(axis=1) / scale**3 / math.sqrt(n)
     t = means / scale * math.sqrt(max(n - 1, 1))
     corrected = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
-    pvalues = 2 * stats.t.sf(np.abs(corrected), max(n - 1, 1))
+    pvalues = 2 * stdtr(max(n - 1, 1), -np.abs(corrected))
     return np.where(constant, np.where(np.abs(means) < ROUNDING, 1.0, 0.0), pvalues)
 
 

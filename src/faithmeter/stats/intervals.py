@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from ..config import BASELINE
 from ..errors import InputError
@@ -81,6 +80,8 @@ def bootstrap_interval(
     mean = float(sample.mean())
     if np.allclose(sample, sample[0], rtol=ROUNDING, atol=ROUNDING):
         return Interval(mean, mean, mean, n)
+    from scipy import stats  # as slow to import as an explanation, which needs no interval
+
     interval = stats.bootstrap(
         (sample,),
         np.mean,
