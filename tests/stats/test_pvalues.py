@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
-from faithmeter.stats.pvalues import dataset_pvalue, fisher, ranks, simes
+from faithmeter.stats.pvalues import count_test, dataset_pvalue, fisher, ranks, simes
 
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
@@ -68,3 +68,40 @@ def test_what_is_no_p_value(p: object) -> None:
         simes(p)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="from 0 to 1"):
         dataset_pvalue(p)  # type: ignore[arg-type]
+
+
+def test_count_test_by_hand():
+    # 19 references: only a text beyond all of them has p = 0.05, which is not below 0.05
+    assert count_test([0.05, 0.5], 19).p == 1
+    # 39 references: one rank is below; of one text it is rejected with probability 1/40
+    result = count_test([1 / 40], 39)
+    assert result.p == pytest.approx(1 / 40)
+    assert result.share == 1
+
+
+def test_count_test_holds_its_level():
+    """Of simulated checks without any difference, 3 to 6 % are significant."""
+    rng = np.random.default_rng(0)
+    counts = []
+    for _ in range(2000):
+        references = np.sort(rng.random(200))
+        larger = 200 - np.searchsorted(references, rng.random(200))
+        counts.append(int(((1 + larger) / 201 < 0.05).sum()))
+    significant = [n for n in set(counts) if count_test(np.repeat([0.01, 0.5], [n, 200 - n]), 200).p < 0.05]
+    assert 0.03 <= np.isin(counts, significant).mean() <= 0.06
+
+
+def test_count_test_notices_the_share_that_it_names():
+    rng = np.random.default_rng(1)
+    noticed = count_test(np.full(200, 0.5), 200).noticed
+    assert 0.05 < noticed < 0.2
+    detected = sum(
+        count_test(np.where(rng.random(200) < noticed, 0.01, 0.5), 200).p < 0.05 for _ in range(200)
+    )
+    assert 0.7 <= detected / 200 <= 0.9
+
+
+def test_count_test_is_stronger_than_simes():
+    p = np.r_[np.full(54, 0.04), np.linspace(0.06, 1, 146)]  # 27 % of 200 texts, none of them extreme
+    assert simes(p) > 0.05
+    assert count_test(p, 260).p < 1e-5

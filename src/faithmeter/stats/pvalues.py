@@ -1,15 +1,19 @@
-"""Ranks in sorted samples, and combination of p-values (Simes, Fisher)."""
+"""Ranks in sorted samples, combination of p-values (Simes, Fisher), and the test of their number."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..config import SIGNIFICANCE_LEVEL
 from ..errors import InputError
 
+NOTICED = 0.8
+"""Probability with which the count test notices the share of texts that it names."""
 LEVELS = (0.001, 0.005, 0.01, 0.05, 0.1)
 """Significance levels at which the share of significant rows is recorded."""
 EPSILON = 1e-8  # keeps the logarithm of a p-value of zero finite, as in the released code
@@ -91,6 +95,47 @@ def of_steps(p: Mapping[int, float]) -> float:
     At 100 % the text is the same for all methods, no area depends on it, and fine-tuning rarely saw it.
     """
     return float(simes([value for percent, value in p.items() if percent < 100]))
+
+
+class CountTest(NamedTuple):
+    """Test whether more texts are rejected one by one than chance rejects.
+
+    Attributes:
+        p: Probability of at least as many rejections by chance.
+        share: Share of the texts that are rejected one by one.
+        noticed: Smallest such share that the test would notice in 80 % of cases.
+    """
+
+    p: float
+    share: float
+    noticed: float
+
+
+def count_test(p: ArrayLike, references: int, *, level: float = SIGNIFICANCE_LEVEL) -> CountTest:
+    """Test the number of texts whose p-value is below a level.
+
+    Each p-value is the rank of a text among the same `references` texts from the same distribution. Given
+    these, rejections are independent, with a probability that is an order statistic of uniform numbers. So
+    their number is beta-binomial, exactly.
+
+    Args:
+        p: P-values [N] of the texts, (1 + rank) / (1 + references).
+        references: Number of texts that they are ranked among.
+        level: Level at which one text is rejected.
+    """
+    from scipy import stats  # slow to import
+
+    values = _probabilities(p)
+    n, rejected = values.size, int((values < level).sum())
+    smallest = math.ceil(level * (references + 1)) - 1  # ranks whose p-value is below the level
+    if smallest < 1:  # no text can be rejected
+        return CountTest(1.0, 0.0, math.nan)
+    law = stats.betabinom(n, smallest, references + 1 - smallest)
+    critical = int(law.isf(SIGNIFICANCE_LEVEL)) + 1  # at least so many are significant
+    if critical > n:
+        return CountTest(float(law.sf(rejected - 1)), rejected / n, math.nan)
+    noticed = stats.beta.ppf(NOTICED, critical, n - critical + 1)  # binomial: P(count ≥ critical) = NOTICED
+    return CountTest(float(law.sf(rejected - 1)), rejected / n, float(noticed))
 
 
 def _probabilities(p: ArrayLike) -> NDArray[np.float64]:
