@@ -1,0 +1,230 @@
+"""Erasures of the controls, kept as small files of logits, from which every table follows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from faithmeter.config import BASELINE
+from faithmeter.data.stories import PLACES, generate
+from faithmeter.files import atomic
+from faithmeter.measuring.erase import states, trace_erasure
+from faithmeter.measuring.fitting import training_mask
+from faithmeter.methods.registry import Method, parse
+from faithmeter.models.classifier import Classifier
+from faithmeter.models.evaluator import Evaluator
+from faithmeter.models.masks import PERCENTS
+from faithmeter.models.tokens import Batch
+from faithmeter.stats.masf import MaSF
+
+from .models import TRAININGS, train
+from .planted import Planted, plant, read_sentences
+
+ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("FAITHMETER_SHARED", ROOT.parent / "shared"))
+FOLDER = ROOT / "results" / "validation" / "controls"
+MINILM = SHARED / "models" / "paraphrase-MiniLM-L3-v2"
+SENTENCES = SHARED / "data" / "SST-2"
+TRUTH = "truth"
+EXPLAINED = (
+    TRUTH, "loo-sign", "loo-abs", "grad-l2", "inp-grad-sign", "int-grad-sign(steps=10)",
+    "int-grad-abs(steps=10)", "search",
+)  # fmt: skip
+"""Methods that are compared; `truth` masks the planted words first."""
+TRAINED = 2500
+CHECKED = 200
+"""Texts whose hidden states are tested."""
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Control:
+    """One trained model: what was planted, how it was trained, in which encoder."""
+
+    task: str
+    training: str = "masked"
+    encoder: str = "embedded"
+    seed: int = 0
+    pool: int = 800
+    """Texts that are masked at random, of the validation and of the test part each."""
+    explained: int = 200
+    """Test texts that are erased by every method."""
+    epochs: int = 6
+    rate: float = 1e-3
+
+    @property
+    def name(self) -> str:
+        return f"{self.encoder}-{self.task}-{self.training}-{self.seed}"
+
+    @property
+    def file(self) -> Path:
+        return FOLDER / f"{self.name}.npz"
+
+
+@dataclass(frozen=True)
+class Erasures:
+    """What a control did: logits [N, S, C] and labels [N].
+
+    Attributes:
+        validation: Logits of the validation texts, masked at random.
+        test: Logits of the test texts, masked at random.
+        methods: By method, logits of the first test texts as it erased them; `random` is among them.
+        pvalues: Cross-fitted p-values of the first test texts masked at random, [N, S].
+    """
+
+    percents: tuple[int, ...]
+    validation: Floats
+    validation_labels: NDArray[np.int64]
+    test: Floats
+    test_labels: NDArray[np.int64]
+    methods: dict[str, Floats]
+    pvalues: Floats
+
+
+@dataclass(frozen=True)
+class Part:
+    """Texts of a task with their labels, contexts and truth."""
+
+    planted: Planted
+    pairs: tuple[str, ...] | None = None
+
+
+def make_parts(control: Control) -> dict[str, Part]:
+    """Return the training, validation and test texts of a control."""
+    counts = {"train": TRAINED, "validation": control.pool, "test": control.pool}
+    if control.task == "stories":
+        return {role: _stories(count, seed) for seed, (role, count) in enumerate(counts.items())}
+    if control.task == "sst2":
+        texts, labels = read_sentences(SENTENCES, "train.tsv")
+        order = np.random.default_rng(0).permutation(len(texts))[: sum(counts.values())]
+        everything = Planted(
+            tuple(texts[row] for row in order), tuple(labels[row] for row in order), ((),) * len(order)
+        )
+        stops = np.cumsum([0, *counts.values()]).tolist()
+        return {
+            role: Part(everything.part(*between))
+            for role, between in zip(counts, pairwise(stops), strict=True)
+        }
+    sentences = [] if control.encoder == "embedded" else read_sentences(SENTENCES, "train.tsv")[0]
+    return {
+        role: Part(plant(control.task, count, seed=seed, sentences=sentences, training=role == "train"))
+        for seed, (role, count) in enumerate(counts.items())
+    }
+
+
+def _stories(count: int, seed: int) -> Part:
+    """Return questions about generated stories; the truth is the words of the deciding statement."""
+    texts, pairs, labels, truth = [], [], [], []
+    for story in generate(1, count, seed=seed):
+        for question in story:
+            before = sum(len(line.split()) for line in question.statements[: question.supporting[0]])
+            words = len(question.statements[question.supporting[0]].split())
+            texts.append(" ".join(question.statements))
+            pairs.append(question.question)
+            labels.append(PLACES.index(question.answer))
+            truth.append(tuple(range(before, before + words)))
+    return Part(Planted(tuple(texts), tuple(labels), tuple(truth)), tuple(pairs))
+
+
+def train_control(control: Control) -> Classifier:
+    """Return the trained model of a control."""
+    part = make_parts(control)["train"]
+    return train(
+        "embedded" if control.encoder == "embedded" else str(MINILM),
+        part.planted.texts,
+        part.planted.labels,
+        TRAININGS[control.training],
+        epochs=control.epochs,
+        rate=control.rate,
+        seed=control.seed,
+        pairs=part.pairs,
+    )
+
+
+def run(control: Control) -> None:
+    """Train a control, erase its texts and write its file, unless the file is there."""
+    if control.file.exists():
+        return
+    parts, clf = make_parts(control), train_control(control)
+    evaluator = Evaluator(clf)
+    logits, labels, batches = {}, {}, {}
+    for role in ("validation", "test"):
+        part = parts[role]
+        batches[role] = clf.encode(list(part.planted.texts), part.pairs and list(part.pairs))
+        labels[role] = torch.tensor(part.planted.labels)
+        logits[role] = _erase(evaluator, batches[role], labels[role], parse(BASELINE))
+    first = batches["test"][: control.explained]
+    methods = {BASELINE: logits["test"][: control.explained]}
+    for name in EXPLAINED if control.explained else ():
+        truth = parts["test"].planted.truth
+        if name != TRUTH or any(truth):
+            method = Method(TRUTH, _Truth(truth), recursive=False) if name == TRUTH else parse(name)
+            methods[name] = _erase(evaluator, first, labels["test"][: control.explained], method)
+    with atomic(control.file) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file,
+            validation=logits["validation"].astype(np.float16),
+            validation_labels=labels["validation"].numpy().astype(np.uint8),
+            test=logits["test"].astype(np.float16),
+            test_labels=labels["test"].numpy().astype(np.uint8),
+            pvalues=_check(evaluator, batches).astype(np.float16),
+            names=np.array(list(methods)),
+            methods=np.stack(list(methods.values())).astype(np.float16),
+        )
+
+
+def read(control: Control) -> Erasures:
+    """Read the erasures of a control."""
+    with np.load(control.file) as file:
+        arrays = {name: file[name] for name in file.files}
+    return Erasures(
+        PERCENTS,
+        arrays["validation"].astype(np.float32),
+        arrays["validation_labels"].astype(np.int64),
+        arrays["test"].astype(np.float32),
+        arrays["test_labels"].astype(np.int64),
+        dict(zip(arrays["names"].tolist(), arrays["methods"].astype(np.float32), strict=True)),
+        arrays["pvalues"].astype(np.float32),
+    )
+
+
+def _erase(evaluator: Evaluator, batch: Batch, labels: Tensor, method: Method) -> Floats:
+    evaluator.forget()
+    return trace_erasure(evaluator, batch, labels, method, PERCENTS, {}).logits
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """Method that scores the tokens of the deciding words 1, and all others 0."""
+
+    words: Sequence[Sequence[int]]
+
+    def __call__(self, clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
+        scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
+        for row, index in enumerate(batch.index.tolist()):
+            layout = batch.layouts[row]
+            places = batch.explained[row].nonzero()[:, 0].tolist()
+            for place, (start, _) in zip(places, layout.spans, strict=True):
+                scores[row, place] = layout.text[:start].count(" ") in self.words[index]
+        return scores
+
+
+def _check(evaluator: Evaluator, batches: dict[str, Batch]) -> Floats:
+    """Return the cross-fitted p-values of test texts, for a model that is declared to be masked."""
+    learned = batches["validation"][: 2 * CHECKED]
+    where = training_mask(learned, strategy="half", scope="explained", rates="uniform", seed=0)
+    test = MaSF(calibration="crossfit", trained_with="half")
+    test.fit(states(evaluator, learned.masked(where, evaluator.mask_id))[1].numpy())
+    batch = batches["test"][:CHECKED]
+    trace = trace_erasure(
+        evaluator, batch, torch.zeros(len(batch), dtype=torch.long), parse(BASELINE), PERCENTS, {"p": test}
+    )
+    return trace.pvalues["p"].astype(np.float32)
