@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from faithmeter.config import BASELINE
-from faithmeter.measuring.result import predictions_of
+from faithmeter.measuring.measurement import predictions_of
 from faithmeter.stats.comparisons import rank_methods
 from faithmeter.stats.intervals import Interval, TextIntervals, resample_texts
 from faithmeter.stats.predictions import Predictions

@@ -16,7 +16,7 @@ from scipy import stats
 
 from faithmeter import published
 from faithmeter.config import BASELINE
-from faithmeter.measuring.result import predictions_of
+from faithmeter.measuring.measurement import predictions_of
 from faithmeter.stats.curves import absolute_area
 from faithmeter.stats.intervals import RESAMPLES, TextIntervals, resample_texts
 from faithmeter.stats.predictions import Predictions, resampling_weights

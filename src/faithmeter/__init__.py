@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .measuring.explanation import Explanation, explain_text
     from .measuring.fitting import fit_tests
     from .measuring.measure import measure
+    from .measuring.measurement import Measurement
     from .measuring.one_text import TextMeasurement, measure_text
-    from .measuring.result import Measurement
     from .methods import adapters, explain, method
     from .methods.own_scores import own_scores
     from .models.alignment import align
@@ -74,7 +74,7 @@ _HOME = {
     "InputError": "errors",
     "MaSF": "stats.masf",
     "MaskingCollator": "training.collator",
-    "Measurement": "measuring.result",
+    "Measurement": "measuring.measurement",
     "Pipeline": "runs.pipeline",
     "RunStore": "store.run_store",
     "Task": "data",

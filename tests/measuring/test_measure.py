@@ -14,7 +14,7 @@ import faithmeter as fm
 from faithmeter.measuring import chunks
 from faithmeter.measuring.erase import trace_erasure
 from faithmeter.measuring.fitting import training_mask
-from faithmeter.measuring.result import Measurement
+from faithmeter.measuring.measurement import Measurement
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
 from toy import MASK, WORDS, LookupClassifier, rows_batch, tiny
@@ -205,7 +205,7 @@ def test_options_of_texts_and_tasks_are_not_mixed(clf, reviews: fm.Task) -> None
 
 
 def test_a_curve_is_computed_once(clf, reviews: fm.Task, monkeypatch) -> None:
-    from faithmeter.measuring import result as measurement
+    from faithmeter.measuring import measurement as measurement
 
     result, calls = fm.measure(clf, reviews, ["grad-l2"], limit=12), []
 

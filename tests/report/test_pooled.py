@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import fixtures_report as made_up
-from faithmeter.measuring.result import predictions_of
+from faithmeter.measuring.measurement import predictions_of
 from faithmeter.report import figures, page
 from faithmeter.report.aggregate import over_seeds
 from faithmeter.report.pooled import pool_seeds

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
-from faithmeter.measuring.result import predictions_of
+from faithmeter.measuring.measurement import predictions_of
 from faithmeter.stats.comparisons import rank_methods
 from faithmeter.stats.curves import absolute_area, acu, racu, relative_area
 from faithmeter.stats.intervals import resample_texts

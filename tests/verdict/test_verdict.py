@@ -21,9 +21,9 @@ from faithmeter.cli import explain as explaining
 from faithmeter.cli import measure as verb
 from faithmeter.config import MeasureConfig, TrainConfig
 from faithmeter.files import write_parquet
-from faithmeter.measuring import result as measurements
+from faithmeter.measuring import measurement as measurements
+from faithmeter.measuring.measurement import Measurement, predictions_of
 from faithmeter.measuring.one_text import Erasure, TextMeasurement
-from faithmeter.measuring.result import Measurement, predictions_of
 from faithmeter.report import card as modelcard
 from faithmeter.report import pooled
 from faithmeter.report.page.shared_texts import COLUMNS as SHARED

@@ -17,7 +17,7 @@ from . import measure, results, train
 from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
-    from ..measuring.result import Measurement
+    from ..measuring.measurement import Measurement
 
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
 """Training config for the embedded model, which needs a higher learning rate and fewer epochs."""

@@ -36,7 +36,7 @@ from .screen import Json, Store, console, note, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..data import Task
-    from ..measuring.result import Measurement
+    from ..measuring.measurement import Measurement
     from ..runs.run import Fill
 
 TrainedWithOption = Annotated[

@@ -17,7 +17,7 @@ from .screen import console, marked
 
 if TYPE_CHECKING:
     from ..measuring.one_text import TextMeasurement
-    from ..measuring.result import Measurement
+    from ..measuring.measurement import Measurement
 
 CHECK = "check"
 """Name of the in-distribution check; a requirement on it applies to the random baseline."""

@@ -16,7 +16,7 @@ from ..verdict.formats import format_metric, format_percent
 from .screen import MARKS, console, table
 
 if TYPE_CHECKING:
-    from ..measuring.result import Measurement
+    from ..measuring.measurement import Measurement
     from ..runs.bounded import Bounds
     from ..store.records import TrainRecord
     from ..verdict import Answer, Verdict

@@ -25,10 +25,10 @@ from ..models.tokens import Batch
 from ..stats.curves import whole_percents
 from ..stats.metrics import MetricFunction, name_metric
 from .chunks import ChunkWork, erase_chunk, locate_tokens, read_chunks
+from .measurement import Measurement
 from .one_text import TextMeasurement, measure_text
 from .plan import Names, Tests, agreement_of, floors_of, parse_methods, trained_with_of
 from .plausibility import measure_plausibility
-from .result import Measurement
 from .trace import PHASES
 
 if TYPE_CHECKING:

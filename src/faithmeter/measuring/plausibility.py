@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from ..models.tokens import Span
+    from .trace import Trace
 
 PLAUSIBILITY = {"token_f1": "token F1", "token_iou": "token IOU", "auprc": "AUPRC"}
 """Measures by name, with their titles; docs/metrics.md has the definitions."""
@@ -53,6 +55,36 @@ def measure_plausibility(
         ]
         results[str(method)] = {name: float(np.mean([text[name] for text in texts])) for name in PLAUSIBILITY}
     return results
+
+
+def mark_rationales(inputs: DataFrame | None) -> dict[int, NDArray[np.bool_]]:
+    """Return, for each text that has a rationale, by its row, which units overlap it.
+
+    Args:
+        inputs: Texts with the columns row, starts, ends (of units) and, if there are rationales, `rationale`:
+            start and end of each part, in characters.
+    """
+    marks: dict[int, NDArray[np.bool_]] = {}
+    if inputs is None or "rationale" not in inputs:
+        return marks
+    for row, starts, ends, parts in inputs[["row", "starts", "ends", "rationale"]].itertuples(index=False):
+        mark = mark_rationale([*zip(starts, ends, strict=True)], () if parts is None else parts)
+        if mark.any():
+            marks[int(row)] = mark
+    return marks
+
+
+def score_trace(trace: Trace, marks: Mapping[int, NDArray[np.bool_]]) -> dict[str, float]:
+    """Return the agreement of a method's scores of whole texts with rationales, means over their texts.
+
+    Token F1 and token IOU compare the rationale with as many of the highest-scored units as it has. AUPRC
+    needs no such choice.
+    """
+    rows = zip(trace.rows.tolist(), trace.scores, strict=True)
+    texts = [score_text(scores, marks[row]) for row, scores in rows if row in marks]
+    if not texts:
+        return dict.fromkeys(PLAUSIBILITY, math.nan)
+    return {name: float(np.mean([text[name] for text in texts])) for name in PLAUSIBILITY}
 
 
 def score_text(scores: NDArray[np.float64], marks: NDArray[np.bool_]) -> dict[str, float]:

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from ..config import BASELINE
-from ..measuring.result import predictions_of
+from ..measuring.measurement import predictions_of
 from ..stats.comparisons import rank_methods
 from ..stats.intervals import Interval, resample_texts
 from ..stats.predictions import Predictions

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
 
     from ..measuring.chunks import ChunkWork
-    from ..measuring.result import Measurement
+    from ..measuring.measurement import Measurement
     from ..models.classifier import Classifier
     from ..models.tokens import Batch
     from ..stats.masf import MaSF

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from ..config import BASELINE
 from ..errors import InputError
+from .areas import KINDS
 from .bounds import ROUNDING, bca, widened_bca
-from .curves import absolute_area, relative_area
 from .metrics import COUNTS, SHARES
 from .predictions import Floats, Predictions, resampling_weights
 
@@ -126,31 +126,31 @@ class TextIntervals:
         self.predictions.require(method)
         return tuple(self._point(method, step) for step in range(len(self.predictions.percents)))
 
+    def area(self, method: str, kind: str) -> Interval:
+        """Return the interval of a method's area of a kind (see `areas.KINDS`).
+
+        An area that is divided by what random erasure loses, such as RACU, has no bounds if the texts are too
+        few to show such a loss, and is NaN if there is none.
+        """
+        return self._interval(self._area(method, kind), widened_bca)
+
     def acu(self, method: str) -> Interval:
         """Return the interval of a method's ACU."""
-        return self._interval(self._acu(method), widened_bca)
+        return self.area(method, "acu")
 
     def racu(self, method: str) -> Interval:
-        """Return the interval of a method's RACU.
+        """Return the interval of a method's RACU."""
+        return self.area(method, "racu")
 
-        RACU is divided by the performance that random erasure loses. The bounds are NaN if the texts are too
-        few to show such a loss, and the RACU itself is NaN if there is none.
-        """
-        self.predictions.require(method)
-        ratios = self.predictions.ratios
-        return self._interval(
-            lambda curves: relative_area(curves[method], curves[BASELINE], ratios), widened_bca
-        )
-
-    def difference(self, first: str, second: str) -> Interval:
-        """Return the interval of the first method's ACU minus that of the second, on the same texts."""
-        one, other = self._acu(first), self._acu(second)
+    def difference(self, first: str, second: str, kind: str = "acu") -> Interval:
+        """Return the interval of the first method's area minus that of the second, on the same texts."""
+        one, other = self._area(first, kind), self._area(second, kind)
         return self._interval(lambda curves: one(curves) - other(curves), widened_bca)
 
-    def _acu(self, method: str) -> Statistic:
+    def _area(self, method: str, kind: str) -> Statistic:
         self.predictions.require(method)
         ratios = self.predictions.ratios
-        return lambda curves: absolute_area(curves[method], curves[BASELINE], ratios)
+        return lambda curves: KINDS[kind].area(curves[method], curves[BASELINE], ratios)
 
     def _point(self, method: str, step: int) -> Interval:
         mean, lower, upper, n = self._interval(lambda curves: curves[method][..., step], bca)

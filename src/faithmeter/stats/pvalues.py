@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +87,12 @@ def dataset_pvalue(p: ArrayLike) -> DatasetPValue:
     """Combine the p-values of a dataset's rows by Simes' method, and compute the share below each level."""
     p = _probabilities(p)
     return DatasetPValue(float(simes_counts(p)), {level: float((p < level).mean()) for level in LEVELS})
+
+
+def join_pvalues(seeds: Sequence[DatasetPValue]) -> DatasetPValue:
+    """Combine the p-values of several seeds by Simes' method; the shares are means over seeds."""
+    below = {level: float(np.mean([seed.below[level] for seed in seeds])) for level in seeds[0].below}
+    return DatasetPValue(float(simes([seed.p for seed in seeds])), below)
 
 
 def of_steps(p: Mapping[int, float]) -> float:

@@ -27,7 +27,7 @@ from ..errors import InputError
 from ..files import plain, read_sealed_json
 
 if TYPE_CHECKING:
-    from ..measuring.result import Measurement
+    from ..measuring.measurement import Measurement
     from ..verdict import AdaptEvidence, Answer
 
 RECORD = "record.json"
@@ -381,7 +381,7 @@ def checkpoint_of(record: Record) -> str:
 def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
     """Return a measurement, rebuilt from its record and the per-text results beside it."""
     from ..measuring.chunks import read_texts
-    from ..measuring.result import Measurement
+    from ..measuring.measurement import Measurement
 
     frame = read_texts(folder / TEXTS)
     if frame is None:

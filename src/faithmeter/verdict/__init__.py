@@ -3,6 +3,7 @@
 from .adaptation import AdaptEvidence, is_measurable, judge_adaptation, largest_outside_share
 from .doubts import BAD, CAUTION, NOTE, RULES, STEP_WARNING, Doubt, doubts
 from .evidence import (
+    MAIN_KIND,
     MIN_AGREEMENT,
     MIN_ORDERS,
     MIN_TEXTS,
@@ -14,6 +15,7 @@ from .evidence import (
     TextEvidence,
     TextMethodEvidence,
     choose_test,
+    gather_evidence,
     guess_level,
     rejects,
 )
@@ -35,6 +37,7 @@ __all__ = [
     "CAUTION",
     "GOOD",
     "LIMITS",
+    "MAIN_KIND",
     "MIN_AGREEMENT",
     "MIN_ORDERS",
     "MIN_TEXTS",
@@ -59,6 +62,7 @@ __all__ = [
     "describe_unmeasured",
     "doubts",
     "format_area",
+    "gather_evidence",
     "guess_level",
     "is_measurable",
     "judge_adaptation",

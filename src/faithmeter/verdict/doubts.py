@@ -220,6 +220,13 @@ def unlearned_seeds(evidence: TaskEvidence) -> Iterator[Doubt]:
         yield Doubt("unlearned-seeds", CAUTION, (), text)
 
 
+def other_seeds(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if evidence.other_seeds:
+        total = evidence.seeds + evidence.unlearned_seeds + evidence.other_seeds
+        text = f"{evidence.other_seeds} of {total} seeds were measured on other texts and are left out"
+        yield Doubt("other-texts", NOTE, (), text)
+
+
 def adapted(evidence: Evidence) -> Iterator[Doubt]:
     if not math.isnan(evidence.agreement):
         share = f"{format_percent(evidence.agreement)}% of held-out texts"
@@ -313,6 +320,7 @@ RULES: dict[type[Evidence], tuple[Rule, ...]] = {
         unfaithful,
         few_texts,
         unlearned_seeds,
+        other_seeds,
         matched_by_number,
         disagreement,
         plain_model,

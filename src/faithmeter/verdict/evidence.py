@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
 from ..stats.metrics import CORRELATIONS
+from ..stats.pvalues import DatasetPValue, simes
 from .equality import EqualByFields
 
 if TYPE_CHECKING:
     from ..stats.intervals import Interval
+
+MAIN_KIND = "acu"
+"""Kind of area (see `stats.areas.KINDS`) that verdicts and rankings go by."""
 
 MIN_TEXTS = 100
 """Number of texts below which small differences between methods mean little."""
@@ -80,11 +84,13 @@ class MethodEvidence:
         area: Area as a fraction; both bounds equal the mean if there is no interval.
         p: P-value by test.
         texts: Number of texts.
+        seeds: Number of training runs.
     """
 
     area: Interval
     p: Mapping[str, float]
     texts: int
+    seeds: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,6 +99,7 @@ class TaskEvidence(Evidence):
 
     Attributes:
         methods: Evidence by method, including the baseline.
+        kind: Kind of the areas (see `stats.areas.KINDS`).
         metric: Name of the metric.
         whole: Performance on whole texts, as a fraction.
         majority: Performance of guessing: always the most frequent class; for numbers, see `guess_level`.
@@ -106,12 +113,16 @@ class TaskEvidence(Evidence):
         classes_by_number: Whether the classes of model and task were matched by number, not by name.
         cost: Loss of performance on whole texts against a plainly fine-tuned model, as a fraction.
         p_plain: P-value of the check of that model.
+        other_seeds: Number of training runs left out because they were measured on other texts.
         group: Methods that cannot be told apart from the best, best first; empty if not computed.
         texts_needed: About how many texts would tell the group's first two apart.
+        shared: By method that was measured on other texts than most: the number of texts that it shares with
+            the best method, and the areas of methods on them.
         explained_once: Methods whose scores were computed elsewhere, for whole texts only.
     """
 
     methods: Mapping[str, MethodEvidence]
+    kind: str = MAIN_KIND
     metric: str = "accuracy"
     whole: float
     majority: float
@@ -126,6 +137,8 @@ class TaskEvidence(Evidence):
     p_plain: float = math.nan
     group: tuple[str, ...] = ()
     texts_needed: int | None = None
+    other_seeds: int = 0
+    shared: Mapping[str, tuple[int, Mapping[str, float]]] = field(default_factory=dict)
     explained_once: tuple[str, ...] = ()
 
     @property
@@ -169,9 +182,33 @@ class TaskEvidence(Evidence):
     @property
     def rivals(self) -> list[str]:
         """Methods that can be ranked together: those measured on the most common number of texts."""
-        counts = Counter(method.texts for method in self.explained.values())
-        usual = max(counts, key=lambda texts: (counts[texts], texts), default=0)
-        return [name for name, method in self.explained.items() if method.texts == usual]
+        counts = Counter((method.seeds, method.texts) for method in self.explained.values())
+        usual = max(counts, key=lambda place: (counts[place], *place), default=None)
+        return [name for name, own in self.explained.items() if (own.seeds, own.texts) == usual]
+
+
+def gather_evidence(
+    methods: Mapping[str, MethodEvidence], checks: Sequence[Mapping[int, DatasetPValue]], **facts: Any
+) -> TaskEvidence:
+    """Return the evidence of a measurement with one or several seeds.
+
+    Args:
+        methods: Evidence by method.
+        checks: For each seed, the p-values by percentage of texts masked at random, by the deciding test;
+            empty without tests.
+        facts: Other fields of `TaskEvidence`.
+    """
+    shares = []
+    for steps in checks:
+        below = [step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if percent < 100]
+        shares.append(max(below))
+    last = [steps[100].p for steps in checks]
+    return TaskEvidence(
+        methods=methods,
+        outside_share=sum(shares) / len(shares) if shares else 0.0,
+        p_wholly_masked=float(simes(last)) if last else math.nan,
+        **facts,
+    )
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,7 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
         answers = tuple(_judge_text(evidence, reasons))
     else:
         second, leaders = _find_leaders(evidence, trusted)
+        second = _compare_on_shared_texts(evidence, second, leaders)
         sentences = (_judge_model(evidence), second, _list_doubts(evidence, reasons))
         answers = tuple(Answer(question, *pair) for question, pair in zip(QUESTIONS, sentences, strict=True))
         answers = (*answers[:-1], replace(answers[-1], points=_points(reasons)))
@@ -221,6 +222,25 @@ def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str
         once = "without an interval, another seed or other texts may change the order"
         return (CAUTION, f"Judged by area alone, it is {text}{lead}; {once}."), (best,)
     return (GOOD, f"It is {text}{lead}."), (best,)
+
+
+def _compare_on_shared_texts(
+    evidence: TaskEvidence, answer: tuple[str, str], leaders: tuple[str, ...]
+) -> tuple[str, str]:
+    """Return the answer with the leader compared to methods that were measured on other texts.
+
+    A method that is ahead of it on the texts that they share makes the answer less sure.
+    """
+    mood, text = answer
+    for method, (texts, areas) in evidence.shared.items() if leaders else ():
+        if not {method, leaders[0]} <= areas.keys():
+            text += f" {method} was not measured on the same texts."
+            continue
+        own, best = (format_percent(areas[name]) for name in (method, leaders[0]))
+        text += f" On the {texts} texts that both were measured on, {method} has {own}%"
+        text += f" and {leaders[0]} {best}%."
+        mood = CAUTION if areas[method] > areas[leaders[0]] else mood
+    return mood, text
 
 
 def _describe_lead(evidence: TaskEvidence, best: str, others: list[str]) -> str:

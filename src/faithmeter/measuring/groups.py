@@ -1,0 +1,146 @@
+"""Methods that were measured on the same texts and seeds, as arrays: curves, intervals and ranking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import BASELINE
+from ..methods.registry import find_searches
+from ..stats.areas import KINDS, PROBABILITY
+from ..stats.ceiling import best_erasures
+from ..stats.comparisons import Ranking, rank_methods
+from ..stats.curves import Curve, acu
+from ..stats.intervals import Interval, TextIntervals, resample_texts
+from ..stats.metrics import score
+from ..stats.predictions import Predictions
+from .trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Traces of some methods and of the baseline in each of G seeds, cut to the first N texts.
+
+    Attributes:
+        seeds: The traces of each seed by method; all begin with the same texts.
+        texts: N.
+        classes: Number of classes.
+        metric: Name of the task's metric.
+    """
+
+    seeds: Sequence[Mapping[str, Trace]]
+    texts: int
+    classes: int
+    metric: str
+    _memory: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the methods, the baseline first."""
+        return [BASELINE, *(name for name in self.seeds[0] if name != BASELINE)]
+
+    @property
+    def percents(self) -> tuple[int, ...]:
+        return self.seeds[0][BASELINE].percents
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """True classes or numbers, [N]."""
+        return self.seeds[0][BASELINE].targets[: self.texts]
+
+    def select(self, methods: Sequence[str]) -> Group:
+        """Return the group with only these methods and the baseline."""
+        names = dict.fromkeys([BASELINE, *methods])
+        seeds = [{name: seed[name] for name in names} for seed in self.seeds]
+        return Group(seeds, self.texts, self.classes, self.metric)
+
+    def values(self, method: str, quantity: str) -> NDArray[Any]:
+        """Return what a curve of this quantity is computed from, in each seed and text, [G, N, S]."""
+        traces = [seed[method] for seed in self.seeds]
+        if quantity == PROBABILITY:
+            return np.stack([trace.probabilities[: self.texts] for trace in traces])
+        return np.stack([trace.predictions[: self.texts] for trace in traces])
+
+    def curves(self, method: str, quantity: str) -> tuple[Curve, ...]:
+        """Return the curve of a method in each seed, in a metric or as the label's mean probability."""
+        key = "curves", method, quantity
+        if key not in self._memory:
+            self._memory[key] = tuple(
+                self._curve(values, quantity) for values in self.values(method, quantity)
+            )
+        curves: tuple[Curve, ...] = self._memory[key]
+        return curves
+
+    def _curve(self, values: NDArray[Any], quantity: str) -> Curve:
+        if quantity == PROBABILITY:
+            points = values.mean(axis=0).tolist()
+        else:
+            points = [score([quantity], self.labels, step, self.classes)[quantity] for step in values.T]
+        return Curve(self.percents, tuple(points), quantity, self.texts)
+
+    def areas(self, method: str, kind: str, metric: str | None = None) -> list[float]:
+        """Return the area of a kind in each seed; `metric` replaces the task's."""
+        quantity = KINDS[kind].of_metric(metric or self.metric)
+        ratios = np.asarray(self.percents) / 100
+        pairs = zip(self.curves(method, quantity), self.curves(BASELINE, quantity), strict=True)
+        areas = []
+        for curve, random in pairs:
+            area = float(KINDS[kind].area(np.array(curve.values), np.array(random.values), ratios))
+            areas.append(math.nan if math.isnan(area) else area)  # one NaN: it equals itself by identity
+        return areas
+
+    def predictions(self, quantity: str) -> Predictions:
+        """Return what intervals and comparisons of a quantity are computed from."""
+        arrays = {name: self.values(name, quantity) for name in self.methods}
+        return Predictions(self.labels, arrays, self.classes, quantity, self.percents)
+
+    def intervals(self, quantity: str) -> TextIntervals:
+        """Return the intervals over texts or, with several seeds, over seeds and texts."""
+        key = "intervals", quantity
+        if key not in self._memory:
+            self._memory[key] = resample_texts(self.predictions(quantity))
+        intervals: TextIntervals = self._memory[key]
+        return intervals
+
+    def interval(self, method: str, kind: str) -> Interval:
+        """Return the interval of a method's area of a kind."""
+        return self.intervals(KINDS[kind].of_metric(self.metric)).area(method, kind)
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """Methods ranked by ACU, with a test of each pair."""
+        return rank_methods(self.predictions(self.metric))
+
+    @cached_property
+    def ceilings(self) -> tuple[Curve, ...] | None:
+        """Curve of the best order of each text by any method, in each seed.
+
+        None without a search and another method. The ceiling rises when a better search is added. With
+        `exhaustive` it is exact for short texts.
+        """
+        if len(self.methods) < 3 or "best" not in find_searches(self.methods):  # one is the baseline
+            return None
+        ceilings = []
+        for place, best in enumerate(best_erasures(self.predictions(self.metric))):
+            random = self.curves(BASELINE, self.metric)[place]
+            curves = [self.curves(name, self.metric)[place] for name in self.methods]
+            curves.insert(0, self._curve(best, self.metric))
+            areas = [acu(curve, random) for curve in curves]
+            ceilings.append(curves[int(np.argmax(areas))])
+        return tuple(ceilings)
+
+    def shares_of_ceiling(self, method: str) -> list[float]:
+        """Return the ACU of a method divided by that of the ceiling, in each seed; NaN where undefined."""
+        if self.ceilings is None:
+            return [math.nan] * len(self.seeds)
+        shares = []
+        for place, area in enumerate(self.areas(method, "acu")):
+            highest = acu(self.ceilings[place], self.curves(BASELINE, self.metric)[place])
+            shares.append(area / highest if highest > 0 else math.nan)
+        return shares

@@ -1,0 +1,103 @@
+"""Results as plain values: the dictionary of `to_dict` and `measure --json`, and frames of methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..stats.areas import KINDS
+from ..stats.curves import Curve, acu, racu
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from .result import Result
+
+CONTEXT = (
+    *("trained_with", "truncated", "classes_by_number", "agreement"),
+    *("device", "precision", "unit"),
+)
+"""Fields of the context that are told as they are."""
+
+
+def describe_result(result: Result) -> dict[str, Any]:
+    """Return a result with doubts and verdict as JSON-ready values; writing turns NaN into null."""
+    verdict = result.verdict.to_dict()
+    facts = {name: getattr(result.context, name) for name in CONTEXT}
+    return {
+        "metric": result.metric,
+        "texts": result.texts,
+        "seeds": len(result.used),
+        "majority": result.majority,
+        "floors": dict(result.context.floors),
+        "methods": {method: _describe_method(result, method) for method in result.methods},
+        "ceiling": _describe_ceiling(result),
+        "leaders": list(result.leaders),
+        "texts_needed": result.texts_needed,
+        **facts,
+        "doubts": verdict.pop("doubts"),
+        "verdict": verdict,
+    }
+
+
+def _describe_method(result: Result, method: str) -> dict[str, Any]:
+    context = result.context
+    return {
+        **_describe_areas(result, method, context.metric),
+        "texts": result.texts_of(method),
+        "intervals": _describe_intervals(result, method),
+        "others": {metric: _describe_areas(result, method, metric) for metric in context.others},
+        "p": {test: result.p(method, test) for test in result.tests},
+        "pvalues": {
+            test: {percent: step._asdict() for percent, step in result.pvalues(method, test).items()}
+            for test in result.tests
+        },
+        "evaluations": result.evaluations[method],
+        "evaluations_alone": result.evaluations_alone[method],
+        "seconds": result.seconds[method],
+        "scores": context.scores.get(method, ""),
+        "metrics": result.metrics(method),
+        "plausibility": result.plausibility.get(method, {}),
+    }
+
+
+def _describe_areas(result: Result, method: str, metric: str) -> dict[str, Any]:
+    areas = {kind: result.area(method, kind, metric) for kind in KINDS}
+    return {"curve": asdict(result.curve(method, metric)), **areas}
+
+
+def _describe_intervals(result: Result, method: str) -> dict[str, dict[str, float]]:
+    """Return the bounds of each area and of each point of the curve (`curve.10` at 10 %)."""
+    quantities = {kind: result.interval(method, kind) for kind in KINDS}
+    points = zip(result.curve(method).percents, result.curve_intervals(method), strict=True)
+    quantities |= {f"curve.{percent}": interval for percent, interval in points}
+    return {name: {"lower": each.lower, "upper": each.upper} for name, each in quantities.items()}
+
+
+def _describe_ceiling(result: Result) -> dict[str, Any] | None:
+    ceiling = result.ceiling
+    if ceiling is None:
+        return None
+    random: Curve | Sequence[float] = result.random_curve(result.rivals[0])
+    return {"curve": asdict(ceiling), "acu": acu(ceiling, random), "racu": racu(ceiling, random)}
+
+
+def table_result(result: Result) -> DataFrame:
+    """Return a frame with a row for each method, as `Result.table`."""
+    import pandas as pd
+
+    evaluations, alone, seconds = result.evaluations, result.evaluations_alone, result.seconds
+    return pd.DataFrame(
+        {
+            "method": name,
+            **{kind: result.area(name, kind) for kind in KINDS},
+            "share_of_ceiling": result.share_of_ceiling(name),
+            **{f"p_{test}": result.p(name, test) for test in result.tests},
+            "texts": result.texts_of(name),
+            "evaluations": evaluations[name],
+            "evaluations_alone": alone[name],
+            "seconds": sum(seconds[name].values()),
+        }
+        for name in result.ranked
+    )

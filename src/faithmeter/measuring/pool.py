@@ -1,0 +1,161 @@
+"""Which seeds, methods and texts of a result count, and which of them can be compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import BASELINE
+from ..errors import InputError, unknown
+from ..stats.metrics import majority
+from ..verdict import guess_level
+from .context import Context
+from .groups import Group
+from .trace import Trace
+
+Seed = Mapping[str, Trace]
+"""Traces of one training by the name of the method, among them that of the baseline."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pool:
+    """Traces of one or several seeds, cut to what can be compared.
+
+    Attributes:
+        seeds: Traces of each seed by method.
+        context: What is known besides the traces.
+    """
+
+    seeds: tuple[Seed, ...]
+    context: Context
+    _memory: dict[Any, Any] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        if not self.seeds:
+            raise InputError("a result without a seed; expected the traces of at least one")
+        for seed in self.seeds:
+            if BASELINE not in seed:
+                raise unknown("measured method", BASELINE, seed)
+            for test in seed[BASELINE].pvalues:
+                if test not in self.context.floors:
+                    raise InputError(f"no floor of the test {test!r}; expected its smallest possible p-value")
+            for name, trace in seed.items():
+                if not _fits(trace, seed[BASELINE]):
+                    raise InputError(f"{name} was measured on other texts or steps than {BASELINE}")
+
+    @cached_property
+    def comparable(self) -> tuple[Seed, ...]:
+        """Seeds that were measured on the same texts and steps as most."""
+        alike = [
+            [other for other in self.seeds if _fits(other[BASELINE], seed[BASELINE])] for seed in self.seeds
+        ]
+        sizes = [len(seeds) for seeds in alike]
+        return tuple(alike[sizes.index(max(sizes))])
+
+    @cached_property
+    def learned_seeds(self) -> tuple[Seed, ...]:
+        """Comparable seeds whose model passes the task's threshold and is better than guessing."""
+        return tuple(seed for seed in self.comparable if self._has_learned(seed))
+
+    @property
+    def used(self) -> tuple[Seed, ...]:
+        """Seeds that count: those that learned the task or, if none did, all that are comparable."""
+        return self.learned_seeds or self.comparable
+
+    def _has_learned(self, seed: Seed) -> bool:
+        alone = self._group([seed], [BASELINE], len(seed[BASELINE]))
+        whole = alone.curves(BASELINE, self.metric)[0].values[0]
+        return whole > self.context.threshold and whole > self._guess(alone.labels)
+
+    def _guess(self, labels: NDArray[Any]) -> float:
+        constant = majority([self.metric], labels, labels, self.context.classes)[self.metric]
+        return guess_level(self.metric, constant, len(labels))
+
+    @property
+    def metric(self) -> str:
+        """Name of the task's first metric."""
+        return self.context.metric
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """Names of the measured methods, the baseline first."""
+        names = dict.fromkeys(name for seed in self.used for name in seed)
+        return [BASELINE, *(name for name in names if name != BASELINE)]
+
+    @property
+    def texts(self) -> int:
+        """Number of texts."""
+        return self.texts_of(BASELINE)
+
+    def texts_of(self, method: str) -> int:
+        """Return on how many texts a method was measured with every seed that has it."""
+        return self._place(method)[1]
+
+    def seeds_of(self, method: str) -> int:
+        """Return with how many of the seeds that count a method was measured."""
+        return len(self._place(method)[0])
+
+    def _place(self, method: str) -> tuple[tuple[int, ...], int]:
+        """Return the numbers of the used seeds that have a method, and of the texts that they share."""
+        having = tuple(number for number, seed in enumerate(self.used) if method in seed)
+        if not having:
+            raise unknown("measured method", method, self.methods)
+        sizes = [min(len(self.used[number][name]) for name in (method, BASELINE)) for number in having]
+        return having, min(sizes)
+
+    def _group(self, seeds: Sequence[Seed], methods: Sequence[str], texts: int) -> Group:
+        chosen = [{name: seed[name] for name in methods} for seed in seeds]
+        return Group(chosen, texts, self.context.classes, self.metric)
+
+    def group(self, method: str) -> Group:
+        """Return the methods that were measured with the same seeds on as many texts, with this one."""
+        place = self._place(method)
+        key = "group", place
+        if key not in self._memory:
+            same = [name for name in self.methods if name == BASELINE or self._place(name) == place]
+            seeds = [self.used[number] for number in place[0]]
+            self._memory[key] = self._group(seeds, same, place[1])
+        group: Group = self._memory[key]
+        return group
+
+    def group_with_more(self, method: str) -> Group:
+        """Return all methods that were measured on at least the texts of this one, cut to these."""
+        return self._group_at(*self._place(method))
+
+    def _group_at(self, numbers: tuple[int, ...], texts: int) -> Group:
+        """Return all methods that these seeds have on so many texts or more, cut to these."""
+        key = "with more", numbers, texts
+        if key not in self._memory:
+            seeds = [self.used[number] for number in numbers]
+            names = [name for name in self.methods if all(len(seed.get(name, ())) >= texts for seed in seeds)]
+            self._memory[key] = self._group(seeds, names, texts)
+        group: Group = self._memory[key]
+        return group
+
+    @cached_property
+    def rivals(self) -> list[str]:
+        """Methods that can be ranked together: those measured on the most common number of texts."""
+        places = Counter(self._place(name) for name in self.methods if name != BASELINE)
+        usual = max(places, key=lambda place: (places[place], len(place[0]), place[1]), default=None)
+        return [name for name in self.methods if name != BASELINE and self._place(name) == usual]
+
+    @property
+    def majority(self) -> float:
+        """Performance of guessing: always the most frequent class of these texts, or their mean."""
+        return self._guess(self.group(BASELINE).labels)
+
+
+def _fits(trace: Trace, other: Trace) -> bool:
+    """Return whether two traces begin with the same texts, labels and steps."""
+    count = min(len(trace), len(other))
+    return (
+        trace.percents == other.percents
+        and np.array_equal(trace.rows[:count], other.rows[:count])
+        and np.array_equal(trace.targets[:count], other.targets[:count])
+    )

@@ -1,0 +1,39 @@
+"""Kinds of areas that a result reports: what is plotted, and how curves become a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .counts import MEAN
+from .curves import absolute_area, relative_area
+
+Floats = NDArray[np.float64]
+METRIC = ""
+"""Quantity that stands for the metric of the task, whatever it is."""
+
+
+class Kind(NamedTuple):
+    """Kind of area between the curve of a method and that of random erasure."""
+
+    title: str
+    quantity: str
+    """What the curves show: `METRIC`, or `MEAN` for the mean probability of the label."""
+    area: Callable[[Floats, Floats, Floats], Floats]
+    """Function of curves [..., S], random curves [..., S] and fractions erased [S]; returns areas [...]."""
+
+    def of_metric(self, metric: str) -> str:
+        """Return what the curves show if the task has this metric."""
+        return metric if self.quantity == METRIC else self.quantity
+
+
+KINDS: dict[str, Kind] = {
+    "acu": Kind("ACU", METRIC, absolute_area),
+    "racu": Kind("RACU", METRIC, relative_area),
+}
+"""Kinds by name."""
+PROBABILITY = MEAN
+"""Quantity of the label's probability, whose curve is its mean over texts."""
