@@ -36,11 +36,10 @@ SENTENCES = SHARED / "data" / "SST-2"
 TRUTH = "truth"
 EXPLAINED = (
     TRUTH, "loo-sign", "loo-abs", "grad-l2", "inp-grad-sign", "int-grad-sign(steps=10)",
-    "int-grad-abs(steps=10)", "search",
+    "int-grad-abs(steps=10)",
 )  # fmt: skip
 """Methods that are compared; `truth` masks the planted words first."""
-TRAINED = 2500
-CHECKED = 200
+CHECKED = 100
 """Texts whose hidden states are tested."""
 Floats = NDArray[np.float32]
 
@@ -53,16 +52,24 @@ class Control:
     training: str = "masked"
     encoder: str = "embedded"
     seed: int = 0
-    pool: int = 800
+    pool: int = 400
     """Texts that are masked at random, of the validation and of the test part each."""
-    explained: int = 200
+    explained: int = 100
     """Test texts that are erased by every method."""
+    trained: int = 2500
+    """Training texts."""
     epochs: int = 6
     rate: float = 1e-3
+    step: int = 10
+    """Percentage points erased at each step."""
 
     @property
     def name(self) -> str:
         return f"{self.encoder}-{self.task}-{self.training}-{self.seed}"
+
+    @property
+    def percents(self) -> tuple[int, ...]:
+        return tuple(range(0, 101, self.step))
 
     @property
     def file(self) -> Path:
@@ -99,7 +106,7 @@ class Part:
 
 def make_parts(control: Control) -> dict[str, Part]:
     """Return the training, validation and test texts of a control."""
-    counts = {"train": TRAINED, "validation": control.pool, "test": control.pool}
+    counts = {"train": control.trained, "validation": control.pool, "test": control.pool}
     if control.task == "stories":
         return {role: _stories(count, seed) for seed, (role, count) in enumerate(counts.items())}
     if control.task == "sst2":
@@ -125,9 +132,9 @@ def _stories(count: int, seed: int) -> Part:
     texts, pairs, labels, truth = [], [], [], []
     for story in generate(1, count, seed=seed):
         for question in story:
-            before = sum(len(line.split()) for line in question.statements[: question.supporting[0]])
-            words = len(question.statements[question.supporting[0]].split())
-            texts.append(" ".join(question.statements))
+            before = sum(len(line.split()) for line in question.story[: question.supporting[0]])
+            words = len(question.story[question.supporting[0]].split())
+            texts.append(" ".join(question.story))
             pairs.append(question.question)
             labels.append(PLACES.index(question.answer))
             truth.append(tuple(range(before, before + words)))
@@ -160,14 +167,16 @@ def run(control: Control) -> None:
         part = parts[role]
         batches[role] = clf.encode(list(part.planted.texts), part.pairs and list(part.pairs))
         labels[role] = torch.tensor(part.planted.labels)
-        logits[role] = _erase(evaluator, batches[role], labels[role], parse(BASELINE))
+        logits[role] = _erase(evaluator, batches[role], labels[role], parse(BASELINE), control.percents)
     first = batches["test"][: control.explained]
     methods = {BASELINE: logits["test"][: control.explained]}
     for name in EXPLAINED if control.explained else ():
         truth = parts["test"].planted.truth
         if name != TRUTH or any(truth):
             method = Method(TRUTH, _Truth(truth), recursive=False) if name == TRUTH else parse(name)
-            methods[name] = _erase(evaluator, first, labels["test"][: control.explained], method)
+            methods[name] = _erase(
+                evaluator, first, labels["test"][: control.explained], method, control.percents
+            )
     with atomic(control.file) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,
@@ -186,7 +195,7 @@ def read(control: Control) -> Erasures:
     with np.load(control.file) as file:
         arrays = {name: file[name] for name in file.files}
     return Erasures(
-        PERCENTS,
+        control.percents,
         arrays["validation"].astype(np.float32),
         arrays["validation_labels"].astype(np.int64),
         arrays["test"].astype(np.float32),
@@ -196,9 +205,11 @@ def read(control: Control) -> Erasures:
     )
 
 
-def _erase(evaluator: Evaluator, batch: Batch, labels: Tensor, method: Method) -> Floats:
+def _erase(
+    evaluator: Evaluator, batch: Batch, labels: Tensor, method: Method, percents: Sequence[int]
+) -> Floats:
     evaluator.forget()
-    return trace_erasure(evaluator, batch, labels, method, PERCENTS, {}).logits
+    return trace_erasure(evaluator, batch, labels, method, percents, {}).logits
 
 
 @dataclass(frozen=True)
