@@ -48,6 +48,12 @@ def test_every_other_field_changes_the_digest() -> None:
     }
 
 
+def test_a_record_of_version_0_2_still_names_the_sweep_of_all_texts() -> None:
+    assert TrainConfig.from_dict({"sweep": "best-epoch"}).sweep == "all"
+    with pytest.raises(InputError, match="sweep"):
+        TrainConfig(sweep="never")
+
+
 def test_the_digest_of_the_defaults_never_changes() -> None:
     """If this fails, a default was changed: every store out there would lose its runs."""
     assert TrainConfig().digest == "4a1c9493cfa7c271"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from .errors import input_error
 
@@ -46,7 +46,7 @@ Scope = Literal["explained", "all"]
 Rates = Literal["uniform", "ends"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-SweepTime = Literal["best-epoch", "every-epoch"]
+Sweep = Literal["sample", "all", "every-epoch"]
 UnitName = Literal["token", "word", "sentence"]
 """What is scored and erased as one piece."""
 Kind = Literal["single-label", "multi-label", "regression"]
@@ -58,6 +58,11 @@ SIDES = ("lower value", "higher value")
 def _resolve_precision(precision: Precision) -> Precision:
     """Replace `auto` with `fp32`, because low precision is used only on request."""
     return "fp32" if precision == "auto" else precision
+
+
+def _rename_sweep(value: object) -> object:
+    """Return `all` for its name in records of version 0.2."""
+    return "all" if value == "best-epoch" else value
 
 
 class Validated(BaseModel):
@@ -219,10 +224,10 @@ class TrainConfig(Config):
     data_dir: Annotated[Text, NOT_IDENTITY] = Field(
         default="", description="folder with the official files of the task"
     )
-    sweep: Annotated[SweepTime, NOT_IDENTITY] = Field(
-        default="best-epoch",
-        description="when to validate at all masking rates: once, at the best epoch, or after every epoch; "
-        "neither weights nor test results depend on it",
+    sweep: Annotated[Sweep, BeforeValidator(_rename_sweep), NOT_IDENTITY] = Field(
+        default="sample",
+        description="texts to evaluate at all masking rates: at the best epoch a sample of 400 of each split "
+        "or all, or all after every epoch; neither weights nor performance on whole texts depend on it",
     )
     report_to: Annotated[Text, NOT_IDENTITY] = Field(
         default="none", description="where to log: tensorboard, wandb, or another integration of transformers"

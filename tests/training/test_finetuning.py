@@ -12,6 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trai
 
 import faithmeter as fm
 from faithmeter.runs.measured import task_of
+from faithmeter.training import finetuning
 from faithmeter.training.trainer import training_arguments
 from trainings import Interrupt, equal, run, weights
 
@@ -76,6 +77,24 @@ def test_the_same_seed_gives_bit_identical_checkpoints_and_another_seed_others(
     assert one["test"] == two["test"]
     run(config.replace(seed=1), tmp_path / "other")
     assert not equal(weights(folder), weights(tmp_path / "other"))
+
+
+def test_a_sample_is_swept_unless_all_texts_are_asked_for(config, whole, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(finetuning, "SAMPLE", 2)
+    sampled, folder = run(config, tmp_path / "sampled"), whole[1]
+    assert equal(weights(tmp_path / "sampled"), weights(folder))
+    assert sampled["test"][0] == whole[0]["test"][0]
+    best = sampled["epochs"][sampled["best_epoch"] - 1]["validation"]
+    assert [row.get("texts") for row in sampled["test"]] == [None, *[2] * 12]
+    assert [row.get("texts") for row in best] == [
+        None,
+        *[2] * 10,
+        None,
+        2,
+    ]  # whole and uniform chose the epoch
+    everything = run(config.replace(sweep="all"), tmp_path / "all")
+    assert everything["test"] == whole[0]["test"]
+    assert all("texts" not in row for row in everything["test"])
 
 
 @pytest.mark.parametrize("validation", ["both", "masked"])

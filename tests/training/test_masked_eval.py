@@ -82,3 +82,33 @@ def test_the_table_has_a_row_for_each_condition() -> None:
     table = sweep.table(np.zeros((len(sweep), 2)), ["accuracy"])
     assert [row["masking"] for row in table] == [*CONDITIONS] == [*range(0, 101, 10), "uniform", "all"]
     assert {row["accuracy"] for row in table} == {1 / 3}  # equal logits: the first class
+
+
+def test_a_limit_masks_rows_spread_over_the_split_as_without_it_and_keeps_all_whole_texts() -> None:
+    rows = [{**ROWS[0], "labels": int(number >= 5)} for number in range(10)]  # sorted by class
+    options = {"mask_id": 4, "scope": "explained", "seed": 3, "stream": "sweep"}
+    every, some = Sweep(rows, **options), Sweep(rows, **options, limit=4)
+    chosen = [0, 2, 5, 7]
+    for condition in CONDITIONS:
+        kept = [*range(10)] if condition == 0 else chosen
+        assert [ids(some, condition, place) for place in range(len(kept))] == [
+            ids(every, condition, row) for row in kept
+        ]
+    logits = np.where(np.arange(len(some))[:, None] % 2, [0.0, 1.0], [1.0, 0.0])
+    table = some.table(logits, ["accuracy"])
+    assert [row.get("texts") for row in table] == [None, *[4] * 12]
+    for condition in (50, UNIFORM):
+        correct = [
+            some.place[condition][place] % 2 == rows[row]["labels"] for place, row in enumerate(chosen)
+        ]
+        assert some.scores(logits, [condition], ["accuracy"])["accuracy"] == np.mean(correct)
+
+
+@pytest.mark.parametrize("limit", [0, 3, 7])
+def test_a_limit_of_at_least_the_rows_changes_nothing(limit: int) -> None:
+    options = {"mask_id": 4, "scope": "explained", "seed": 3, "stream": "sweep"}
+    every, some = Sweep(ROWS, **options), Sweep(ROWS, **options, limit=limit)
+    assert [item["input_ids"].tolist() for item in some.inputs] == [
+        item["input_ids"].tolist() for item in every.inputs
+    ]
+    assert "texts" not in some.table(np.zeros((len(some), 2)), ["accuracy"])[1]

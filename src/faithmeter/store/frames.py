@@ -139,9 +139,15 @@ def _train(record: Record, run: Row) -> Iterator[Row]:
     }
     tables = [("validation", epoch.epoch, epoch.validation) for epoch in record.epochs]
     for split, epoch, lines in [*tables, ("test", best, record.test)]:
-        place = {"split": split, "epoch": epoch, "best": epoch == best, "rows": record.rows[split]}
+        place = {"split": split, "epoch": epoch, "best": epoch == best}
         for line in _with_all_columns(record, lines):
-            values = {"masking": str(line.masking), "value": line.score(metric), "loss": line.loss}
+            texts = line.texts or record.rows[split]
+            values = {
+                "masking": str(line.masking),
+                "rows": texts,
+                "value": line.score(metric),
+                "loss": line.loss,
+            }
             yield {**common, **place, **values, "majority": record.majority[split][metric]}
 
 

@@ -83,6 +83,7 @@ class MaskedScores(Part):
         description="percent of the tokens masked; uniform: a random rate; all: every token of all columns"
     )
     loss: Number = Field(description="mean cross-entropy")
+    texts: int = Field(default=0, description="number of texts, spread over the split; 0: all of it")
 
     def score(self, metric: str) -> float:
         return self.__pydantic_extra__[metric]

@@ -27,7 +27,7 @@ from ..stats.metrics import majority
 from . import UNFINISHED
 from .checkpoints import require_best, resume_point
 from .inputs import load_encoder, load_splits, summarize_inputs
-from .masked_eval import CONDITIONS, Sweep
+from .masked_eval import CONDITIONS, SAMPLE, Sweep
 from .steps import Progress, SweepReport
 from .trainer import (
     SELECTION,
@@ -93,7 +93,7 @@ def finetune(
             rows["train"] = rows["train"].add_column("targets", targets.tolist())
         conditions = CONDITIONS if erased is None else (0,)
         masking = {name: getattr(config, name) for name in ("scope", "rates", "seed")}
-        masking |= {"mask_id": tokenizer.mask_token_id, "conditions": conditions}
+        masking["mask_id"] = tokenizer.mask_token_id
         # after an epoch only that is evaluated which chooses the epoch, unless every sweep is wanted
         whole = [] if enough is None else [0]
         selecting = (
@@ -101,9 +101,7 @@ def finetune(
             if config.sweep == "every-epoch"
             else [*dict.fromkeys([*whole, *SELECTION[config.validation]])]
         )
-        validation = Sweep(
-            rows["validation"].to_list(), stream="validation", **masking | {"conditions": selecting}
-        )
+        validation = Sweep(rows["validation"].to_list(), stream="validation", conditions=selecting, **masking)
     trainer = make_trainer(
         config, task, model, tokenizer, rows["train"], validation, folder / UNFINISHED, enough
     )
@@ -121,12 +119,17 @@ def finetune(
         trainer.compute_metrics = None  # the current function only fits the validation of an epoch
         history = read_history(trainer.state.log_history)
         best = max(history, key=lambda epoch: (epoch["selection"], -epoch["epoch"]))
-        if len(best["validation"]) < len(conditions):
+        masking["limit"] = SAMPLE if config.sweep == "sample" else 0
+        others = [condition for condition in conditions if condition not in selecting]
+        if others:
             with timed(seconds, "sweep"):
-                best["validation"] = _sweep(
+                masking["conditions"] = others
+                best["validation"] += _sweep(
                     trainer, task, rows["validation"], "validation", masking, "validate", progress
                 )
+                best["validation"].sort(key=lambda row: conditions.index(row["masking"]))
         with timed(seconds, "test"):
+            masking["conditions"] = conditions
             test = _sweep(trainer, task, rows["test"], "sweep", masking, "test", progress)
     with timed(seconds, "save"):
         _save(trainer, config, folder)
@@ -155,8 +158,9 @@ def _sweep(
     progress: Progress | None,
 ) -> list[dict[str, Any]]:
     """Return the performance of the trainer's model on tokenized rows under each condition."""
-    if progress is not None:
-        progress(phase, 0, len(rows) * len(masking["conditions"]))  # at most, as equal texts are dropped
+    if progress is not None:  # before the texts are masked, which takes time; equal ones are dropped
+        masked = min(len(rows), masking["limit"] or len(rows))
+        progress(phase, 0, sum(masked if condition else len(rows) for condition in masking["conditions"]))
     sweep = Sweep(rows.to_list(), stream=stream, **masking)
     report = None if progress is None else SweepReport(phase, len(sweep), progress)
     if report is not None:
