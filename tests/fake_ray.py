@@ -100,7 +100,6 @@ def install(
         nodes=lambda: [node],
         cluster_resources=lambda: {"CPU": cpus},
         kill=lambda actor: None,
-        get_runtime_context=lambda: SimpleNamespace(get_node_id=lambda: "1"),
     )
     strategies.NodeAffinitySchedulingStrategy = lambda node, soft: node  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "ray", ray)

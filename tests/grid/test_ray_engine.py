@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import pickle
-import time
-from contextlib import contextmanager
+import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import pandas as pd
 import pytest
 
 import faithmeter as fm
@@ -16,10 +16,11 @@ import fake_ray
 from faithmeter import grid
 from faithmeter.config import MeasureConfig
 from faithmeter.grid import planned, ray_engine
-from faithmeter.grid.ray_engine import APART, SHARED, WITHOUT_LOCKS, Job, execute_on_ray, find_store
+from faithmeter.grid.ray_engine import Job, execute_on_ray
+from faithmeter.grid.work import perform
 from faithmeter.runs.cluster import Resources
-from faithmeter.runs.mirror import Desk, Mirror
-from faithmeter.store.run_store import Busy, RunStore
+from faithmeter.store.records import TEXTS
+from faithmeter.store.run_store import RunStore
 from records import measure_result, method_result, train_result
 
 GRID = """
@@ -47,7 +48,7 @@ def job(tmp_path: Path) -> Job:
 
 @pytest.fixture
 def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the runs that were performed, by work that only writes a record and a chunk."""
+    """Names of the runs that were performed, by work that only writes weights or a chunk, and a record."""
     names: list[str] = []
 
     def perform(run: grid.Run, store: RunStore, show: ray_engine.Show, *_: object) -> None:
@@ -57,10 +58,14 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert config is not None
         result = train_result()
         if isinstance(config, MeasureConfig):
+            assert (store.folder(run.trained) / "weights").read_text() == "the weights"
             result = measure_result(run.trained, {"random": method_result({0: 0.9, 100: 0.5})})
             chunk = store.root / "chunks" / config.chunks / "0-7.parquet"
             chunk.parent.mkdir(parents=True)
             chunk.write_text("a chunk")
+        else:
+            store.folder(config).mkdir(parents=True, exist_ok=True)
+            (store.folder(config) / "weights").write_text("the weights")
         with store.claim(config):
             store.put(config, result)
 
@@ -74,210 +79,103 @@ def execute(runs: list[grid.Run], job: Job) -> tuple[dict[grid.Run, str], dict[g
     return told, failed
 
 
-def same_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_engine, "find_store", lambda _: SHARED)
-
-
 def test_every_run_is_performed_once_after_the_run_that_it_needs(runs, job, worked, monkeypatch) -> None:
     fake_ray.install(monkeypatch)
-    same_store(monkeypatch)
     told, failed = execute(runs, job)
     assert failed == {}
     assert {*told.values()} == {"finished"}
-    assert worked == [run.name for run in runs]
+    assert sorted(worked) == sorted(run.name for run in runs)
+    assert all(worked.index(run.name) > worked.index(run.after.name) for run in runs if run.after)
     told, failed = execute(runs, job)
     assert {*told.values()} == {"done"}
     assert len(worked) == len(runs), "what is in the store is not run again"
 
 
+def test_the_store_ends_as_if_the_work_had_been_done_in_it(runs, job, worked, monkeypatch) -> None:
+    fake_ray.install(monkeypatch)
+    execute(runs[:2], job)
+    store = RunStore(job.root)
+    assert [record.kind for _, record in store.records()] == ["measure", "train"]
+    assert [path.read_text() for path in job.root.glob("chunks/*/*")] == ["a chunk"]
+    assert store.running() == []
+    assert not [*job.root.rglob("*.part")]
+
+
+def test_digits_are_those_of_the_local_engine(tmp_path, monkeypatch) -> None:
+    """A real training and measurement, in another folder and process than the store."""
+    (tmp_path / "grid.toml").write_text(
+        GRID.replace("seeds = [0, 1]", "seeds = [0]").replace(
+            "[measure]", "[train]\nlimit = 32\nepochs = 1\n[measure]\nlimit = 8\nstep = 50"
+        )
+    )
+    runs = grid.read(tmp_path / "grid.toml").runs
+    local, cluster = RunStore(tmp_path / "local"), RunStore(tmp_path / "ray")
+    grid.execute(runs, local, lambda run: perform(run, local, lambda *_: None), lambda *_: None)
+    fake_ray.install(monkeypatch)
+    told, failed = execute(runs, Job(cluster.root, "call"))
+    assert (failed, {*told.values()}) == ({}, {"finished"})
+    for (one, record), (other, again) in zip(local.records(), cluster.records(), strict=True):
+        assert one.name == other.name
+        assert sorted(path.name for path in one.iterdir()) == sorted(path.name for path in other.iterdir())
+        if record.kind == "train":
+            assert record.epochs == again.epochs
+            assert record.fingerprint == again.fingerprint
+        else:
+            frames = [pd.read_parquet(folder / TEXTS) for folder in (one, other)]
+            pd.testing.assert_frame_equal(*frames, check_exact=True)
+
+
 def test_a_run_whose_workers_are_lost_fails_and_blocks_what_needs_it(runs, job, worked, monkeypatch) -> None:
     def lost(function: object, arguments: tuple[object, ...]) -> bool:
-        return function is ray_engine.run_task and arguments[3] == runs[0]
+        return function is ray_engine.perform_apart and arguments[3] == runs[0]
 
     fake_ray.install(monkeypatch, lost=lost)
-    same_store(monkeypatch)
     told, failed = execute(runs, job)
     assert [told[run] for run in runs] == ["failed", "blocked", "finished", "finished"]
     assert failed == {runs[0]: "RayError: the worker died", runs[1]: f"needs {runs[0].name}"}
     failure = json.loads(grid.failure_file(runs[0], RunStore(job.root)).read_text())
     assert failure["error"] == "RayError: the worker died"
+    assert RunStore(job.root).running() == []
 
 
-def test_a_failing_run_is_recorded_by_its_worker_and_blocks_what_needs_it(runs, job, monkeypatch) -> None:
+def test_ray_repeats_a_lost_run(runs, job, worked, monkeypatch) -> None:
+    fake_ray.install(monkeypatch)
+    execute(runs, job)
+    retries = [settings.get("max_retries") for settings in fake_ray.Remote.settings]
+    assert retries.count(ray_engine.RETRIES) == 1, "the options of the task of all runs"
+
+
+def test_a_failing_run_is_recorded_and_blocks_what_needs_it(runs, job, monkeypatch) -> None:
     def perform(run: grid.Run, *_: object) -> None:
-        raise ZeroDivisionError("a division")
+        raise KeyError("a key")
 
     fake_ray.install(monkeypatch)
-    same_store(monkeypatch)
     monkeypatch.setattr(ray_engine, "perform", perform)
     told, failed = execute(runs, job)
     assert [told[run] for run in runs] == ["failed", "blocked", "failed", "blocked"]
-    assert failed[runs[0]] == "ZeroDivisionError: a division"
-    assert "a division" in grid.failure_file(runs[0], RunStore(job.root)).read_text()
+    assert failed[runs[0]] == "KeyError: 'a key'"
+    failure = json.loads(grid.failure_file(runs[0], RunStore(job.root)).read_text())
+    assert "RayTaskError" in failure["traceback"], "the traceback of the worker"
 
 
 def test_another_version_on_a_node_is_one_line(runs, job, monkeypatch) -> None:
     fake_ray.install(monkeypatch)
-    other = Job(job.root, "call", versions={"torch": "1.0"})
+    other = Job(job.root, "call", versions={"faithmeter": "1.0"})
     with pytest.raises(
-        fm.InputError, match=r"node .* has torch .* instead of 1.0; install the same versions"
+        fm.InputError, match=r"node .* has faithmeter .* instead of 1.0; install the same versions"
     ):
         execute(runs, other)
 
 
-def test_a_worker_without_the_store_sends_everything(runs, job, worked, tmp_path) -> None:
-    """The store ends as if the work had been done in it, and what it holds is not done again."""
-    desk = Desk(job.root)
-    for run in [runs[0], runs[1], runs[1]]:
-        folder = tmp_path / f"copy-{len(worked)}-{run.config.kind}-{len([*tmp_path.iterdir()])}"
-        folder.mkdir()
-        mirror = Mirror(folder, lambda name, *values: getattr(desk, name)(*values))
-        outcome = ray_engine.perform_apart(run, 0, mirror, lambda *_: None, job)
-        assert outcome.reason == ""
-    assert worked == [runs[0].name, runs[1].name]
-    store = RunStore(job.root)
-    assert [record.kind for _, record in store.records()] == ["measure", "train"]
-    assert [path.read_text() for path in job.root.glob("chunks/*/*")] == ["a chunk"]
-    assert store.running() == []
-
-
-def test_a_worker_without_the_store_waits_for_another_process_and_takes_its_result(
-    runs, job, worked, tmp_path, monkeypatch
-) -> None:
-    store, desk = RunStore(job.root), Desk(job.root)
-    other = store.hold(store.folder(runs[0].config).name)
-    other.__enter__()
-
-    def finish(_: float) -> None:
-        store.put(runs[0].config, train_result())
-        other.__exit__(None, None, None)
-
-    monkeypatch.setattr(grid.execution.time, "sleep", finish)
-    (tmp_path / "copy").mkdir()
-    mirror = Mirror(tmp_path / "copy", lambda name, *values: getattr(desk, name)(*values))
-    assert ray_engine.perform_apart(runs[0], 0, mirror, lambda *_: None, job).outcome == "finished"
-    assert worked == []
-
-
-def test_a_node_sees_the_store_by_a_lock_that_the_command_holds(job, monkeypatch) -> None:
-    assert find_store(job) == APART
-    store = RunStore(job.root)
-    with store.lock(job.lock):
-        assert find_store(job) == SHARED
-        monkeypatch.setattr(RunStore, "lock", lambda *_: memoryview(b""))  # granted to everyone
-        assert find_store(job) == WITHOUT_LOCKS
-
-
-def test_nodes_that_cannot_work_in_the_store_are_named_once() -> None:
-    nodes = [("a", SHARED), ("b", APART), ("c", WITHOUT_LOCKS), ("b", APART)]
-    lines = ray_engine.describe_nodes(nodes, Path("/runs"))
-    assert lines == [
-        "b: /runs is not there; its workers send their files to this process",
-        "c: the file system of /runs does not share locks; its workers send their files to this process",
-    ]
-
-
-def test_a_run_lost_without_the_store_is_not_held_when_it_is_started_again(
+def test_a_node_that_joined_later_with_other_versions_ends_the_command(
     runs, job, worked, monkeypatch
 ) -> None:
-    """The retry runs on a node with the store, where nobody else would release the lock."""
-    ray = fake_ray.install(monkeypatch)
-    same_store(monkeypatch)
-    clock = SimpleNamespace(sleep=lambda _: pytest.fail("it waits for a lost worker"))
-    monkeypatch.setattr(grid.execution, "time", clock)
-    desk = ray.remote(Desk).remote(job.root)
-    folder = RunStore(job.root).folder(runs[0].config).name
-    assert ray.get(desk.hold.remote(0, folder, "far"))
-    assert ray_engine.run_task(job, desk, 0, runs[0], None).outcome == "finished"
-
-
-def test_what_a_run_held_is_released_when_its_workers_were_lost_for_good(
-    runs, job, worked, monkeypatch
-) -> None:
-    released: list[int] = []
-    monkeypatch.setattr(Desk, "release", lambda _, number: released.append(number))
-    fake_ray.install(monkeypatch, lost=lambda function, _: function is ray_engine.run_task)
-    execute(runs, job)
-    assert {0, 2} <= {*released}
-
-
-def test_the_command_says_once_in_a_period_that_no_node_can_hold_a_run(monkeypatch) -> None:
-    clock, places, lines = [0.0], [0], []
     fake_ray.install(monkeypatch)
-    monkeypatch.setattr(ray_engine, "count_places", lambda _: places[0])
-    monkeypatch.setattr(ray_engine.time, "monotonic", lambda: clock[0])
-    look = ray_engine._watch_room(Resources(2, 1), set(), lines.append)
-
-    def wait(seconds: float) -> int:
-        clock[0] += seconds
-        look()
-        return len(lines)
-
-    assert wait(59) == 0
-    assert [wait(1), wait(1000)] == [1, 1]
-    assert lines == ["waiting for a node that can hold a run, with 2 CPUs and 1 GPUs; add one to the cluster"]
-    places[0] = 1
-    assert wait(1000) == 1, "a node has come back"
-    places[0] = 0
-    assert [wait(59), wait(1)] == [1, 2]
-
-
-def test_the_poll_loop_watches_for_nodes(runs, job, worked, monkeypatch) -> None:
-    fake_ray.install(monkeypatch)
-    same_store(monkeypatch)
-    looks: list[str] = []
-    monkeypatch.setattr(ray_engine, "_watch_room", lambda *_: lambda: looks.append("look"))
-    execute(runs, job)
-    assert looks
-
-
-def test_the_death_of_the_desk_is_one_line(runs, job, worked, monkeypatch) -> None:
-    def lost(function: object, _: object) -> bool:
-        return getattr(function, "__name__", "") == "read_steps"
-
-    fake_ray.install(monkeypatch, lost=lost)
-    same_store(monkeypatch)
-    with pytest.raises(fm.InputError, match=r"the helper process of this command.* has died; start the grid"):
-        execute(runs, job)
-
-
-def add_nodes(ray: object, count: int) -> None:
-    nodes = [{"Alive": True, "NodeID": str(n + 1), "Resources": {"CPU": 1.0}} for n in range(count)]
-    ray.nodes = lambda: nodes  # type: ignore[attr-defined]
-
-
-def test_a_run_on_an_unfit_node_that_joined_later_goes_to_another(runs, job, worked, monkeypatch) -> None:
-    """What needs it follows, and the node is named once."""
-    ray, lines, calls = fake_ray.install(monkeypatch), [], []
-    same_store(monkeypatch)
-    monkeypatch.setattr(ray_engine, "on_every_node", lambda *_: [])
-
-    def require(_: object) -> None:
-        calls.append("call")
-        if len(calls) <= 2:  # both trainings
-            raise fm.InputError("node far has torch 1.0")
-
-    monkeypatch.setattr(ray_engine, "require_versions", require)
-    add_nodes(ray, 2)
-    told: dict[grid.Run, str] = {}
-    failed = execute_on_ray(
-        runs, job, told.__setitem__, lambda *_: None, resources=Resources(), remark=lines.append
-    )
-    assert failed == {}
-    assert [told[run] for run in runs] == ["finished"] * 4
-    assert lines == ["node far has torch 1.0; its runs go to other nodes"]
-    selectors = [settings.get("label_selector") for settings in fake_ray.Remote.settings]
-    assert {"ray.io/node-id": "!in(1)"} in selectors
-
-
-def test_a_run_fails_in_one_line_if_no_other_node_is_fit(runs, job, worked, monkeypatch) -> None:
-    fake_ray.install(monkeypatch)
-    same_store(monkeypatch)
-    monkeypatch.setattr(ray_engine, "on_every_node", lambda *_: [])
+    monkeypatch.setattr(ray_engine, "on_every_node", lambda *_: None)
     monkeypatch.setattr(ray_engine, "require_versions", refuse)
-    told, failed = execute(runs, job)
-    assert [told[run] for run in runs] == ["failed", "blocked", "failed", "blocked"]
-    assert failed[runs[0]] == "UnfitNode: node far has torch 1.0"
+    with pytest.raises(fm.InputError, match=r"^node far has torch 1.0$"):
+        execute(runs, job)
+    assert RunStore(job.root).running() == []
 
 
 def refuse(*_: object) -> None:
@@ -292,52 +190,80 @@ def test_a_missing_import_on_a_node_is_found_at_the_start(runs, job, worked, mon
     assert worked == []
 
 
-def test_an_unfit_node_is_known_after_pickling() -> None:
-    error = pickle.loads(pickle.dumps(ray_engine.UnfitNode("a reason", "1")))
-    assert (str(error), error.node) == ("a reason", "1")
+def test_a_run_waits_for_another_process_and_takes_its_result(runs, job, worked, monkeypatch) -> None:
+    fake_ray.install(monkeypatch)
+    store = RunStore(job.root)
+    other = store.claim(runs[0].config)
+    other.__enter__()
+
+    def finish(_: float) -> None:
+        store.put(runs[0].config, train_result())
+        other.__exit__(None, None, None)
+
+    monkeypatch.setattr(ray_engine, "time", SimpleNamespace(sleep=finish, monotonic=lambda: 0.0))
+    told, _ = execute(runs[:1], job)
+    assert (told, worked) == ({runs[0]: "done"}, [])
 
 
-def test_an_error_of_a_task_is_the_cause_in_one_line_with_the_traceback_of_the_worker(
-    runs, job, monkeypatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise KeyError("a key")
+def test_a_model_that_is_damaged_is_trained_again(runs, job, worked, monkeypatch) -> None:
+    fake_ray.install(monkeypatch)
+    execute(runs[:1], job)
+    weights = RunStore(job.root).folder(runs[0].config) / "weights"
+    weights.write_text("other weights")
+    with pytest.warns(fm.errors.DamageWarning, match="weights is not as it was written; put aside"):
+        told, failed = execute(runs[:2], job)
+    assert failed == {}
+    assert told[runs[1]] == "finished"
+    assert worked == [runs[0].name, runs[0].name, runs[1].name]
+
+
+def test_a_full_disk_here_fails_the_run_in_one_line(runs, job, worked, monkeypatch) -> None:
+    def atomic(path: Path) -> Any:
+        raise fm.InputError(f"cannot write to {path.parent}: No space left on device; free some space")
 
     fake_ray.install(monkeypatch)
-    monkeypatch.setattr(ray_engine, "on_every_node", lambda *_: [])
-    monkeypatch.setattr(ray_engine, "find_store", fail)
-    _, failed = execute(runs, job)
-    assert failed[runs[0]] == "KeyError: 'a key'"
-    failure = json.loads(grid.failure_file(runs[0], RunStore(job.root)).read_text())
-    assert "RayTaskError" in failure["traceback"]
+    monkeypatch.setattr(ray_engine, "atomic", atomic)
+    _, failed = execute(runs[:1], job)
+    assert "No space left on device; free some space" in failed[runs[0]]
 
 
-def test_a_lock_that_is_busy_for_a_moment_is_not_shared(job, monkeypatch) -> None:
-    """Another worker of the node looked at the same time, on a file system with locks for each machine."""
-    with RunStore(job.root).lock(job.lock):
-        looks: list[str] = []
-
-        @contextmanager
-        def lock(*_: object):
-            looks.append("look")
-            if len(looks) < 3:
-                raise Busy("another worker")
-            yield
-
-        monkeypatch.setattr(RunStore, "lock", lock)
-        assert find_store(job) == WITHOUT_LOCKS
-    start = time.monotonic()
-    looks[:] = []
-    monkeypatch.setattr(RunStore, "lock", lambda *_: (_ for _ in ()).throw(Busy("the command")))
-    assert find_store(job) == SHARED
-    assert time.monotonic() - start < 1
-
-
-def test_a_run_that_succeeds_without_the_store_removes_its_earlier_failure(
-    runs, job, worked, monkeypatch
-) -> None:
+def test_progress_is_shown_with_the_node_that_works(runs, job, worked, monkeypatch) -> None:
     fake_ray.install(monkeypatch)
-    monkeypatch.setattr(ray_engine, "find_store", lambda _: APART)
+    steps: list[tuple[grid.Run, ray_engine.Step]] = []
+    show = lambda *step: steps.append(step)  # noqa: E731
+    execute_on_ray(runs[:1], job, lambda *_: None, show, resources=Resources())
+    run, step = steps[-1]
+    assert (run, step[1:]) == (runs[0], ("part", 1, 2, "a note"))
+    assert step.host
+
+
+def test_progress_of_one_part_is_reported_at_most_twice_a_second(monkeypatch) -> None:
+    clock, steps = [0.0], []
+    monkeypatch.setattr(ray_engine.time, "monotonic", lambda: clock[0])
+    show = ray_engine._throttled(lambda *step: steps.append(step))
+    for part, at in [("a", 0.0), ("a", 0.1), ("b", 0.2), ("b", 0.6), ("b", 0.8)]:
+        clock[0] = at
+        show(part, at, math.inf, "")
+    assert [(part, at) for part, at, _, _ in steps] == [("a", 0.0), ("b", 0.2), ("b", 0.8)]
+
+
+def test_records_are_sent_last_and_locks_and_unfinished_files_never(tmp_path) -> None:
+    for name in ("a/record.json", "a/weights", "b/x", "locks/a.lock", ".y.part", "a/.weights.1f.part"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert [*ray_engine.list_files(tmp_path)] == ["a/weights", "b/x", "a/record.json"]
+
+
+def test_the_poll_loop_looks_for_room(runs, job, worked, monkeypatch) -> None:
+    fake_ray.install(monkeypatch)
+    looks: list[str] = []
+    monkeypatch.setattr(ray_engine, "watch_room", lambda *_: lambda: looks.append("look"))
+    execute(runs, job)
+    assert looks
+
+
+def test_a_run_that_succeeds_removes_its_earlier_failure(runs, job, worked, monkeypatch) -> None:
+    fake_ray.install(monkeypatch)
     file = grid.failure_file(runs[0], RunStore(job.root))
     file.parent.mkdir(parents=True)
     file.write_text("{}")

@@ -11,6 +11,7 @@ import pytest
 import faithmeter as fm
 import fake_ray
 from faithmeter.cli.engines import on_ray
+from faithmeter.runs import cluster
 from faithmeter.runs.cluster import (
     Resources,
     connected,
@@ -19,6 +20,7 @@ from faithmeter.runs.cluster import (
     on_every_node,
     own_versions,
     require_versions,
+    watch_room,
 )
 
 
@@ -166,4 +168,28 @@ def test_a_node_that_ends_is_left_out(monkeypatch, is_listed: bool) -> None:
         "get",
         lambda ref: (nodes[1].update(Alive=is_listed), fake_ray.get(ref))[1],
     )
-    assert on_every_node(work) == ["fine"]
+    on_every_node(work)
+    assert nodes[0]["Alive"]
+
+
+def test_the_command_says_once_in_a_period_that_no_node_can_hold_a_worker(monkeypatch) -> None:
+    clock, places, lines = [0.0], [0], []
+    fake_ray.install(monkeypatch)
+    monkeypatch.setattr(cluster, "count_places", lambda _: places[0])
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: clock[0])
+    look = watch_room(Resources(2, 1), lines.append)
+
+    def wait(seconds: float) -> int:
+        clock[0] += seconds
+        look()
+        return len(lines)
+
+    assert wait(59) == 0
+    assert [wait(1), wait(1000)] == [1, 1]
+    assert lines == [
+        "no node of the cluster can hold a worker, which needs 2 CPUs and 1 GPUs; waiting for one"
+    ]
+    places[0] = 1
+    assert wait(1000) == 1, "a node has come back"
+    places[0] = 0
+    assert [wait(59), wait(1)] == [1, 2]

@@ -37,7 +37,7 @@ def test_what_is_lost_changes_nothing(trials: ModuleType, tmp_path: Path, name: 
 
 
 def test_the_recipe_of_two_nodes_on_one_machine(tmp_path: Path, trials: ModuleType) -> None:
-    """Its commands, on a smaller grid; the second node does not see the store if it can be hidden from it."""
+    """Its commands, on a smaller grid; the store is hidden from the second node if it can be."""
     ray, port = str(Path(sys.executable).with_name("ray")), "6397"
     store = tmp_path / "runs"
     store.mkdir()
@@ -72,7 +72,6 @@ def test_the_recipe_of_two_nodes_on_one_machine(tmp_path: Path, trials: ModuleTy
         for node in nodes:
             node.wait()
     assert done.returncode == 0, done.stderr
-    assert ("its workers send their files to this process" in done.stderr) == bool(can_hide)
     trials.call("grid", tmp_path / "grid.toml", "-o", tmp_path / "local")
     assert trials.differences(tmp_path / "local", store) == []
     hosts = (store / "grid.log").read_text()

@@ -1,19 +1,18 @@
-"""Execution of planned runs as tasks of a Ray cluster, which schedules them and repeats lost ones.
+"""Execution of planned runs on a Ray cluster: workers compute, only this process writes the store.
 
-Each task calls `execute` for its run, as a process of this machine would. Nodes that do not see the store
-work in a copy (`runs.mirror`).
+A run is a function of the files that it needs: a worker performs it in a temporary store that holds nothing
+else, and returns the files that it wrote. So no node needs the store, and Ray may repeat a lost run.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import platform
-import random
+import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,48 +20,39 @@ from typing import Any, NamedTuple
 
 from ..config import MeasureConfig
 from ..errors import InputError
-from ..runs.cluster import Resources, count_places, on_every_node, on_node, own_versions, require_versions
-from ..runs.mirror import Desk, Mirror
+from ..files import TEMPORARY, atomic
+from ..runs.cluster import (
+    Resources,
+    count_places,
+    on_every_node,
+    own_versions,
+    require_versions,
+    watch_room,
+)
 from ..runs.run import current_inputs
-from ..store.run_store import Busy, RunStore, Unready
-from .execution import execute, failure_file, record_failure, settle
+from ..store.records import RECORD
+from ..store.run_store import Busy, RunStore
+from ..training import UNFINISHED
+from .execution import failure_file, record_failure, settle
 from .planned import Run
 from .work import Show, perform
 
 RETRIES = 3
 """Number of times that a run is started again after its worker or node was lost."""
+AHEAD = 2
+"""Runs that wait in Ray's queue, so that no place is idle and a cluster that can grow sees the demand."""
 POLL_SECONDS = 1.0
 """Seconds between two looks at the outcomes and the progress of the cluster."""
 REPORT_SECONDS = 0.5
 """Minimum seconds between two progress reports of a run."""
-ROOM_SECONDS = 60.0
-"""Seconds without a node that can hold a run after which the command says that it waits for one."""
-PROBES, PROBE_SECONDS = 5, 0.1
-"""Number of looks at the command's lock, and the longest pause between two of them."""
-NODE_LABEL = "ray.io/node-id"
-"""Label that Ray gives to each node, by which tasks avoid nodes."""
-SHARED, APART, WITHOUT_LOCKS = "shared", "apart", "without locks"
-"""How a node sees the store: with the locks of this machine, not at all, or without its locks."""
+LOCKS = "locks"
+"""Folder of a store that is never sent."""
+Files = dict[str, bytes]
+"""Contents of files, by their paths in a store."""
 
 
 class UnfitNode(InputError):
-    """Error raised if a node cannot perform runs, such as one that joined with other versions.
-
-    Args:
-        reason: Description in one line.
-        node: Ray's identifier of the node.
-    """
-
-    def __init__(self, reason: str, node: str = "") -> None:  # pickled by the reason, and then the node
-        super().__init__(reason)
-        self.node = node
-
-
-class Outcome(NamedTuple):
-    """Outcome of a run, and the reason why it could not be done."""
-
-    outcome: str
-    reason: str = ""
+    """Error raised if a node cannot perform runs, such as one that joined with other versions."""
 
 
 class Step(NamedTuple):
@@ -78,12 +68,25 @@ class Step(NamedTuple):
 ShowStep = Callable[[Run, Step], object]
 
 
+class Steps:
+    """Actor that keeps the last step that was reported of each run, by its number."""
+
+    def __init__(self) -> None:
+        self.steps: dict[int, Step] = {}
+
+    def report(self, number: int, step: Step) -> None:
+        self.steps[number] = step
+
+    def read(self) -> dict[int, Step]:
+        return self.steps
+
+
 @dataclass(frozen=True)
 class Job:
     """Settings that all runs of one call share, as they are sent to the workers.
 
     Attributes:
-        root: Absolute path of the store.
+        root: Path of the store, which only the command uses.
         call: Identifier of the call.
         device: Device of measurements.
         folder: Current folder of the command, to which relative paths refer.
@@ -100,11 +103,6 @@ class Job:
     prepare: Callable[[], object] | None = None
     processes: int = 1
 
-    @property
-    def lock(self) -> str:
-        """Name of the lock that the command holds, by which workers recognize its store."""
-        return f"cluster-{self.call}"
-
 
 def execute_on_ray(
     runs: Sequence[Run],
@@ -115,7 +113,7 @@ def execute_on_ray(
     resources: Resources,
     remark: Callable[[str], object] = print,
 ) -> dict[Run, str]:
-    """Perform the runs that are not done yet on the connected cluster; see `execute`.
+    """Perform the runs that are not done yet on the connected cluster, and return the failures as `execute`.
 
     Args:
         runs: Planned runs, each after the run that it needs.
@@ -123,257 +121,173 @@ def execute_on_ray(
         report: Called with each run and its outcome.
         show: Called with a run at work and its progress.
         resources: CPUs and GPUs of each run.
-        remark: Called with a line about nodes that do not share the store, are unfit or are missing.
-
-    Returns:
-        The reason for each run that failed, was skipped or was blocked.
+        remark: Called with a line if for long no node can hold a run.
 
     Raises:
-        InputError: A node has other versions than this process or cannot import the user's methods, or the
-            process beside the store has died.
+        InputError: A node has other versions than this process, or cannot import the user's methods.
     """
     import ray
 
+    on_every_node(prepare_worker, job)
     store, failed, read = RunStore(job.root), dict[Run, str](), cache(current_inputs)
-    pending, unfit = dict[Run, Any](), set[str]()
-    numbers = {run: number for number, run in enumerate(runs)}
-
-    def submit(run: Run) -> None:
-        before = None if run.after is None else pending.get(run.after)
-        options = {"max_retries": RETRIES, **resources.options, **_avoid(unfit)}
-        pending[run] = task.options(**options).remote(job, desk, numbers[run], run, before)
-        for other in [other for other in pending if other.after == run]:  # they failed with its last task
-            submit(other)
+    steps = ray.remote(Steps).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
+    task = ray.remote(perform_apart).options(max_retries=RETRIES, **resources.options)
+    look_for_room = watch_room(resources, remark)
+    pending, working = list(runs), dict[Any, Claimed]()
 
     def settled(run: Run, outcome: str, reason: str) -> None:
         if reason:
             failed[run] = reason
         report(run, outcome)
 
-    with store.lock(job.lock):
-        for line in describe_nodes(on_every_node(inspect_node, job), job.root):
-            remark(line)
-        desk = ray.remote(Desk).options(num_cpus=0, scheduling_strategy=on_node()).remote(job.root)
-        task = ray.remote(run_task)
-        for run in runs:
-            outcome, reason = settle(run, store, failed, read)
-            if outcome == "open":
-                submit(run)
-            else:
-                settled(run, outcome, reason)
-        watch = _watch_room(resources, unfit, remark)
-        while pending:
-            ready, _ = ray.wait([*pending.values()], num_returns=len(pending), timeout=POLL_SECONDS)
-            watch()
-            for number, step in _read_steps(desk).items():
-                if runs[number] in pending:
-                    show(runs[number], step)
-            for run in [*pending]:
-                if pending[run] not in ready:
+    try:
+        while pending or working:
+            room = count_places(resources) + AHEAD
+            at_work = {claimed.run for claimed in working.values()}
+            waiting: list[Run] = []
+            for run in pending:
+                if len(working) >= room or run.after in at_work or run.after in waiting:
+                    waiting.append(run)
                     continue
-                try:
-                    outcome, reason = _outcome(run, pending[run], failed, unfit, store, job.call)
-                except UnfitNode as error:
-                    if error.node not in unfit:
-                        remark(f"{error}; its runs go to other nodes")
-                        unfit.add(error.node)
-                    submit(run)
-                    continue
-                del pending[run]
-                desk.release.remote(numbers[run])  # its worker may have been lost
-                settled(run, outcome, reason)
+                outcome, reason = settle(run, store, failed, read)
+                if outcome != "open":
+                    settled(run, outcome, reason)
+                elif run.after is not None and not _is_intact(run.after, store):
+                    waiting += [run.after, run]
+                elif claimed := _claim(run, store):
+                    files = read_needed(run, store)
+                    working[task.remote(job, steps, runs.index(run), run, files)] = claimed
+                    at_work.add(run)
+                else:
+                    waiting.append(run)
+            pending = waiting
+            look_for_room()
+            if working:
+                ended, _ = ray.wait([*working], timeout=POLL_SECONDS)
+                for number, step in ray.get(steps.read.remote()).items():
+                    if runs[number] in at_work:
+                        show(runs[number], step)
+                for call in ended:
+                    claimed = working.pop(call)
+                    settled(claimed.run, *_finish(claimed, call, store, job.call))
+            elif pending:  # other processes are working on them
+                time.sleep(POLL_SECONDS)
+    finally:
+        for claimed in working.values():
+            claimed.locks.close()
     return failed
 
 
-def _avoid(nodes: Collection[str]) -> dict[str, Any]:
-    """Return the options of a task that may be placed on all nodes but these."""
-    return {"label_selector": {NODE_LABEL: f"!in({', '.join(sorted(nodes))})"}} if nodes else {}
+def _is_intact(run: Run, store: RunStore) -> bool:
+    """Return whether a run is done and its files are as they were written; a damaged one is put aside."""
+    return run.done(store) and store.get(run.config) is not None
 
 
-def _watch_room(
-    resources: Resources, unfit: Collection[str], remark: Callable[[str], object]
-) -> Callable[[], None]:
-    """Return a function that remarks, once in a period, that no node can hold a run."""
-    last = time.monotonic()
+class Claimed(NamedTuple):
+    """Run with the locks that are held for it."""
 
-    def look() -> None:
-        nonlocal last
-        if count_places(resources) and _fit_nodes(unfit):
-            last = time.monotonic()
-        elif time.monotonic() - last >= ROOM_SECONDS:
-            remark(f"waiting for a node that can hold a run, with {resources}; add one to the cluster")
-            last = math.inf
-
-    return look
+    run: Run
+    locks: ExitStack
 
 
-def _fit_nodes(unfit: Collection[str]) -> set[str]:
-    import ray
-
-    return {node["NodeID"] for node in ray.nodes() if node["Alive"]}.difference(unfit)
-
-
-def _read_steps(desk: Any) -> dict[int, Step]:
-    """Return the last step of each run, by its number; raise an InputError if the desk has died."""
-    import ray
-
-    try:
-        steps: dict[int, Step] = ray.get(desk.read_steps.remote())
-    except ray.exceptions.RayActorError as error:
-        raise InputError(
-            "the helper process of this command, to which the workers report, has died; start the grid "
-            "again: it continues where it was"
-        ) from error
-    return steps
+def _claim(run: Run, store: RunStore) -> Claimed | None:
+    """Take the locks of a run; None if another process holds them, or has just finished it."""
+    config = run.located(store)
+    assert config is not None  # the run that it needs is done
+    with suppress(Busy), ExitStack() as locks:
+        locks.enter_context(store.lock(failure_file(run, store).stem))
+        locks.enter_context(store.claim(config))
+        if not run.done(store):
+            return Claimed(run, locks.pop_all())
+    return None
 
 
-def _outcome(
-    run: Run, result: Any, failed: Mapping[Run, str], unfit: Collection[str], store: RunStore, call: str
-) -> Outcome:
-    """Return the outcome of a task that has ended; a run whose workers were lost too often has failed.
+def _finish(claimed: Claimed, call: Any, store: RunStore, name: str) -> tuple[str, str]:
+    """Write the files that a run returned, and release its locks; return its outcome and the reason.
 
     Raises:
-        UnfitNode: The run was not tried, and another node may perform it.
+        InputError: Its node has other versions, as any run there would fail.
     """
     import ray
 
-    try:
-        outcome = Outcome(*ray.get(result))
-    except ray.exceptions.RayError as error:
-        if run.after is not None and run.after in failed:
-            return Outcome("blocked", f"needs {run.after.name}")
-        cause: Exception = error
-        if isinstance(error, ray.exceptions.RayTaskError):
-            cause = error.cause
-            cause.__cause__ = error  # whose message is the traceback of the worker
-        if isinstance(cause, UnfitNode) and _fit_nodes({*unfit, cause.node}):
-            raise cause from None
-        return Outcome("failed", record_failure(run, cause, store, call))
-    if outcome.outcome == "finished":
-        with suppress(OSError):  # a worker without the store does not see an earlier failure
+    run = claimed.run
+    with claimed.locks:
+        try:
+            for path, data in ray.get(call).items():
+                with atomic(store.root / path) as temporary:
+                    temporary.write_bytes(data)
+        except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, UnfitNode):
+                raise InputError(str(error.cause)) from None
+            error.cause.__cause__ = error  # whose message is the traceback of the worker
+            return "failed", record_failure(run, error.cause, store, name)
+        except (ray.exceptions.RayError, InputError) as error:  # lost too often; a full disk here
+            return "failed", record_failure(run, error, store, name)
+        shutil.rmtree(store.folder(run.config) / UNFINISHED, ignore_errors=True)
+        with suppress(OSError):
             failure_file(run, store).unlink(missing_ok=True)
-    return outcome
+    return "finished", ""
 
 
-def inspect_node(job: Job) -> tuple[str, str]:
-    """Return the name of this node, and how it sees the store; raise an InputError if it is unfit."""
-    prepare_worker(job)
-    return platform.node(), find_store(job)
+def read_needed(run: Run, store: RunStore) -> Files:
+    """Return the files that a run begins with: those of the run that it needs, and of an earlier attempt."""
+    config = run.located(store)
+    assert config is not None  # the run that it needs is done
+    folders = [store.folder(config).name]
+    if isinstance(config, MeasureConfig):
+        folders.append(f"chunks/{config.chunks}")
+    if run.after is not None:
+        folders.append(store.folder(run.after.config).name)
+    paths = [path for folder in folders for path in list_files(store.root, folder)]
+    return {path: (store.root / path).read_bytes() for path in paths}
+
+
+def list_files(root: Path, folder: str = "") -> dict[str, int]:
+    """Return the times of change of the files below a folder of a store; records come last.
+
+    A record says that a run is finished, so all its files must be there before it.
+    """
+    paths = [path for path in (root / folder).rglob("*") if path.is_file() and path.suffix != TEMPORARY]
+    paths.sort(key=lambda path: (path.name == RECORD, path))
+    names = {path.relative_to(root): path.stat().st_mtime_ns for path in paths}
+    return {name.as_posix(): changed for name, changed in names.items() if name.parts[0] != LOCKS}
 
 
 def prepare_worker(job: Job) -> None:
     """Change to the command's folder and register the user's methods.
 
     Raises:
-        InputError: The versions differ from the command's, or a method cannot be registered.
+        UnfitNode: The versions differ from the command's, or a method cannot be registered.
     """
-    require_versions(job.versions)
+    try:
+        require_versions(job.versions)
+    except InputError as error:
+        raise UnfitNode(str(error)) from None
     with suppress(OSError):  # this node may lack the folder; then only absolute paths work
         os.chdir(job.folder)
     if job.prepare is not None:
         try:
             job.prepare()
         except InputError as error:
-            raise InputError(f"node {platform.node()}: {error}") from error
+            raise UnfitNode(f"node {platform.node()}: {error}") from error
 
 
-def find_store(job: Job) -> str:
-    """Return how this process sees the store, by a lock that the command holds on its own node.
-
-    Without shared locks, another worker of this node may hold the lock for the moment of its own look.
-    """
-    store = RunStore(job.root)
-    if not (store.root / "locks" / f"{job.lock}.lock").exists():
-        return APART
-    for _ in range(PROBES):
-        try:
-            with store.lock(job.lock):
-                return WITHOUT_LOCKS
-        except Busy:
-            time.sleep(random.SystemRandom().uniform(0, PROBE_SECONDS))
-        except InputError:
-            return WITHOUT_LOCKS
-    return SHARED
-
-
-def describe_nodes(nodes: Sequence[tuple[str, str]], root: Path) -> list[str]:
-    """Return a line for each kind of nodes that cannot work in the store itself."""
-    reasons = {
-        APART: f"{root} is not there",
-        WITHOUT_LOCKS: f"the file system of {root} does not share locks",
-    }
-    lines = []
-    for state, reason in reasons.items():
-        if hosts := sorted({host for host, how in nodes if how == state}):
-            lines.append(f"{', '.join(hosts)}: {reason}; its workers send their files to this process")
-    return lines
-
-
-def run_task(job: Job, desk: Any, number: int, run: Run, before: Outcome | None) -> Outcome:
-    """Perform a run in a worker; `before` is the outcome of the run that it needs, if that was a task too."""
-    if before is not None and before.reason:
-        return Outcome("blocked", f"needs {run.after.name if run.after else ''}")
-    import ray
-
-    ray.get(desk.release.remote(number))  # an earlier worker of this run may have been lost
-    try:
-        prepare_worker(job)
-    except InputError as error:
-        raise UnfitNode(str(error), ray.get_runtime_context().get_node_id()) from None
-    show = _throttled(lambda *step: desk.report.remote(number, Step(platform.node(), *step)))
+def perform_apart(job: Job, steps: Any, number: int, run: Run, files: Files) -> Files:
+    """Perform a run, given the files that it needs; return the files that it wrote."""
+    prepare_worker(job)
+    show = _throttled(lambda *step: steps.report.remote(number, Step(platform.node(), *step)))
     show("starting", 0, 0, "")
-    if find_store(job) == SHARED:
-        store = RunStore(job.root)
-        return _execute(
-            run, store, lambda each: perform(each, store, show, job.device, job.processes), job.call
-        )
     with tempfile.TemporaryDirectory() as folder:
-        mirror = Mirror(Path(folder), lambda name, *values: ray.get(getattr(desk, name).remote(*values)))
-        return perform_apart(run, number, mirror, show, job)
-
-
-def perform_apart(run: Run, number: int, mirror: Mirror, show: Show, job: Job) -> Outcome:
-    """Perform a run in a temporary store, whose files are fetched from and sent to the command's."""
-    store = RunStore(mirror.root)
-
-    def beat(*step: Any) -> None:
-        show(*step)
-        mirror.push_sometimes()
-
-    def work(each: Run) -> None:
-        folders = _folders(each, store)
-        if not mirror.call("hold", number, folders[0], platform.node()):
-            raise Busy(f"another process is working on {each.name}; wait for it to end")
-        try:
-            for folder in folders:
-                mirror.fetch(folder)
-            if not each.done(store):  # another process may have finished it
-                perform(each, store, beat, job.device, job.processes)
-        finally:
-            mirror.push()
-            mirror.call("release", number)
-
-    if run.after is not None:
-        for folder in _folders(run.after, store):
-            mirror.fetch(folder)
-    outcome = _execute(run, store, work, job.call)
-    mirror.push()  # the description of a failure
-    return outcome
-
-
-def _folders(run: Run, store: RunStore) -> list[str]:
-    """Return the names of a run's folder and, for a measurement, the folder of its chunks."""
-    config = run.located(store)
-    if config is None:
-        raise Unready(f"{run.name} needs a model that is not in the store")
-    chunks = [f"chunks/{config.chunks}"] if isinstance(config, MeasureConfig) else []
-    return [store.folder(config).name, *chunks]
-
-
-def _execute(run: Run, store: RunStore, work: Callable[[Run], object], call: str) -> Outcome:
-    outcomes: dict[Run, str] = {}
-    failed = execute([run], store, work, outcomes.__setitem__, call=call)
-    return Outcome(outcomes[run], failed.get(run, ""))
+        store = RunStore(folder)
+        for path, data in files.items():
+            target = store.root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        before = list_files(store.root)
+        perform(run, store, show, job.device, job.processes)
+        now = list_files(store.root)
+        written = [path for path, changed in now.items() if before.get(path) != changed]
+        return {path: (store.root / path).read_bytes() for path in written}
 
 
 def _throttled(show: Show) -> Show:

@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ OBJECT_STORE_BYTES = 2**30
 """Memory for objects in transit on a cluster that is started here; larger ones go to the disk."""
 CONNECT_SECONDS = 5.0
 """Seconds within which the head of a cluster must accept a connection."""
+REMARK_SECONDS = 60.0
+"""Seconds without a node that can hold a worker, after which the user is told."""
 LOCAL = "local"
 """Address of a cluster of this machine alone, which is started and ended with the command."""
 
@@ -146,6 +149,21 @@ def count_places(resources: Resources) -> int:
     return places
 
 
+def watch_room(resources: Resources, remark: Callable[[str], object]) -> Callable[[], None]:
+    """Return a function that remarks, once in a period, that no node can hold a worker."""
+    last = time.monotonic()
+
+    def look() -> None:
+        nonlocal last
+        if count_places(resources):
+            last = time.monotonic()
+        elif time.monotonic() - last >= REMARK_SECONDS:
+            remark(f"no node of the cluster can hold a worker, which needs {resources}; waiting for one")
+            last = math.inf
+
+    return look
+
+
 def _nodes() -> list[dict[str, Any]]:
     import ray
 
@@ -169,33 +187,32 @@ def require_versions(expected: Mapping[str, str]) -> None:
         raise InputError(f"node {platform.node()} has {versions}; install the same versions on all nodes")
 
 
-def on_every_node(function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Call a function on each node of the cluster; return its results, without nodes that end meanwhile.
+def on_every_node(function: Callable[..., Any], *arguments: Any) -> None:
+    """Call a function on each node of the cluster; nodes that end meanwhile are left out.
 
     Raises:
         InputError: The function raised one on a node, or the node cannot call it.
     """
     import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    task, settings = ray.remote(function), {"num_cpus": 0, "max_retries": 0}
-    calls = [
-        (node, task.options(scheduling_strategy=on_node(node["NodeID"]), **settings).remote(*arguments))
-        for node in _nodes()
-    ]
-    results = []
+    task, calls = ray.remote(function), []
+    for node in _nodes():
+        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        options = {"num_cpus": 0, "max_retries": 0, "scheduling_strategy": there}
+        calls.append((node, task.options(**options).remote(*arguments)))
     for node, call in calls:
         try:
-            results.append(ray.get(call))
+            ray.get(call)
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", error)  # of an error of the function
             if isinstance(cause, InputError):
-                raise cause from None
+                raise InputError(str(cause)) from None
             if _is_alive(node, cause):
                 raise InputError(
                     f"node {node['NodeManagerHostname']} cannot work: {last_line(cause)}; install the same "
                     "versions on all nodes, or take it out of the cluster"
                 ) from error
-    return results
 
 
 def _is_alive(node: Mapping[str, Any], error: Exception) -> bool:
@@ -208,11 +225,3 @@ def last_line(error: Exception) -> str:
     """Return the last line of an error's message, which is the cause in a traceback, in 300 characters."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[-1].strip().removeprefix("faithmeter.errors.InputError: ")[:300]
-
-
-def on_node(node: str = "") -> Any:
-    """Return the strategy that places a task or actor on a node; by default on the one of this process."""
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return NodeAffinitySchedulingStrategy(node or ray.get_runtime_context().get_node_id(), soft=False)
