@@ -12,7 +12,7 @@ import pytest
 import faithmeter as fm
 import fake_ray
 from faithmeter.config import MeasureConfig
-from faithmeter.runs import cluster, run, shards
+from faithmeter.runs import run, shards
 from faithmeter.runs.shards import MAX_LOSSES, Source, fill_chunks
 from faithmeter.store.run_store import RunStore
 
@@ -106,14 +106,15 @@ def test_any_loss_of_an_actor_is_repaired(monkeypatch) -> None:
     assert sorted(chunk.batch.index[0] for chunk, _ in erased) == [0, 1, 2]
 
 
-def test_each_place_may_lose_actors_while_it_loads_the_model(monkeypatch) -> None:
+def test_losses_are_counted_for_each_place(monkeypatch) -> None:
+    """With four places, each may lose an actor while it loads the model."""
     fake_ray.install(monkeypatch, cpus=4)
     ray = fake_ray.sys.modules["ray"]
     monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
-    spawn = failing([OutOfMemoryError("memory monitor") for _ in range(4 * MAX_LOSSES)])
+    spawn = failing([OutOfMemoryError("memory monitor") for _ in range(MAX_LOSSES + 1)])
     assert len([*shards._erased(spawn, chunks(4), Source("model"), "same", print)]) == 4
     spawn = failing([OutOfMemoryError("memory monitor") for _ in range(4 * MAX_LOSSES + 1)])
-    with pytest.raises(fm.InputError, match="loading the model ended 13 workers: memory monitor; give each"):
+    with pytest.raises(fm.InputError, match="loading the model as worker 1 ended 4 workers: memory monitor"):
         [*shards._erased(spawn, chunks(4), Source("model"), "same", print)]
 
 
@@ -136,10 +137,10 @@ def test_waiting_for_a_node_is_remarked_once(monkeypatch) -> None:
 
     def wait(refs: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
         clock[0] += timeout
-        return (refs, []) if clock[0] > 3 * cluster.REMARK_SECONDS else ([], refs)
+        return (refs, []) if clock[0] > 3 * shards.REMARK_SECONDS else ([], refs)
 
     monkeypatch.setattr(ray, "wait", wait)
-    monkeypatch.setattr(cluster.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(shards.time, "monotonic", lambda: clock[0])
     assert len([*shards._erased(failing([]), chunks(1), Source("model"), "same", remarks.append)]) == 1
     assert remarks == [
         "no node of the cluster can hold a worker, which needs 1 CPUs and 0 GPUs; waiting for one"

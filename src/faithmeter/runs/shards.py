@@ -6,7 +6,9 @@ reads and writes. The same code merges them, so the results are the same.
 
 from __future__ import annotations
 
+import math
 import tempfile
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,15 +19,7 @@ from ..config import Precision
 from ..errors import InputError
 from ..measuring.chunks import ChunkWork, erase_chunk, read_chunk, write_chunk
 from ..models.evaluator import Evaluator
-from .cluster import (
-    Resources,
-    count_places,
-    last_line,
-    on_every_node,
-    own_versions,
-    require_versions,
-    watch_room,
-)
+from .cluster import Resources, count_places, last_line, on_every_node, own_versions, require_versions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -34,9 +28,11 @@ if TYPE_CHECKING:
     from ..models.tokens import Batch
 
 MAX_LOSSES = 3
-"""Number of actors that may be lost while they work on the same chunk or, for each place, load the model."""
+"""Number of actors that may be lost while they work on the same chunk, or load the model in one place."""
 POLL_SECONDS = 5.0
 """Seconds between two looks at the nodes, while no actor returns."""
+REMARK_SECONDS = 60.0
+"""Seconds without a node that can hold an actor, after which the user is told."""
 Progress = Callable[[str, int, int], object]
 Remark = Callable[[str], object]
 
@@ -46,6 +42,21 @@ class Chunk(NamedTuple):
 
     batch: Batch
     labels: Tensor
+
+
+class Call(NamedTuple):
+    """Call of an actor that computes a chunk or, without one, loads the model."""
+
+    actor: Any
+    place: int
+    chunk: Chunk | None = None
+
+    @property
+    def task(self) -> str:
+        """Description of the work, by which losses are counted."""
+        if self.chunk is None:
+            return f"loading the model as worker {self.place + 1}"
+        return f"the chunk that begins with text {int(self.chunk.batch.index[0])}"
 
 
 @dataclass(frozen=True)
@@ -76,20 +87,26 @@ class Eraser:
         from ..models.loading import load
 
         require_versions(versions)
-        options = {name: getattr(source, name) for name in ("device", "precision", "label", "overlap")}
         with tempfile.TemporaryDirectory() as folder:
             for name, content in files.items():
                 Path(folder, name).write_bytes(content)
-            clf = load(folder if files else source.checkpoint, **options)
+            clf = load(
+                folder if files else source.checkpoint,
+                device=source.device,
+                precision=source.precision,
+                label=source.label,
+                overlap=source.overlap,
+            )
+        self.fingerprint = clf.fingerprint
         self.work = ChunkWork(Evaluator(clf), **work)
 
     def ready(self) -> str:
         """Return the fingerprint of the model as soon as it is loaded."""
-        return str(self.work.evaluator.fingerprint)
+        return self.fingerprint
 
     def erase(self, chunk: Chunk) -> DataFrame:
         """Return the results of all methods on a chunk."""
-        return erase_chunk(self.work, *chunk, folder=None, done=lambda *_: None)
+        return erase_chunk(self.work, chunk.batch, chunk.labels, folder=None, done=lambda *_: None)
 
 
 def fill_chunks(
@@ -162,61 +179,66 @@ def _erased(
     import ray
 
     waiting, losses = deque(chunks), Counter[str]()
-    calls: dict[Any, tuple[Any, Chunk | None]] = {}  # without a chunk, the actor loads the model
-    places = min(len(waiting), max(1, count_places(source.resources)))
-    look_for_room = watch_room(source.resources, remark)
+    calls: dict[Any, Call] = {}
 
-    def start() -> None:
+    def start(place: int) -> None:
         actor = spawn()
-        calls[actor.ready.remote()] = actor, None
+        calls[actor.ready.remote()] = Call(actor, place)
 
-    for _ in range(places):
-        start()
+    for place in range(min(len(waiting), max(1, count_places(source.resources)))):
+        start(place)
     try:
-        while waiting or any(chunk for _, chunk in calls.values()):
-            look_for_room()
-            for reference in ray.wait([*calls], timeout=POLL_SECONDS)[0]:
-                actor, chunk = calls.pop(reference)
+        while waiting or any(call.chunk for call in calls.values()):
+            for reference in _wait(calls, source.resources, remark):
+                call = calls.pop(reference)
                 try:
                     result = ray.get(reference)
                 except ray.exceptions.RayTaskError as error:
                     raise error.cause from error
                 except ray.exceptions.RayError as error:  # of the actor, its memory or its node
-                    ray.kill(actor)  # it may still hold the place of the next one
-                    _count_loss(losses, chunk, places, source, error)
-                    if chunk is not None:
-                        waiting.appendleft(chunk)
-                    start()
+                    ray.kill(call.actor)  # it may still hold the place of the next one
+                    _count_loss(losses, call, source, error)
+                    if call.chunk is not None:
+                        waiting.appendleft(call.chunk)
+                    start(call.place)
                     continue
-                losses.pop(_describe(chunk), None)
-                if chunk is not None:
-                    yield chunk, result
+                losses.pop(call.task, None)
+                if call.chunk is not None:
+                    yield call.chunk, result
                 elif result != fingerprint:
                     raise InputError(
                         f"{source.checkpoint} has the fingerprint {result} on a node, {fingerprint} here; "
                         "copy the checkpoint to all nodes again"
                     )
                 if waiting:
-                    following = waiting.popleft()
-                    calls[actor.erase.remote(following)] = actor, following
+                    chunk = waiting.popleft()
+                    calls[call.actor.erase.remote(chunk)] = call._replace(chunk=chunk)
     finally:
-        for actor, _ in calls.values():
-            ray.kill(actor)
+        for call in calls.values():
+            ray.kill(call.actor)
 
 
-def _describe(chunk: Chunk | None) -> str:
-    """Return a description of an actor's work, by which losses are counted."""
-    return f"the chunk that begins with text {int(chunk.batch.index[0])}" if chunk else "loading the model"
+def _wait(calls: Iterable[Any], resources: Resources, remark: Remark) -> list[Any]:
+    """Return a call that has ended; remark once if for long no node can hold an actor."""
+    import ray
+
+    last_room = time.monotonic()
+    while not (ended := ray.wait([*calls], timeout=POLL_SECONDS)[0]):
+        if count_places(resources):
+            last_room = time.monotonic()
+        elif time.monotonic() - last_room >= REMARK_SECONDS:
+            remark(f"no node of the cluster can hold a worker, which needs {resources}; waiting for one")
+            last_room = math.inf
+    return list(ended)
 
 
-def _count_loss(
-    losses: Counter[str], chunk: Chunk | None, places: int, source: Source, error: Exception
-) -> None:
+def _count_loss(losses: Counter[str], call: Call, source: Source, error: Exception) -> None:
     """Raise an InputError if an actor cannot load the model, or its work has ended too many actors."""
     if getattr(error, "actor_init_failed", False):
         raise InputError(f"a worker cannot load {source.checkpoint}: {last_line(error)}") from error
-    work = _describe(chunk)
-    losses[work] += 1
-    if losses[work] > MAX_LOSSES * (1 if chunk else places):  # all places load the model at the same time
+    losses[call.task] += 1
+    if losses[call.task] > MAX_LOSSES:
         cause = " ".join(str(error).split())[:300]
-        raise InputError(f"{work} ended {losses[work]} workers: {cause}; give each more memory") from error
+        raise InputError(
+            f"{call.task} ended {losses[call.task]} workers: {cause}; give each more memory"
+        ) from error
