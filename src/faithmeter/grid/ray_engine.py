@@ -180,7 +180,7 @@ def execute_on_ray(
 
 def _is_intact(run: Run, store: RunStore) -> bool:
     """Return whether a run is done and its files are as they were written; a damaged one is put aside."""
-    return run.done(store) and store.get(run.config) is not None
+    return run.done(store) and store.open(store.folder(run.config)) is not None
 
 
 class Claimed(NamedTuple):
