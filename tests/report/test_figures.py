@@ -13,7 +13,9 @@ import pytest
 import vl_convert
 from pandas import DataFrame
 
+from faithmeter.config import SIGNIFICANCE_LEVEL
 from faithmeter.report import figures
+from faithmeter.report.figures.styles import display_names
 
 METHODS = (
     *("random", "grad-l1", "grad-l2", "inp-grad-sign", "inp-grad-abs"),
@@ -466,6 +468,29 @@ def test_one_point_is_no_chart_and_named_strategies_alone_are_no_ablation() -> N
     named = trained(strategy=["none", "half"], validation=["unmasked", "both"], value=0.5)
     assert figures.FIGURES["ablation-unmasked-test"]({"train": named}) is None
     assert figures.FIGURES["performance-unmasked"]({"train": named}) is not None
+
+
+def test_methods_and_models_are_called_as_people_write_them() -> None:
+    assert display_names(["loo-sign", "beam(width=20)", "beam (50 texts)", "grad-l1", "half", "mine"]) == {
+        "loo-sign": "LOO (sign)",
+        "beam(width=20)": "Beam (width=20)",
+        "beam (50 texts)": "Beam (50 texts)",
+        "grad-l1": "Grad (L1)",
+        "half": "50/50",
+        "mine": "mine",
+    }
+    spec = figure("faithfulness", measure=measured(method=["loo-sign", "loo-abs"]))
+    legend = spec["concat"][0]["spec"]["layer"][1]["encoding"]["strokeDash"]["legend"]
+    assert '"loo-sign": "LOO (sign)"' in legend["labelExpr"]
+
+
+def test_the_axis_of_p_values_spreads_the_small_ones() -> None:
+    spec = figure("pvalues-crossfit", measure=measured(method=["loo-sign", "loo-abs"]))
+    axes = [layer["encoding"]["y"] for layer in spec["concat"][0]["spec"]["layer"]]
+    assert {axis["scale"]["type"] for axis in axes} == {"pow"}
+    assert SIGNIFICANCE_LEVEL in axes[0]["axis"]["values"]
+    # at a third of the height instead of a twentieth
+    assert SIGNIFICANCE_LEVEL ** axes[0]["scale"]["exponent"] == pytest.approx(0.37, abs=0.01)
 
 
 def test_legends_of_curves_have_their_dashes() -> None:

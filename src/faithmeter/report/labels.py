@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 
     from ..store.records import Record
 
+METHOD_LABELS = {
+    "random": ("Random", "Random"),
+    "grad-l1": ("Grad (L₁)", "Grad ($L_1$)"),
+    "grad-l2": ("Grad (L₂)", "Grad ($L_2$)"),
+    "inp-grad-sign": ("x ⊙ grad (sign)", r"x $\odot$ grad (sign)"),
+    "inp-grad-abs": ("x ⊙ grad (abs)", r"x $\odot$ grad (abs)"),
+    "int-grad-sign": ("IG (sign)", "IG (sign)"),
+    "int-grad-abs": ("IG (abs)", "IG (abs)"),
+    "loo-sign": ("LOO (sign)", "LOO (sign)"),
+    "loo-abs": ("LOO (abs)", "LOO (abs)"),
+    "beam": ("Beam", "Beam"),
+}
+"""Names of methods in the paper: in plain text, in LaTeX."""
+
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """Map each path or hub name to its last part, or to itself if the last part is not unique."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from ..aggregate import ALL
-from .styles import Style, config
+from .styles import MODEL_NAMES, Style, config, display_names
 
 HEIGHT = 84  # height of a view, in pixels
 HEADROOM = 0.06
@@ -18,8 +19,11 @@ HEADROOM = 0.06
 PLUS = "M-1,0H1M0,-1V1"  # thinner than Vega's cross
 LINE_ENDS = "M-3.4,0H-1.4M1.4,0H3.4"
 """SVG path of the lines beside a symbol; only legends, which outline symbols, make them visible."""
-POINT_LEGEND = alt.Legend(columns=4, symbolOpacity=1, symbolStrokeWidth=0)
-LINE_LEGEND = alt.Legend(columns=4, symbolOpacity=1, symbolStrokeWidth=1.3, symbolOffset=10, labelOffset=16)
+POINTS = {"columns": 4, "symbolOpacity": 1, "symbolStrokeWidth": 0}
+LINES = {"columns": 4, "symbolOpacity": 1, "symbolStrokeWidth": 1.3, "symbolOffset": 10, "labelOffset": 16}
+P_VALUE = "p-value"
+"""Unit of an axis on which small values are spread out, so that the significance level can be read."""
+P_TICKS = (0, 0.01, 0.05, 0.2, 0.5, 1)
 PERCENT = alt.X(
     "percent:Q",
     title="masked tokens (%)",
@@ -71,9 +75,11 @@ def panels(
         width: Width of a view in pixels. If only a few panels are drawn, their views are enlarged.
         views: Maximum number of views side by side.
     """
-    facet: dict[str, Any] = {"column": alt.Column(f"{column}:N", title=None, sort=list(order) or "ascending")}
+    names = {"labelExpr": f"{json.dumps(MODEL_NAMES)}[datum.label] || datum.label"}
+    sort, head = list(order) or "ascending", alt.Header(**names)
+    facet: dict[str, Any] = {"column": alt.Column(f"{column}:N", title=None, sort=sort, header=head)}
     if model_rows and rows["model"].nunique() > 1:
-        facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right"))
+        facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right", **names))
     tasks = sorted(rows["task"].unique(), key=lambda task: (task != ALL, task.casefold()))
     across = max(1, views // rows[column].nunique())
     stretch = min(2, max(1, across / len(tasks)))
@@ -103,7 +109,7 @@ def dots(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> D
     slots = [f"{style} {part}" for style in styles for part in ("seed", "mean")]
     place = alt.XOffset("slot:N", sort=["seed", "mean", *slots])
     color, shape = (
-        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=POINT_LEGEND)
+        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=_legend(styles, POINTS))
         for channel, name in ((alt.Color, "color"), (alt.Shape, "shape"))
     )
     base = alt.Chart().encode(x, place, color)
@@ -133,7 +139,7 @@ def curves(
     added.
     """
     color, dash, shape = (
-        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=LINE_LEGEND)
+        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=_legend(styles, LINES))
         for channel, name in ((alt.Color, "color"), (alt.StrokeDash, "dash"), (alt.Shape, "shape"))
     )
     shape["scale"]["range"] = [f"{style.shape}{LINE_ENDS}" for style in styles.values()]
@@ -156,7 +162,7 @@ def curves(
 def scatter(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
     """Return a function that draws means with intervals, and a stepped line through the rows of `front`."""
     color, shape = (
-        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=POINT_LEGEND)
+        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=_legend(styles, POINTS))
         for channel, name in ((alt.Color, "color"), (alt.Shape, "shape"))
     )
     mean, front = (
@@ -209,8 +215,16 @@ def _level(unit: str, domain: list[float]) -> Any:
 
 
 def _y(field: str, unit: str, domain: list[float]) -> alt.Y:
-    scale = alt.Scale(domain=domain, nice=False)
-    return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=alt.Axis(tickCount=4, format=".4~r"))
+    scale, axis = alt.Scale(domain=domain, nice=False), alt.Axis(tickCount=4, format=".4~r")
+    if unit == P_VALUE:  # on a linear axis, 0.05 and 0.001 are the same line
+        scale = alt.Scale(domain=domain, nice=False, type="pow", exponent=1 / 3)
+        axis = alt.Axis(values=P_TICKS, format=".2~f")
+    return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=axis)
+
+
+def _legend(styles: Mapping[str, Style], options: Mapping[str, Any]) -> alt.Legend:
+    """Return a legend with the names that people write; the data keep those of the commands."""
+    return alt.Legend(labelExpr=f"{json.dumps(display_names(styles))}[datum.label]", **options)
 
 
 def _scale(styles: Mapping[str, Style], attribute: str) -> alt.Scale:

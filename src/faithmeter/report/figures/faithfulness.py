@@ -9,7 +9,7 @@ from pandas import DataFrame
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ..aggregate import Frames, bound_columns, over_seeds
 from ..seeds_evidence import choose_tunings
-from .charts import PERCENT, Draw, curves, join_parts, panels
+from .charts import P_VALUE, PERCENT, Draw, curves, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
 from .styles import CEILING, GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts
 
@@ -20,7 +20,7 @@ WAYS = ("Recursive ROAR", "Ours")
 def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
     """Draw in-distribution p-values of the test split by percent erased, for each fine-tuning strategy."""
     value = f"p_{calibration}"
-    rows = name_strategies(label_rows(frames["measure"])).dropna(subset=[value]).assign(unit="p-value")
+    rows = name_strategies(label_rows(frames["measure"])).dropna(subset=[value]).assign(unit=P_VALUE)
     rows = rows[rows["tuning"].isin(TESTED)]
     if rows.empty:
         return None

@@ -42,7 +42,7 @@ def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | N
     points = _with_level(rows, [*PANEL, "strategy", "validation"], masking)
     axis = alt.Axis(labelAngle=0, labelOverlap=False)
     x = alt.X("validation:N", title="validation texts", sort=list(VALIDATION), axis=axis)
-    draw = dots(_select(TRAINING, rows["strategy"]), "strategy", "masked training texts", x=x)
+    draw = dots(_select(TRAINING, rows["strategy"]), "strategy", "training", x=x)
     slot = points["strategy"] + " " + points["part"]
     return panels(points.assign(slot=slot), draw, column="model", floors=_floors(rows), width=150, views=4)
 

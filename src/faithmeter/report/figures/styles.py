@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...config import BASELINE
 from ...methods.registry import find_method
+from ..labels import METHOD_LABELS
 
 
 class Style(NamedTuple):
@@ -56,6 +57,10 @@ STRATEGIES = {  # names of pairs of training and validation strategies
 STRATEGY_STYLES = {name: TRAINING[training] for (training, _), name in STRATEGIES.items()}
 PLAIN, _, MASKED, UNKNOWN = STRATEGIES.values()
 
+MODEL_NAMES = {"roberta-base": "RoBERTa-base", "roberta-large": "RoBERTa-large"}
+TRAINING_NAMES = {"none": "no masking", "all": "masking", "half": "50/50"}
+"""Names of training strategies in the paper's ablation."""
+
 GROUPS = ("Absolute", "Signed")
 CEILING = "ceiling"
 """Label of the best order of each text by any method."""
@@ -98,6 +103,23 @@ def group(method: str) -> str:
 def label_with_texts(method: str, texts: int) -> str:
     """Return the label of a method that was measured on fewer texts than others, with their number."""
     return f"{method} ({texts} texts)"
+
+
+PLAIN_SIGNS = str.maketrans("⊙₁₂", "×12")
+"""Signs that fonts of figures lack, so that renderers take another font for the whole name."""
+
+
+def display_names(labels: Iterable[str]) -> dict[str, str]:
+    """Return the name that people write for each label; "LOO (sign)" for `loo-sign`, as in the paper."""
+    names = {}
+    for label in labels:
+        method, bracket, rest = label.partition("(")
+        known = METHOD_LABELS.get(method.rstrip())
+        written = known[0] if known else TRAINING_NAMES.get(label)
+        names[label] = (
+            label if written is None else f"{written} {bracket}{rest}".rstrip().translate(PLAIN_SIGNS)
+        )
+    return names
 
 
 def assign_styles(labels: Iterable[str]) -> dict[str, Style]:

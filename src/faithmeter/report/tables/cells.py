@@ -12,22 +12,11 @@ from pandas import DataFrame
 
 from ...verdict.formats import format_percent
 from ..aggregate import bound_columns, over_seeds
+from ..labels import METHOD_LABELS
 
 Key = tuple[str, ...]
 APART_MARK = "†"
 MISSING_MARK = "–"
-METHOD_LABELS = {  # names in the paper: in plain text, in LaTeX
-    "random": ("Random", "Random"),
-    "grad-l1": ("Grad (L₁)", "Grad ($L_1$)"),
-    "grad-l2": ("Grad (L₂)", "Grad ($L_2$)"),
-    "inp-grad-sign": ("x ⊙ grad (sign)", r"x $\odot$ grad (sign)"),
-    "inp-grad-abs": ("x ⊙ grad (abs)", r"x $\odot$ grad (abs)"),
-    "int-grad-sign": ("IG (sign)", "IG (sign)"),
-    "int-grad-abs": ("IG (abs)", "IG (abs)"),
-    "loo-sign": ("LOO (sign)", "LOO (sign)"),
-    "loo-abs": ("LOO (abs)", "LOO (abs)"),
-    "beam": ("Beam", "Beam"),
-}
 
 
 @dataclass(frozen=True)
