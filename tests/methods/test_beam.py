@@ -11,7 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from faithmeter.measuring.erase import erase
 from faithmeter.methods import explain
+from faithmeter.methods.registry import parse
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.tokens import Batch
 from toy import BOS, EOS, MASK, LookupClassifier, rows_batch, tiny
@@ -78,6 +80,39 @@ def test_a_wide_beam_is_an_exhaustive_search(seed: int) -> None:
     best = max(itertools.permutations(range(n)), key=lambda order: area(order, values))
     assert area(order, values) == pytest.approx(area(best, values), abs=1e-12)
     assert tuple(order) == best
+
+
+def erased(values: dict[frozenset[int], float], name: str) -> list[frozenset[int]]:
+    """What is masked of five tokens after each step that masks one more."""
+    steps = erase(lookup(values), rows_batch(range(5, 10)), [0], name, percents=range(0, 101, 20))
+    return [frozenset(np.flatnonzero(batch.input_ids[0, 1:-1] == MASK).tolist()) for _, batch in steps]
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=20)
+def test_searching_again_at_every_step_changes_nothing_if_the_search_is_exact(seed: int) -> None:
+    """Appendix B.3: reevaluation "would result in the exact same results"."""
+    values = random_values(5, seed)
+    assert erased(values, "beam(width=32,again=true)") == erased(values, "beam(width=32)")
+
+
+def test_a_narrow_beam_that_searches_again_may_find_another_order() -> None:
+    """So the paper's sentence holds for an exact search only."""
+    values = random_values(5, 14)
+    once, again = erased(values, "beam(width=2)"), erased(values, "beam(width=2,again=true)")
+    assert once[:2] == again[:2]
+    assert once != again
+    falls = [sum(values[frozenset()] - values[masked] for masked in sets) for sets in (once, again)]
+    assert falls == pytest.approx([7.06, 8.08], abs=0.01)
+
+
+def test_the_option_is_what_erasure_and_costs_read() -> None:
+    assert [parse(name).recursive for name in ("beam", "beam(again=false)", "beam(again=true)")] == [
+        False,
+        False,
+        True,
+    ]
+    assert parse("beam(again=true)").explanations(11) == 10
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 10_000), st.sampled_from([None, 2, 3]))

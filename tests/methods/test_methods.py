@@ -23,7 +23,7 @@ from toy import MASK, PAD, SIZE, LookupClassifier, rows_batch, tiny
 
 NAMES = ["random", "grad-l1", "grad-l2", "inp-grad-sign", "inp-grad-abs"]
 NAMES += ["int-grad-sign", "int-grad-abs", "loo-sign", "loo-abs", "beam", "search", "exhaustive"]
-NAMES += ["ridge", "shapley"]
+NAMES += ["ridge", "shapley", "int-grad-l2"]
 WITHOUT_EXTRAS = [name for name in NAMES if name != "shapley"]  # which needs shapiq
 FORMULAS = ["grad-l1", "grad-l2", "inp-grad-sign", "int-grad-sign", "loo-sign"]
 TEXTS = [
@@ -126,6 +126,22 @@ def test_integrated_gradients_with_options_are_their_formula(kind: str, baseline
         name,
         lambda *text: plain_integrated(clf, *text, start, 4, variant),
     )
+
+
+@pytest.mark.parametrize("baseline", ["zero", "mask"])
+def test_integrated_gradients_without_the_factor_are_the_norm_of_the_mean_gradient(baseline: str) -> None:
+    clf, start = tiny("roberta"), torch.zeros(SIZE)
+    if baseline == "mask":
+        start[MASK] = 1
+
+    def plain(inputs: dict[str, Tensor], label: int) -> Tensor:
+        onehot = torch.nn.functional.one_hot(inputs["input_ids"][0], SIZE).double()
+        points = [start + part / 4 * (onehot - start) for part in (1, 2, 3, 4)]
+        gradients = [plain_gradient(clf, inputs, label, point) for point in points]
+        return torch.stack(gradients).mean(dim=0).norm(dim=1)
+
+    name = f"int-grad-l2(steps=4,baseline={baseline})"
+    require_scores(clf, texts_batch(clf, pairs=True), LABELS, name, plain)
 
 
 def require_scores(
@@ -317,7 +333,7 @@ def test_gradient_methods_leave_the_parameters_alone() -> None:
     assert all(p.grad is None and p.requires_grad for p in clf.model.parameters())
 
 
-def test_the_table_has_the_papers_ten_methods_which_are_the_default_and_four_more() -> None:
+def test_the_table_has_the_papers_ten_methods_which_are_the_default_and_five_more() -> None:
     assert list(METHODS) == NAMES
     assert default_methods() == NAMES[:10]
     assert [name for name in NAMES if not METHODS[name].recursive] == [

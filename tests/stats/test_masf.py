@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from faithmeter.stats.masf import MaSF
 
 Array = NDArray[np.float64]
 Number = float | Fraction
+Combine = Callable[[list[Fraction]], Number]
 both = pytest.mark.parametrize("calibration", ["published", "crossfit"])
 
 
@@ -32,23 +33,27 @@ def fisher(p: list[Fraction]) -> float:
     return math.fsum(-2 * math.log(float(q) + 1e-8) for q in p)
 
 
-def published_by_loops(fit: Array, test: Array) -> list[float]:
-    """Algorithm 2 of the paper, word by word, in exact fractions."""
+def published_by_loops(
+    fit: Array, test: Array, of_dimensions: Combine = simes, of_layers: Combine = fisher
+) -> list[float]:
+    """Algorithm 2 of the paper, word by word, in exact fractions; or with other combinations."""
     n, layers, dims = fit.shape
 
     def two_sided(value: Number, sample: Sequence[Number]) -> Fraction:
         below = Fraction(sum(s < value for s in sample), n)
         return min(below, 1 - below)
 
-    def level2(row: Array) -> list[Fraction]:
+    def level2(row: Array) -> list[Number]:
         return [
-            simes([two_sided(row[h, d], [r[h, d] for r in fit]) for d in range(dims)]) for h in range(layers)
+            of_dimensions([two_sided(row[h, d], [r[h, d] for r in fit]) for d in range(dims)])
+            for h in range(layers)
         ]
 
     fitted = [level2(row) for row in fit]
 
-    def level3(z: list[Fraction]) -> float:
-        return fisher([two_sided(z[h], [f[h] for f in fitted]) for h in range(layers)])
+    def level3(z: list[Number]) -> Number:
+        combined = of_layers([two_sided(z[h], [f[h] for f in fitted]) for h in range(layers)])
+        return -combined if of_layers is simes else combined  # a small p is unusual, a large statistic, too
 
     statistics = [level3(z) for z in fitted]
     return [float(1 - Fraction(sum(s < level3(level2(row)) for s in statistics), n)) for row in test]
@@ -120,6 +125,19 @@ def test_pvalues_equal_a_double_loop(calibration: str, seed: int, n: int, layers
     test = rng.integers(-1, values + 1, (6, layers, 4)).astype(np.float32)
     expected = LOOPS[calibration](fit.astype(float), test.astype(float))
     assert MaSF(calibration=calibration).fit(fit).pvalues(test).tolist() == expected
+
+
+@pytest.mark.parametrize("name", indist.ABLATIONS)
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10**6), values=st.sampled_from([3, 999]))
+def test_other_aggregations_equal_a_double_loop(name: str, seed: int, values: int) -> None:
+    rng = np.random.default_rng(seed)
+    fit = rng.integers(0, values, (23, 3, 4)).astype(np.float32)
+    test = rng.integers(-1, values + 1, (6, 3, 4)).astype(np.float32)
+    named = {"simes": simes, "fisher": fisher}
+    of_dimensions, of_layers = (named[part] for part in name.split("-"))
+    expected = published_by_loops(fit.astype(float), test.astype(float), of_dimensions, of_layers)
+    assert MaSF(calibration=name).fit(fit).pvalues(test).tolist() == expected
 
 
 def test_one_dimension_on_paper() -> None:

@@ -65,12 +65,17 @@ def beam_search(
     width: int = 10,
     of: Target = "logit",
     worst: bool = False,
+    again: bool = False,
 ) -> Tensor:
     """Return the rank of each token in the erasure order that a beam search finds.
 
     The search maximizes the area Σ (f(x) − f(x masked so far)) over all steps. Of n tokens, the first to
     erase has rank n and the last has rank 1; tokens that are already masked have rank 0. All texts are
     searched together, to fill micro-batches. With `worst` the area is minimized.
+
+    `again` is read where texts are erased: it searches again in the partly erased text at every step. The
+    paper says that this gives the same order. That holds for a beam that is wide enough to be exact; a
+    narrow one may find another order when it starts from what it has erased.
     """
     if width < 1:
         raise InputError(f"width is {width}; expected at least 1: the paper has 10")

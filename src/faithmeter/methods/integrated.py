@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from ..models.devices import send
+from ..models.devices import send, wide_type
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from .gradients import collect, target_gradient
@@ -31,8 +31,7 @@ def integrated_gradient(
     tokens, including special and context tokens, sum to f(x) − f(b). With `baseline=pad`, `variant=released`
     is the authors' released code, which weights each gradient by i/k and multiplies it by x, not x − b.
     """
-    if steps < 1:
-        raise InputError(f"steps is {steps}; expected at least 1: the paper has 20")
+    _require_steps(steps)
     start = _baseline(clf, baseline)  # [E]
     rows = torch.arange(len(batch)).repeat_interleave(steps)  # [B * k]: one item for each text and step
     parts = (torch.arange(len(rows)) % steps + 1).double() / steps
@@ -46,6 +45,36 @@ def integrated_gradient(
         return weighted.sum(dim=-1)
 
     return collect(clf, work, batch, rows).reshape(len(batch), steps, -1).mean(dim=1)
+
+
+def integrated_gradient_l2(
+    clf: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    *,
+    steps: int = 20,
+    baseline: Literal["zero", "pad", "mask"] = "zero",
+    of: Target = "logit",
+) -> Tensor:
+    """Return the L2 norm over the vocabulary of 1/k Σ ∇f(b + i/k (x − b)), Tensor [B, T].
+
+    These are integrated gradients without the factor x − b, which the paper's appendix A suggests to try.
+    Nothing then picks out the element of the token, so the vocabulary is reduced by the norm of `grad-l2`.
+    """
+    _require_steps(steps)
+    start, width = _baseline(clf, baseline), batch.input_ids.shape[1]
+    total = torch.zeros((), dtype=torch.float64)
+    for step in range(1, steps + 1):  # one step at a time, as all vectors [B * k, T, E] would fill the memory
+
+        def work(micro: Batch, items: Tensor, part: float = step / steps) -> tuple[Tensor]:
+            words: Tensor = clf.embed(micro.input_ids).detach()  # [B, T, E]
+            gradient = target_gradient(clf, start + part * (words - start), micro, labels[items], of)
+            wide = gradient.to(wide_type(gradient.device))
+            return (torch.nn.functional.pad(wide, (0, 0, 0, width - wide.shape[1])),)
+
+        total = total + clf.gather(work, batch, torch.arange(len(batch)))[0].double()
+    mean, gram = total / steps, clf.gram.double().cpu()  # [B, T, E], [E, E]
+    return ((mean @ gram) * mean).sum(dim=-1).clamp(min=0).sqrt()
 
 
 def masking_effects(clf: Evaluator, batch: Batch, labels: Tensor, *, steps: int) -> Tensor:
@@ -65,6 +94,11 @@ def masking_effects(clf: Evaluator, batch: Batch, labels: Tensor, *, steps: int)
         return (target_gradient(clf, point, micro, labels[rows[items]], "margin") * line).sum(dim=-1)
 
     return batch.unit_sums(collect(clf, work, batch, rows).reshape(len(batch), steps, -1).mean(dim=1))
+
+
+def _require_steps(steps: int) -> None:
+    if steps < 1:
+        raise InputError(f"steps is {steps}; expected at least 1: the paper has 20")
 
 
 def _baseline(clf: Evaluator, name: str) -> Tensor:

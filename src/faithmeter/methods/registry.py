@@ -24,7 +24,7 @@ from ..source import digest_source, find_place
 from .beam import beam_search
 from .exhaustive import count_evaluations, exhaustive
 from .gradients import gradient_l1, gradient_l2, input_x_gradient
-from .integrated import integrated_gradient
+from .integrated import integrated_gradient, integrated_gradient_l2
 from .occlusion import leave_one_out
 from .options import Function, default_options, read_option
 from .random import random_order
@@ -49,7 +49,10 @@ class Method:
     function: Function
     options: Mapping[str, Any] = field(default_factory=dict)
     recursive: bool = True
-    """True if the masked text is explained again at every step of erasure; False if only once."""
+    """True if the masked text is explained again at every step of erasure; False if only once.
+
+    The option `again=true` of `beam` makes it True.
+    """
     signed: bool = True
     """True if a negative score is evidence against the label; False if scores only rank importance."""
     directed: bool = True
@@ -285,6 +288,14 @@ method(
     cost=lambda tokens, samples, **_: min(samples, 2**tokens),
     by_default=False,
 )(shapley)
+method(
+    "int-grad-l2",
+    signed=False,
+    about="how much the model reacts to small changes of a word, on average from nothing to the text",
+    unit="logit points per unit of embedding",
+    cost=lambda tokens, steps, **_: steps,
+    by_default=False,
+)(integrated_gradient_l2)
 
 
 METHODS.update({name: replace(known, source="") for name, known in METHODS.items()})  # known by their names
@@ -320,7 +331,7 @@ def parse(text: str | Method) -> Method:
     options = {
         key.strip(): read_option(name, known.function, key.strip(), value.strip()) for key, _, value in given
     }
-    return replace(known, options=options)
+    return replace(known, options=options, recursive=known.recursive or options.get("again") is True)
 
 
 def find_method(name: str) -> Method | None:

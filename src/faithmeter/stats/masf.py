@@ -42,7 +42,9 @@ class MaSF:
     and ranks a new row among the other part. Its p-values are uniform on rows from the same distribution.
 
     Args:
-        calibration: `published` or `crossfit`.
+        calibration: `published` or `crossfit`. For an ablation of `published`, the ways to combine p-values
+            over the dimensions of a layer and then over layers: `simes-simes`, `fisher-simes` or
+            `fisher-fisher`.
         trained_with: Masking strategy of the training that the fitted rows imitate: half, all, none, or
             unknown. The last two mean whole texts.
 
@@ -85,8 +87,9 @@ class MaSF:
         Raises:
             InputError: There are too few rows, or they are not finite numbers of this shape.
         """
-        if self.calibration not in CALIBRATIONS:
-            raise unknown("calibration", self.calibration, tuple(CALIBRATIONS))
+        known = {**CALIBRATIONS, **ABLATIONS}
+        if self.calibration not in known:
+            raise unknown("calibration", self.calibration, known)
         rows = _features(features)
         if len(rows) < MIN_ROWS:
             raise InputError(
@@ -198,7 +201,7 @@ class MaSF:
 
     @property
     def _rule(self) -> _Rule:
-        return CALIBRATIONS[self.calibration]
+        return {**CALIBRATIONS, **ABLATIONS}[self.calibration]
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "statistics_"):
@@ -234,12 +237,37 @@ def _simes_and_mean(counts: NDArray[np.int32], n: int) -> Array:
     return np.stack([np.log(simes_counts(counts) / n), np.log(counts / n).mean(axis=1)], axis=1)
 
 
-def _fisher(learned: Array, rows: Array) -> Array:
-    """Return Fisher's statistic of each row, from its layers' two-sided ranks among the learned rows."""
-    n = len(learned)
+def _layer_counts(learned: Array, rows: Array) -> NDArray[np.int32]:
+    """Return the two-sided rank of each layer of each row among the n learned rows, [L, M], out of n."""
     smaller, _ = ranks(np.sort(learned[:, 0].T), np.ascontiguousarray(rows[:, 0].T))
-    statistics: Array = fisher(np.minimum(smaller, n - smaller) / n, axis=0)
+    return np.minimum(smaller, len(learned) - smaller)
+
+
+def _fisher(learned: Array, rows: Array) -> Array:
+    """Return Fisher's statistic of each row over its layers' p-values; large means unusual."""
+    statistics: Array = fisher(_layer_counts(learned, rows) / len(learned), axis=0)
     return statistics
+
+
+def _simes(learned: Array, rows: Array) -> Array:
+    """Return the negative Simes p-value of each row over its layers; large means unusual."""
+    return -simes_counts(_layer_counts(learned, rows), axis=0)
+
+
+def _simes_dimensions(counts: NDArray[np.int32], n: int) -> Array:
+    """Return Simes' p-value of each row of ranks [M, H], as a count out of n, [M, 1]."""
+    return simes_counts(counts)[:, None]
+
+
+def _fisher_dimensions(counts: NDArray[np.int32], n: int) -> Array:
+    """Return Fisher's statistic of each row of ranks [M, H] out of n, [M, 1]."""
+    statistics: Array = fisher(counts / n, axis=1)
+    return statistics[:, None]
+
+
+def _all(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Learn from all rows, and rank among the same rows, as the paper does."""
+    return rows, rows
 
 
 def _farthest(learned: Array, rows: Array) -> Array:
@@ -278,11 +306,15 @@ def _spread(rows: Array) -> Array:
 
 
 CALIBRATIONS = {
-    "published": _Rule(
-        0, lambda rows: (rows, rows), lambda counts, n: simes_counts(counts)[:, None], _fisher
-    ),
+    "published": _Rule(0, _all, _simes_dimensions, _fisher),
     "crossfit": _Rule(1, _halves, _simes_and_mean, _farthest),
 }
+ABLATIONS = {
+    "simes-simes": _Rule(0, _all, _simes_dimensions, _simes),
+    "fisher-simes": _Rule(0, _all, _fisher_dimensions, _simes),
+    "fisher-fisher": _Rule(0, _all, _fisher_dimensions, _fisher),
+}
+"""Other ways to combine p-values over dimensions and over layers, for an ablation that the paper mentions."""
 
 
 def _checksum(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> str:

@@ -75,11 +75,11 @@ def panels(
         width: Width of a view in pixels. If only a few panels are drawn, their views are enlarged.
         views: Maximum number of views side by side.
     """
-    names = {"labelExpr": f"{json.dumps(MODEL_NAMES)}[datum.label] || datum.label"}
-    sort, head = list(order) or "ascending", alt.Header(**names)
+    names = f"{json.dumps(MODEL_NAMES)}[datum.label] || datum.label"
+    sort, head = list(order) or "ascending", alt.Header(labelExpr=names)
     facet: dict[str, Any] = {"column": alt.Column(f"{column}:N", title=None, sort=sort, header=head)}
     if model_rows and rows["model"].nunique() > 1:
-        facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right", **names))
+        facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right", labelExpr=names))
     tasks = sorted(rows["task"].unique(), key=lambda task: (task != ALL, task.casefold()))
     across = max(1, views // rows[column].nunique())
     stretch = min(2, max(1, across / len(tasks)))
