@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import re
 import socket
@@ -306,9 +307,47 @@ def test_only_known_hosts_are_answered(client: Any) -> None:
         assert "--allowed-host" in response.json()["detail"]
 
 
-def test_the_page_of_another_site_cannot_ask(client: Any) -> None:
-    given = {"json": {"text": TEXT}, "headers": {"Sec-Fetch-Site": "cross-site"}}
-    assert client.post("/api/probe", **given).status_code == 403
+@pytest.mark.parametrize("path", [path for path, verb in OPERATIONS if verb == "POST"])
+def test_only_the_own_page_and_no_browser_can_ask(client: Any, path: str) -> None:
+    """A page of another port of this machine is of the same site, and has another origin."""
+    host = client.base_url.host
+    own, other, tls = f"http://{host}", f"http://{host}:9999", f"https://{host}"
+    allowed: list[dict[str, str]] = [{}, {"Origin": own}, {"Origin": tls}, {"Sec-Fetch-Site": "none"}]
+    allowed += [{"Sec-Fetch-Site": "same-origin", "Origin": own}]
+    refused = [
+        {"Origin": origin} for origin in (other, "http://localhost:9999", "null", "http://evil.example")
+    ]
+    refused += [{"Sec-Fetch-Site": site, "Origin": other} for site in ("same-site", "cross-site")]
+    for expected, rows in ((200, allowed), (403, refused)):
+        for headers in rows:
+            response = client.post(path, json={"text": TEXT}, headers=headers)
+            assert response.status_code == expected, headers
+
+
+def test_only_methods_that_are_answered_are_named_as_allowed(client: Any) -> None:
+    verbs = ("GET", "HEAD", "POST", "PUT", "DELETE")
+    for path in (*(path for path, _ in OPERATIONS), "/", "/page.js", "/heat.css", "/openapi.json"):
+        allowed = {name.strip() for name in client.options(path).headers["allow"].split(",")}
+        for method in verbs:
+            status = client.request(
+                method, path, json={"text": TEXT} if method == "POST" else None
+            ).status_code
+            assert (status == 200) == (method in allowed), f"{method} {path}: {status}"
+
+
+def test_an_example_of_the_description_is_answered(client: Any, model: ServedModel) -> None:
+    """By a model of pairs, of single texts, and one of which neither is known."""
+    for takes_pair in (True, False, None):
+        clf = copy.copy(model.clf)
+        clf.takes_pair = takes_pair
+        app = create_app(ServedModel(clf, "tiny"), hosts=["testserver"])
+        document = app.openapi()
+        for path, method in OPERATIONS[1:]:
+            body = document["paths"][path][method.lower()]["requestBody"]["content"]["application/json"]
+            [example] = document["components"]["schemas"][body["schema"]["$ref"].split("/")[-1]]["examples"]
+            response = TestClient(app).request(method, path, json=example)
+            assert response.status_code == 200, response.json()
+        app.state.admission.close()
 
 
 @pytest.mark.parametrize("path", ["/", "/page.js", "/api/model", "/api/nothing", "/nothing", "/openapi.json"])

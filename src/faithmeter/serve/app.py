@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from ..config import BASELINE, MeasureConfig
 from ..display import palette_style
@@ -113,8 +114,27 @@ def create_app(
     _add_explain(app, admission)
     _add_measure(app, admission)
     _add_styles(app)
-    app.mount("/", StaticFiles(directory=STATIC, html=True))
+    _add_pages(app)
+    _fit_examples(app, bool(model.clf.takes_pair))
     return app
+
+
+def _add_pages(app: FastAPI) -> None:
+    """Add the static files, by names without a slash.
+
+    A mount would also match the paths of the API, and name its own methods where theirs are asked for.
+    """
+    files = StaticFiles(directory=STATIC, html=True)
+    for path in ("/", "/{name}"):
+        app.router.routes.append(Route(path, files, methods=["GET"], include_in_schema=False))
+
+
+def _fit_examples(app: FastAPI, takes_pair: bool) -> None:
+    """Leave the context out of the examples of requests to a model that reads single texts."""
+    for schema in app.openapi()["components"]["schemas"].values():
+        for example in schema.get("examples", ()):
+            if not takes_pair:
+                example.pop("pair", None)
 
 
 def _add_styles(app: FastAPI) -> None:

@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -115,10 +116,22 @@ class RequireToken:
         )
 
 
-class LimitRequests:
-    """Middleware that refuses cross-site requests and bodies of more than `max_bytes`.
+def _is_from_own_page(headers: Headers) -> bool:
+    """Return whether this server's own page sent a request, or a client that is no browser.
 
-    GET and HEAD requests pass unchecked.
+    A page of another port of this machine is of the same site, so only `same-origin` will do. Browsers leave
+    that header out if the connection is neither encrypted nor local; then the origin must be this host.
+    """
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None:
+        return site in ("same-origin", "none")
+    return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+
+
+class LimitRequests:
+    """Middleware that refuses requests of other pages and bodies of more than `max_bytes`.
+
+    GET and HEAD requests pass unchecked, because they compute nothing.
     """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
@@ -127,8 +140,8 @@ class LimitRequests:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             return await self.app(scope, receive, send)
-        if Headers(scope=scope).get("sec-fetch-site") == "cross-site":
-            detail = "pages of other sites may not use this server; open its own page"
+        if not _is_from_own_page(Headers(scope=scope)):
+            detail = "pages of other sites and ports may not use this server; open its own page"
             return await _refusal(403, detail)(scope, receive, send)
         body = await self._read(receive)
         if body is None:
