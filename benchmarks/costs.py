@@ -10,7 +10,7 @@ from pathlib import Path
 from faithmeter.config import BASELINE, Config, MeasureConfig, RoarConfig
 from faithmeter.data import TASKS
 from faithmeter.grid.planned import Run
-from faithmeter.published import read_counts
+from faithmeter.paper.published import read_counts
 from faithmeter.runs.measured import task_of
 from faithmeter.store.records import MeasureRecord, Record, RoarRecord
 from faithmeter.store.run_store import RunStore
@@ -154,7 +154,7 @@ def _published_rates(task: str, model: str) -> Work:
 @cache
 def _published(name: str, column: str) -> Work:
     """Return a column of a published table in seconds, by task and method ("" if it has no methods)."""
-    from faithmeter.published import table
+    from faithmeter.paper.published import table
 
     times = table(name).dropna(subset=[column])
     methods = times.get("importance_measure", [""] * len(times))

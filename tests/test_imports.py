@@ -42,6 +42,12 @@ def test_a_module_imports_only_those_above_it(path: Path) -> None:
         assert ORDER.index(name) < here, f"{module_of(path)} must not import {name}"
 
 
+def test_only_commands_grids_and_their_reports_know_the_paper() -> None:
+    """A user without the paper's tasks meets none of what the replication needs."""
+    users = {module_of(path) for path in FILES if "paper" in imported(path)} - {"paper"}
+    assert users <= {"cli", "grid", "report"}
+
+
 @pytest.mark.parametrize("code", ["import faithmeter", "import faithmeter.cli", "import faithmeter.data"])
 def test_importing_brings_nothing_heavy(code: str) -> None:
     heavy = "torch transformers datasets pandas pyarrow scipy sklearn"

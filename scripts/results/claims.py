@@ -19,8 +19,8 @@ from evidence import (
 )
 from pandas import DataFrame
 
-from faithmeter import published
 from faithmeter.config import BASELINE, SIGNIFICANCE_LEVEL
+from faithmeter.paper import published
 from faithmeter.stats.curves import racu
 from faithmeter.stats.pvalues import simes
 

@@ -14,9 +14,9 @@ import pandas as pd
 from pandas import DataFrame
 from scipy import stats
 
-from faithmeter import published
 from faithmeter.config import BASELINE
 from faithmeter.measuring.measurement import predictions_of
+from faithmeter.paper import published
 from faithmeter.stats.curves import absolute_area
 from faithmeter.stats.intervals import RESAMPLES, TextIntervals, resample_texts
 from faithmeter.stats.predictions import Predictions, resampling_weights

@@ -9,7 +9,8 @@ import pytest
 import faithmeter as fm
 import fixtures_report as made_up
 from benchmarks.costs import seconds
-from faithmeter import grid, published
+from faithmeter import grid
+from faithmeter.paper import published
 
 GRIDS = Path(__file__).parents[2] / "grids"
 

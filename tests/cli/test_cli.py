@@ -335,7 +335,7 @@ def test_ctrl_c_says_that_finished_work_is_kept(faithmeter, monkeypatch) -> None
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("faithmeter.data.summary.overview", interrupted)
+    monkeypatch.setattr("faithmeter.cli.summary.overview", interrupted)
     outcome = faithmeter("list", "tasks")
     assert outcome.code == 130
     assert "what was finished is kept" in outcome.err

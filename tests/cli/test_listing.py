@@ -78,8 +78,8 @@ def test_folders_are_never_cut(store, trained, measured, capsys) -> None:
 
 
 def test_brackets_of_a_task_are_shown_as_they_are(tmp_path: Path, capsys) -> None:
+    from faithmeter.cli.summary import detail
     from faithmeter.data import own_task
-    from faithmeter.data.summary import detail
 
     data = tmp_path / "[x].csv"
     data.write_text("text,label\n" + "\n".join(f"[bold]t{n}[/],[{'ab'[n % 2]}]" for n in range(40)))

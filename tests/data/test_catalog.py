@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from faithmeter.cli.summary import QUANTILES, detail, overview
 from faithmeter.data import TASKS, task
 from faithmeter.data.splits import Row, arrange, digest
-from faithmeter.data.summary import QUANTILES, detail, overview
 from faithmeter.errors import InputError
-from faithmeter.published import read_counts
+from faithmeter.paper.published import read_counts
 from faithmeter.stats.metrics import METRICS, majority
 from fixtures_tasks import OFFICIAL, SHARED, make_imdb, needs_shared
 

@@ -11,10 +11,10 @@ import datasets
 import pandas as pd
 import pytest
 
+from faithmeter.cli.summary import detail
 from faithmeter.data import own_task, task
 from faithmeter.data.custom import TaskFile
 from faithmeter.data.splits import digest
-from faithmeter.data.summary import detail
 from faithmeter.errors import InputError
 
 FRAME = pd.DataFrame(

@@ -65,7 +65,7 @@ def rows_of(table: Table) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_published_tables_are_the_published_files_byte_for_byte(name: str) -> None:
-    shipped = files("faithmeter.published").joinpath(f"{FILES[name]}.csv").read_bytes()
+    shipped = files("faithmeter.paper").joinpath(f"{FILES[name]}.csv").read_bytes()
     assert TABLES[name]({}, "published").to_csv().encode() == shipped
 
 
@@ -509,7 +509,7 @@ def test_saving_writes_three_files(tmp_path: Path) -> None:
     table = TABLES["faithfulness"]({}, "published")
     paths = save(table, tmp_path / "new", "areas")
     assert [path.name for path in paths] == ["areas.md", "areas.csv", "areas.tex"]
-    assert paths[1].read_bytes() == files("faithmeter.published").joinpath("faithfulness.csv").read_bytes()
+    assert paths[1].read_bytes() == files("faithmeter.paper").joinpath("faithfulness.csv").read_bytes()
     assert r"\label{tab:areas}" in paths[2].read_text(encoding="utf-8")
     assert paths[2].read_text(encoding="utf-8").count(r"\begin{longtable}") == 1
 

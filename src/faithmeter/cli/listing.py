@@ -19,8 +19,8 @@ from ..errors import InputError, unknown
 from .screen import Json, Store, marked, output, print_json, table
 
 if TYPE_CHECKING:
-    from ..data.summary import Detail
     from ..store.records import Record
+    from .summary import Detail
 
 FILTERS = tuple(
     dict.fromkeys(
@@ -79,7 +79,7 @@ def listing(
 
 def tasks(data_dir: Path | None) -> Listing:
     """Return all tasks with their published sizes and the source of their rows."""
-    from ..data.summary import overview
+    from .summary import overview
 
     lines = overview(data_dir)
     headings = ("task", "train/validation/test", "metric", "majority", "source", "here")
@@ -105,7 +105,7 @@ def tasks(data_dir: Path | None) -> Listing:
 def one_task(name: str, data_dir: Path | None) -> Listing:
     """Return the description of one task, which is loaded for this purpose."""
     from ..data import task
-    from ..data.summary import detail
+    from .summary import detail
 
     description = detail(task(name, data_dir))
     return task_values(description), task_parts(description)
@@ -113,7 +113,7 @@ def one_task(name: str, data_dir: Path | None) -> Listing:
 
 def task_values(detail: Detail) -> dict[str, Any]:
     """Return the description of a task as JSON-ready values."""
-    from ..data.summary import QUANTILES
+    from .summary import QUANTILES
 
     return {
         "task": detail.task.name,
@@ -132,7 +132,7 @@ def task_values(detail: Detail) -> dict[str, Any]:
 
 def task_parts(detail: Detail) -> list[Any]:
     """Return the description of a task as lines and tables to print."""
-    from ..data.summary import QUANTILES
+    from .summary import QUANTILES
 
     task = detail.task
     columns = f"text = {task.explained} (explained)" + (f", context = {task.context}" if task.context else "")

@@ -16,8 +16,8 @@ from ..verdict import Verdict
 from .screen import console, marked
 
 if TYPE_CHECKING:
-    from ..measuring.one_text import TextMeasurement
     from ..measuring.measurement import Measurement
+    from ..measuring.one_text import TextMeasurement
 
 CHECK = "check"
 """Name of the in-distribution check; a requirement on it applies to the random baseline."""

@@ -45,8 +45,8 @@ def train(
     Example: faithmeter train --task bAbI-1 --epochs 3 --learning-rate 1e-3
     """
     if config.data and not as_json:
-        from ..data.summary import detail
         from ..runs.measured import task_of
+        from .summary import detail
 
         for part in task_parts(detail(task_of(config))):
             output.print(part)

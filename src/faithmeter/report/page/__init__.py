@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ... import __version__, published
+from ... import __version__
 from ...config import BASELINE
 from ...errors import InputError
 from ...files import atomic
+from ...paper import published
 from ...store import frames
 from ...store.records import MeasureRecord, Record
 from ...store.run_store import RunStore, sound

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ... import published
+from ...paper import published
 from .cells import Cell, Column, Key
 
 SIZES = {"roberta-base": "base", "roberta-large": "large"}

@@ -21,7 +21,7 @@ NAMES = (
 
 def read_counts() -> dict[str, Any]:
     """Return the class counts and majority baselines of the paper's tasks, as released by the authors."""
-    return dict(json.loads(files(__name__).joinpath("datasets.json").read_text(encoding="utf-8")))
+    return dict(json.loads(files(__package__).joinpath("datasets.json").read_text(encoding="utf-8")))
 
 
 def table(name: str) -> DataFrame:
@@ -36,5 +36,5 @@ def table(name: str) -> DataFrame:
 
     if name not in NAMES:
         raise unknown("published table", name, NAMES)
-    with files(__name__).joinpath(f"{name}.csv").open(encoding="utf-8") as file:
+    with files(__package__).joinpath(f"{name}.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, keep_default_na=False, na_values=[""])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from faithmeter import published
 from faithmeter.errors import InputError
+from faithmeter.paper import published
 from fixtures_tasks import SHARED
 
 PAPER = SHARED / "paper"
@@ -20,12 +20,12 @@ PAPER = SHARED / "paper"
 def test_what_ships_is_what_was_published(name: str) -> None:
     if not PAPER.exists():
         pytest.skip(f"needs the published files in {PAPER}")
-    shipped = files("faithmeter.published").joinpath(f"{name}.csv").read_bytes()
+    shipped = files("faithmeter.paper").joinpath(f"{name}.csv").read_bytes()
     assert shipped == (PAPER / f"{name}.csv").read_bytes()
 
 
 def test_no_published_file_is_forgotten() -> None:
-    found = {Path(file.name).stem for file in files("faithmeter.published").iterdir() if ".csv" in file.name}
+    found = {Path(file.name).stem for file in files("faithmeter.paper").iterdir() if ".csv" in file.name}
     assert found == set(published.NAMES)
 
 
@@ -51,6 +51,6 @@ def test_an_unknown_table_is_an_error_with_a_guess() -> None:
 
 def test_importing_it_brings_nothing_heavy() -> None:
     heavy = ("pandas", "numpy", "torch")
-    check = f"import faithmeter.published, sys; print([m for m in {heavy} if m in sys.modules])"
+    check = f"import faithmeter.paper.published, sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..published import read_counts
+from ..data import task as task_named
+from ..data.splits import digest
+from ..data.task import Source, Task
+from ..paper.published import read_counts
 from ..stats.metrics import majority
-from . import task as task_named
-from .splits import digest
-from .task import Source, Task
 
 QUANTILES = (0, 25, 50, 75, 95, 100)
 """Percentiles at which text lengths are reported."""
