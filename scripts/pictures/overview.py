@@ -18,7 +18,8 @@ from markupsafe import Markup
 from playwright.sync_api import sync_playwright
 
 from faithmeter.config import BASELINE
-from faithmeter.display.heat import Part, heat_style, part_html, score_tone
+from faithmeter.report.fragments import part_html
+from faithmeter.report.heat import Part, heat_style, score_tone
 from faithmeter.store.records import INPUTS, TEXTS, MeasureRecord
 from faithmeter.store.run_store import RunStore
 from faithmeter.verdict.formats import format_percent, format_pvalue

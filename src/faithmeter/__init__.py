@@ -46,7 +46,6 @@ LAYERS = {
     "config": "configs of runs, and constants that several packages share",
     "source": "identity and digest of a user's function",
     "files": "atomic writes, JSON, parquet, checksums, timing",
-    "display": "HTML of results, in one style",
     "stats": "predictions and hidden states → curves, areas, intervals, p-values",
     "verdict": "evidence → doubts → sentences",
     "data": "tasks: datasets with splits, columns, labels and metric",

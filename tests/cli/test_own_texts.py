@@ -56,7 +56,7 @@ def test_all_rows_are_measured_with_the_check_of_the_training(
     outcome = faithmeter("measure", checkpoint, *held_out, *mine, "--limit", 50, *runs)
     assert outcome.code == 0, outcome.err
     assert "32 texts were measured: there are no more" in outcome.err
-    assert "mine: scores that were computed elsewhere" in outcome.err
+    assert "mine: scores that were computed elsewhere" in outcome.out
     for words in ("words erased", "mine", "loo-sign", "p crossfit"):
         assert words in outcome.out
     again = json.loads(
@@ -100,7 +100,7 @@ def test_a_model_of_elsewhere_needs_validation_rows_for_its_check(faithmeter, he
     runs = ("-o", folder / "elsewhere")
     outcome = faithmeter("measure", folder / "encoder", *held_out, "-m", "grad-l2", *runs)
     assert outcome.code == 0
-    assert "no check was made" in outcome.err
+    assert "no check was made" in outcome.out
     outcome = faithmeter("check", folder / "encoder", *held_out, *runs)
     assert outcome.code == 2
     assert "give a file of them with --valid" in outcome.err
@@ -121,7 +121,7 @@ def test_a_rationale_column_gives_plausibility_beside_faithfulness(
     call = ("measure", checkpoint, *held_out, "--scores", folder / "first.jsonl", "-o", folder / "why")
     outcome = faithmeter(*call, "--rationale", "why")
     assert outcome.code == 0, outcome.err
-    assert "faithful (ACU) and plausible" in outcome.out
+    assert "Faithfulness (ACU) and plausibility" in outcome.out
     measured = json.loads(faithmeter(*call, "--rationale", "why", "--json").out)
     assert measured["methods"]["first"]["plausibility"] == {"token_f1": 1.0, "token_iou": 1.0, "auprc": 1.0}
     assert measured["methods"]["random"]["plausibility"]["token_f1"] < 1

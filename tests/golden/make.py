@@ -124,7 +124,7 @@ def measure_trained(folder: Path, call: Call) -> tuple[dict[str, Any], dict[str,
 
 def without_costs(table: str) -> str:
     """A table of methods without its last two columns, evaluations and seconds."""
-    return re.sub(r"( +evals seconds| +\d+ +\d+\.\d)$", "", table, flags=re.MULTILINE)
+    return re.sub(r"( +evals +seconds| +\d+ +\d+\.\d)$", "", table, flags=re.MULTILINE)
 
 
 def verdict_lines(told: str) -> str:

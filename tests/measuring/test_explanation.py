@@ -15,10 +15,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from faithmeter.errors import InputError
-from faithmeter.measuring.explanation import class_number, explain_text, explain_texts, page
+from faithmeter.measuring.explanation import explain_text, explain_texts
 from faithmeter.methods import METHODS, explain
+from faithmeter.models.classes import class_number
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.evaluator import Evaluator
+from faithmeter.report.surfaces import page
 from toy import SPECIAL_TOKENS, tiny, word_tokenizer
 
 

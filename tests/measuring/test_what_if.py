@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import faithmeter as fm
-from faithmeter.display.heat import BLANK
+from faithmeter.measuring.pieces import BLANK
 from faithmeter.measuring.what_if import probe_text
 from toy import BOS, EOS, MASK, SPECIAL_TOKENS, WORDS, tiny
 

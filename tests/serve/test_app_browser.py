@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import faithmeter as fm
-from faithmeter.display.heat import format_score
+from faithmeter.report.heat import format_score
 from serving import PAIR, TEXT, running, served
 from toy import WORDS
 

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from rich.table import Table
 
 from ..config import AdaptConfig
 from .options import Restart, Resume, configured
 from .progress import bars, phase_bars, training_bar
-from .results import print_answers, print_truncated
-from .screen import Json, Store, console, output, print_json, quiet, table
-
-if TYPE_CHECKING:
-    from ..store.records import AdaptRecord
+from .results import print_truncated, show
+from .screen import Json, Store, console, print_json, quiet
 
 
 @configured(AdaptConfig, argument="model")
@@ -29,6 +23,7 @@ def adapt(
 
     Example: faithmeter adapt my-classifier --data texts.csv --text review
     """
+    from ..report.view import view
     from ..runs.adaptation import adapt as run
     from ..runs.adaptation import complete_config
     from ..store.run_store import RunStore
@@ -50,20 +45,4 @@ def adapt(
         answers = [{"question": a.question, "mood": a.mood, "text": a.text} for a in record.answers]
         print_json({**record.to_dict(), "verdict": answers})
         return
-    output.print(summary(record))
-    print_answers(record.answers, output)
-
-
-def summary(record: AdaptRecord) -> Table:
-    """Return a table of both models' p-values and their agreement, by percent masked."""
-    percents = [*next(iter(record.p_adapted.values()))]
-    title = f"are {record.checked_texts} randomly masked texts in distribution? p by percent masked"
-    rows = table(title, "model, test", *map(str, percents))
-    rows.collapse_padding = True  # to fit into 80 columns
-    for name, checks in (("original", record.p_original), ("adapted", record.p_adapted)):
-        for test, steps in checks.items():
-            rows.add_row(f"{name} {test}", *(f"{steps[percent]:.2f}" for percent in percents))
-    shares = {line.masking: line.score(record.metric) for line in record.test}
-    agreement = (f"{100 * shares[percent]:.1f}" for percent in percents)
-    rows.add_row("agreement in %", *agreement, style="dim")
-    return rows
+    show(view(record))

@@ -23,8 +23,8 @@ from .own_texts import (
     own_test_texts,
 )
 from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements, quantities
-from .results import print_verdict, pvalue_table
-from .screen import Json, Store, output, print_json
+from .results import remark_verdict, show
+from .screen import Json, Store, print_json
 
 
 def check(
@@ -53,6 +53,8 @@ def check(
 
     Example: faithmeter check runs/train-bAbI-1-half-0-… --require 'check:p>=0.05'
     """
+    from ..report.view import view_check
+
     requirements = parse_requirements(require, [CHECK, BASELINE])
     config = MeasureConfig(
         task=task,
@@ -70,6 +72,9 @@ def check(
         raise InputError(
             f"there are no validation rows to check {checkpoint} with; give a file of them with --valid"
         )
-    print_json(result.to_dict()) if as_json else output.print(pvalue_table(**{"": result}))
-    print_verdict(result.verdict, methods=False)
+    if as_json:
+        print_json(result.to_dict())
+        remark_verdict(result.verdict, methods=False)
+    else:
+        show(view_check({"": result}))
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..config import BASELINE, EMBEDDED, MeasureConfig, TrainConfig
-from . import measure, results, train
+from . import measure, train
+from .results import show
 from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def demo(
     """
     from ..models.loading import load_tokenizer
     from ..report import page as report
+    from ..report.view import answer_sentences, areas_table, check_table, training_table
     from ..store.run_store import RunStore
 
     where = " on bAbI-1 (where is an actor, after 2 to 10 statements?), and plain"
@@ -75,12 +77,10 @@ def demo(
         values = {"train": trained, "check": checked, "measure": measurements, "hits": hits}
         print_json({**values, "report": str(written.page), "checkpoint": folders["half"]})
         return
-    output.print(train.summary(list(records.values())))
-    output.print(results.pvalue_table(**checks))
-    output.print(results.summary(fast, beam))
+    show([training_table(list(records.values())), check_table(checks), areas_table(fast, beam)])
     shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
-    results.print_answers(written.verdict.sentences, output)
+    show(answer_sentences(written.verdict.sentences))
     text = "Mary went to the garden. John moved to the office."
     next_steps = {
         "the report": written.page,

@@ -15,6 +15,7 @@ from .options import Device, Overlap, PrecisionOption, Unit, as_precision
 from .own_texts import PairColumn, TextColumn
 from .progress import bars
 from .requirements import EvenIfUntrusted, Require, hold, parse_requirements, quantities
+from .results import show
 from .screen import Json, console, marked, note, output, print_json, quiet
 from .texts import Row, name_place, read_texts
 
@@ -243,11 +244,11 @@ def _write(explanations: Sequence[Explanation], html: Path | None, csv: Path | N
     import pandas as pd
 
     from ..files import write_csv
-    from ..measuring.explanation import page
+    from ..report.surfaces import write_page
 
     if html is not None:
         try:
-            html.write_text(page(explanations), encoding="utf-8")
+            write_page(explanations, html, title="Explanations")
         except OSError as error:
             raise InputError(
                 f"--html {html} cannot be written: {error.strerror}; choose another place"
@@ -278,6 +279,8 @@ def _show(
     files: bool,
 ) -> None:
     """Print the explanations unless files hold them, and the verdict on a single one."""
+    from ..report.view import view
+
     if as_json:
         verdict = {} if measured is None else {"measurement": measured.to_dict()}
         print_json([explanation.to_dict() | verdict for explanation in explanations])
@@ -287,7 +290,7 @@ def _show(
             break
         if len(rows) > 1:
             output.print(marked("\n" * (number > 0) + row.place, "bold", ""))
-        output.print(explanation)
+        show(view(explanation))
     if measured is not None:
         output.print()
-        output.print(measured)
+        show(view(measured))

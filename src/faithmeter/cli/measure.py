@@ -31,8 +31,8 @@ from .own_texts import (
 )
 from .progress import Clock, bars
 from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements, quantities
-from .results import metric_table, plausibility_table, print_bounds, print_verdict, summary
-from .screen import Json, Store, console, note, output, print_json, quiet
+from .results import print_bounds, remark_verdict, show
+from .screen import Json, Store, console, note, print_json, quiet
 
 if TYPE_CHECKING:
     from ..data import Task
@@ -112,6 +112,7 @@ def measure(
     """
     from ..methods.own_scores import register_scores
     from ..methods.registry import default_methods, parse
+    from ..report.view import view
 
     names = [*(str(parse(name)) for name in method), *(register_scores(entry).name for entry in scores)]
     config = MeasureConfig(
@@ -141,12 +142,11 @@ def measure(
         result = run(checkpoint, config, store, data_dir, None if own else data, own, where, fill)
     if result.texts < limit:
         console.print(f"{result.texts} texts were measured: there are no more", soft_wrap=True)
-    print_json(result.to_dict()) if as_json else output.print(summary(result))
-    if complement and not as_json:
-        output.print(metric_table(result))
-    if result.plausibility and not as_json:
-        output.print(plausibility_table(result))
-    print_verdict(result.verdict)
+    if as_json:
+        print_json(result.to_dict())
+        remark_verdict(result.verdict)
+    else:
+        show(view(result))
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
 
 

@@ -11,8 +11,8 @@ import typer
 
 from ..errors import InputError
 from .progress import bars
-from .results import print_answers
-from .screen import Json, console, output, print_json, quiet
+from .results import show
+from .screen import Json, console, print_json, quiet
 
 if TYPE_CHECKING:
     from ..report.page import Progress
@@ -89,6 +89,7 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
     if page.is_dir():
         raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
     from ..report import page as writing
+    from ..report.view import answer_sentences
 
     files = None if page_only else page.with_name(f"{page.stem}_files")
     with _progress() as advance:
@@ -96,7 +97,7 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
     if as_json:
         print_json(written.to_dict())
         return
-    print_answers(written.verdict.sentences, output)
+    show(answer_sentences(written.verdict.sentences))
     console.print(f"page: {page}", soft_wrap=True)
     if files is not None:
         console.print(f"tables and figures: {files}", soft_wrap=True)
@@ -105,13 +106,14 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
 def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bool, as_json: bool) -> None:
     from ..report import gallery
     from ..report.page.verdict import together
+    from ..report.view import answer_sentences
 
     with _progress() as advance:
         written = gallery.write(roots, folder, examples=examples, page_only=page_only, progress=advance)
     if as_json:
         print_json(written.to_dict())
         return
-    print_answers(together(written.verdicts).sentences, output)
+    show(answer_sentences(together(written.verdicts).sentences))
     console.print(f"gallery: {written.index}", soft_wrap=True)
 
 

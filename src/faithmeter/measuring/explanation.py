@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
 from ..config import UnitName
-from ..display import card, palette_style
-from ..display.heat import (
-    Part,
-    Piece,
-    format_score,
-    heat_style,
-    legend_parts,
-    part_html,
-    part_terminal,
-    piece_score,
-    score_tone,
-    strongest,
-    token_pieces,
-    word_pieces,
-)
 from ..errors import InputError
 from ..methods.registry import Method, explain, parse
 from ..models.classes import class_number
@@ -32,9 +16,8 @@ from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from ..models.units import in_units
 from ..verdict.formats import format_number
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from .pieces import Piece, piece_score, strongest, token_pieces, word_pieces
+from .rendered import Rendered
 
 
 @dataclass(frozen=True)
@@ -55,7 +38,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Rendered):
     """Scores of the words and tokens of one text for one class.
 
     Notebooks and `rich.print` show it as a heat map.
@@ -122,60 +105,6 @@ class Explanation:
             "precision": self.precision,
             **{name: [{**vars(unit), "scores": dict(unit.scores)} for unit in units[name]] for name in units},
         }
-
-    def _repr_html_(self) -> str:
-        return card(self._html(), style=heat_style(".faithmeter"))
-
-    def _html(self) -> str:
-        """Return the explanation as HTML without a style sheet."""
-        rows = (
-            f"<tr><th>{escape(method)}</th><td class='soft'>{kind}</td>"
-            f"<td{' class=text' if kind != 'strongest' else ''}>{''.join(map(part_html, parts))}</td></tr>"
-            for method, kind, parts in self._lines()
-        )
-        facts = "".join(f"<p>{escape(fact)}</p>" for fact in self._facts())
-        legend = " ".join(map(part_html, self._legend()))
-        return f"{facts}<table>{''.join(rows)}</table><p class='soft'>{legend}</p>"
-
-    def __rich__(self) -> RenderableType:
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table.grid(padding=(0, 2))
-        for method, kind, parts in self._lines():
-            table.add_row(Text(method, "bold"), Text(kind, "dim"), Text.assemble(*map(part_terminal, parts)))
-        legend = Text(" ").join(Text(*part_terminal(part)) for part in self._legend())
-        return Group(*map(Text, self._facts()), table, legend)
-
-    def _facts(self) -> list[str]:
-        probabilities = ", ".join(f"{name} {p:.1%}" for name, p in self.probabilities.items())
-        facts = [f"prediction {self.prediction}" + (f" ({probabilities})" if probabilities else "")]
-        if self.pair is not None:
-            facts.append(f"context: {self.pair}")
-        if self.truncated:
-            facts.append("the text is longer than the model can read: its end was left out")
-        if self.precision != "fp32":
-            facts.append(f"evaluated in {self.precision}")
-        return facts
-
-    def _legend(self) -> Iterator[Part]:
-        unsigned = len(self.signed) < len(self.methods)
-        return legend_parts(self.label, signed=bool(self.signed), unsigned=unsigned)
-
-    def _lines(self) -> Iterator[tuple[str, str, list[Part]]]:
-        """Yield each line of the heat map as its method, its kind and its parts.
-
-        The kinds are words, tokens (unless each word is one token) and strongest.
-        """
-        for method in self.methods:
-            signed = method in self.signed
-            yield method, "words", list(_parts(self.words, method, signed, self.text))
-            if len(self.tokens) != len(self.words):
-                yield "", "tokens", list(_parts(self.tokens, method, signed))
-            scores = [word.scores[method] for word in self.words]
-            words = (f"{self.words[i].text} {format_score(scores[i], signed)}" for i in strongest(scores))
-            yield "", "strongest", [Part(", ".join(words))]
 
 
 def explain_text(
@@ -290,21 +219,6 @@ def name_prediction(probabilities: Mapping[str, float], value: float | None) -> 
     return max(probabilities, key=probabilities.__getitem__)
 
 
-def page(explanations: Iterable[Explanation], *, title: str = "Explanations") -> str:
-    """Return a self-contained HTML page of explanations."""
-    content = card("<hr>".join(map(Explanation._html, explanations)), style=heat_style(".faithmeter"))
-    rules = (
-        ":root { color-scheme: light dark; } "
-        "body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--paper); }"
-    )
-    return (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(title)}</title><style>{palette_style()}{rules}</style></head>"
-        f"<body><main>{content}</main></body></html>\n"
-    )
-
-
 def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tuple[Unit, ...]:
     """Return the pieces with their score by method, given the scores of the explained tokens."""
     return tuple(
@@ -316,18 +230,3 @@ def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tu
         )
         for piece in pieces
     )
-
-
-def _parts(units: Sequence[Unit], method: str, signed: bool, text: str | None = None) -> Iterator[Part]:
-    """Yield the units as colored parts, with a space wherever there is a gap between them in `text`.
-
-    Without `text`, all units are separated by a space.
-    """
-    largest = max(abs(unit.scores[method]) for unit in units) or 1.0
-    before = 0
-    for number, unit in enumerate(units):
-        blank = number > 0 if text is None else bool(text[before : unit.start])
-        score = unit.scores[method]
-        yield Part(" " * blank)
-        yield Part(unit.text, abs(score) / largest, score_tone(score, signed), format_score(score, signed))
-        before = unit.end

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith, UnitName
-from ..display import card, grid, sentence
 from ..errors import unknown
 from ..files import write_csv
 from ..methods.registry import find_searches
@@ -27,6 +26,7 @@ from ..stats.predictions import Predictions
 from ..stats.pvalues import DatasetPValue, dataset_pvalue, of_steps
 from ..verdict import Measured, MethodEvidence, TaskEvidence, choose_test, guess_level
 from ..verdict.formats import format_metric, format_percent
+from .rendered import Rendered
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -51,7 +51,7 @@ def predictions_of(frames: Sequence[DataFrame], *, classes: int, metric: str) ->
 
 
 @dataclass(frozen=True)
-class Measurement(Measured):
+class Measurement(Measured, Rendered):
     """Measurement of several methods on the texts of a task.
 
     Attributes:
@@ -109,21 +109,6 @@ class Measurement(Measured):
     def __repr__(self) -> str:
         areas = ", ".join(f"{name} {format_percent(acu)}" for name, (acu, _) in self._ranked())
         return f"<Measurement of {self.texts} texts by {format_metric(self.metric)}, ACU in %: {areas}>"
-
-    def _repr_html_(self) -> str:
-        metric = format_metric(self.metric)
-        title = f"{self.texts} texts measured by {metric}, erased by {self.unit}: areas in %"
-        headings = ("method", "ACU", "RACU", *(f"p {test}" for test in self.tests), "evaluations")
-        rows = [
-            (
-                name,
-                *map(format_percent, areas),
-                *(f"{self.p(name, test):.3f}" for test in self.tests),
-                f"{self.evaluations[name]:,}",
-            )
-            for name, areas in self._ranked()
-        ]
-        return card(grid(title, headings, rows), *(sentence(*line) for line in self.verdict.lines))
 
     def table(self) -> DataFrame:
         """Return a frame with a row for each method, most faithful first, random last.

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 
 from ..config import BASELINE, TrainedWith, UnitName
-from ..display import card, grid, sentence
 from ..errors import InputError
 from ..files import write_csv
 from ..methods.registry import parse
@@ -30,17 +29,16 @@ from ..verdict.equality import EqualByFields
 from ..verdict.formats import format_number, format_percent
 from .erase import trace_erasure
 from .plan import Names, Tests, agreement_of, floors_of, parse_methods, trained_with_of
+from .rendered import Rendered
 from .trace import Trace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-    from rich.console import RenderableType
 
 Quantity = Literal["probability", "number"]
 NUMBER_DECIMALS = 2
 ORDERS = 100
 """Default number of random orders."""
-STYLES = {"good": "green", "caution": "yellow", "bad": "red", "note": "dim"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +64,7 @@ class Erasure(EqualByFields):
 
 
 @dataclass(frozen=True, eq=False)
-class TextMeasurement(EqualByFields, Measured):
+class TextMeasurement(EqualByFields, Measured, Rendered):
     """Measurement of several methods on one text; `rich.print` shows it as a table.
 
     Attributes:
@@ -115,26 +113,11 @@ class TextMeasurement(EqualByFields, Measured):
         unit = " in %" if self.quantity == "probability" else ""
         return f"<TextMeasurement of {self.label!r} against {self.orders} random orders, ACU{unit}: {areas}>"
 
-    @property
-    def _title(self) -> str:
-        curve = f"probability of {self.label} in %" if self.quantity == "probability" else "predicted number"
-        return f"{curve}, by percent of the text erased"
-
     def _format(self, value: float, decimals: int = 0) -> str:
         """Format a point of a curve or its ACU: a percentage, or a number in its own unit."""
         if self.quantity == "probability":
             return format_percent(value, decimals)
         return format_number(value, NUMBER_DECIMALS)
-
-    def _row(self, erasure: Erasure) -> list[str]:
-        points = [self._format(value) for value in (*erasure.probability, erasure.acu)]
-        return [*points, format_percent(erasure.racu, 0)]
-
-    def _repr_html_(self) -> str:
-        headings = ("method", *map(str, self.percents), "ACU", "RACU")
-        rows = [(name, *self._row(erasure)) for name, erasure in self.methods.items()]
-        rows.append((f"random (mean of {self.orders})", *map(self._format, self.mean), "", ""))
-        return card(grid(self._title, headings, rows), *(sentence(*line) for line in self.verdict.lines))
 
     def table(self) -> DataFrame:
         """Return a frame with a row for each method.
@@ -198,27 +181,6 @@ class TextMeasurement(EqualByFields, Measured):
         reasons = [asdict(doubt) for doubt in verdict.doubts]
         summary = {"mood": verdict.summary.mood, "text": verdict.summary.text}
         return {**asdict(self), "doubts": reasons, "verdicts": verdicts, "summary": summary}
-
-    def __rich__(self) -> RenderableType:
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(
-            title=Text(self._title), title_justify="left", title_style="bold", box=None, pad_edge=False
-        )
-        for heading in ("method", *map(str, self.percents), "ACU", "RACU"):
-            table.add_column(heading, justify="left" if heading == "method" else "right")
-        for name, erasure in self.methods.items():
-            table.add_row(Text(name), *self._row(erasure))
-            for test, pvalues in erasure.pvalues.items():
-                table.add_row(f"  p {test}", *(f"{p:.2f}".lstrip("0") for p in pvalues), style="dim")
-        orders = {f"random (mean of {self.orders})": self.mean, "  5 %": self.lower, "  95 %": self.upper}
-        for name, values in orders.items():
-            table.add_row(name, *map(self._format, values), style="dim")
-        verdict = self.verdict
-        lines = [Text(f"{one.question}: {one.text}", STYLES[one.mood]) for one in verdict.answers]
-        return Group(table, *lines, *(Text(doubt.text, STYLES[doubt.severity]) for doubt in verdict.doubts))
 
 
 def measure_text(

@@ -33,6 +33,7 @@ from ..verdict.formats import format_metric, format_percent
 from .context import FACTS
 from .plausibility import mark_rationales, score_trace
 from .pool import Pool, Seed
+from .rendered import Rendered
 from .trace import Trace, frame_traces
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(Pool, Measured):
+class Result(Pool, Measured, Rendered):
     """Measurement of methods on the texts of a task, with one or several trained models (seeds).
 
     Values are means over the seeds that count. Methods may be measured on different numbers of texts, which

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from ..config import TrainedWith
-from ..display.heat import Piece, token_pieces, word_pieces
 from ..errors import InputError
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from ..verdict import Measured, ProbeEvidence
 from .erase import states
 from .explanation import name_prediction, read_prediction
+from .pieces import Piece, token_pieces, word_pieces
 from .plan import Tests, agreement_of, floors_of, trained_with_of
 
 

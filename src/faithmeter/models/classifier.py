@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from ..config import SIDES, Precision
-from ..display import card, sentence
 from ..errors import InputError
 from .classes import find_label, label_classes, list_classes, predicts_number, require_classes
 from .devices import name_precision, place, send
@@ -96,9 +95,6 @@ class Classifier:
         if self.predicts_number:
             classes = "predicts a number"
         return f"<Classifier {type(self.model).__name__}, {size}, {classes}>"
-
-    def _repr_html_(self) -> str:
-        return card(sentence(repr(self).strip("<>")))
 
     @property
     def device(self) -> torch.device:

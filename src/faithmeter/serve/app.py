@@ -17,8 +17,6 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from ..config import BASELINE, MeasureConfig
-from ..display import palette_style
-from ..display.heat import heat_script, heat_style
 from ..errors import InputError, escape_controls
 from ..measuring.costs import explain_cost, measure_cost
 from ..measuring.explanation import explain_text
@@ -26,6 +24,8 @@ from ..measuring.one_text import measure_text
 from ..measuring.what_if import probe_text
 from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
+from ..report.heat import heat_script, heat_style
+from ..report.styles import palette_style
 from . import schemas
 from .admission import Admission, ServedModel
 from .limits import Limits

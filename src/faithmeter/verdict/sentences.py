@@ -90,17 +90,6 @@ class Verdict:
         """Return the first reason not to trust a method's areas; empty if there is none."""
         return next((doubt.text for doubt in self.doubts if _forbids(doubt, method)), "")
 
-    @property
-    def lines(self) -> list[tuple[str, str]]:
-        """Sentences with their moods: the answers, the last one replaced by the doubts if there are any."""
-        lines = []
-        for answer in self.answers:
-            if answer.question not in QUESTIONS:
-                lines.append((f"{answer.question}: {answer.text}", answer.mood))
-            elif not (self.doubts and answer.question == QUESTIONS[-1]):
-                lines.append((answer.text, answer.mood))
-        return lines + [(doubt.text, doubt.severity) for doubt in self.doubts]
-
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values."""
         return asdict(self)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...config import BASELINE, SIDES
-from ...display.heat import piece_score, strongest, word_pieces
 from ...files import plain
+from ...measuring.pieces import piece_score, strongest, word_pieces
 from ...methods.registry import find_method
 from ...store.records import INPUTS, TEXTS, MeasureRecord, Record
 from ..seeds_evidence import rank

@@ -10,9 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
-from ...display.heat import heat_script, heat_style
 from ...verdict import STEP_WARNING
 from ..figures import config
+from ..heat import heat_script, heat_style
 from .examples import SCORE_LEVELS, compress_json, to_json
 
 CONSTANTS = {

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import faithmeter
-from faithmeter.display.heat import (
+from faithmeter.measuring.pieces import BLANK, piece_score, strongest, token_pieces, word_pieces
+from faithmeter.report.fragments import part_html
+from faithmeter.report.heat import (
     AGAINST,
-    BLANK,
     FOR,
     IMPORTANT,
     TONES,
@@ -18,14 +19,9 @@ from faithmeter.display.heat import (
     format_score,
     heat_script,
     heat_style,
-    part_html,
-    part_terminal,
-    piece_score,
     score_tone,
-    strongest,
-    token_pieces,
-    word_pieces,
 )
+from faithmeter.report.terminal import part_text
 
 TEXT = "not  unfunny"
 SPANS = [(0, 3), (4, 4), (5, 7), (7, 12)]
@@ -68,9 +64,9 @@ def test_tones_follow_the_sign_where_there_is_one() -> None:
 
 def test_faint_scores_are_uncolored_everywhere() -> None:
     faint, full = Part("<b>", 0.09, FOR, "+0.1"), Part("<b>", 1.0, FOR, "+1")
-    assert (part_html(faint), part_terminal(faint)) == ("&lt;b&gt;", ("<b>", ""))
+    assert (part_html(faint), part_text(faint)) == ("&lt;b&gt;", ("<b>", ""))
     assert part_html(full) == "<span class='heat for' style='--share:1.000' title='+1'>&lt;b&gt;</span>"
-    assert part_terminal(full) == ("<b>", "#000000 on #d64541")
+    assert part_text(full) == ("<b>", "#000000 on #d64541")
 
 
 def test_pages_receive_colors_and_constants() -> None:

@@ -12,7 +12,9 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.display import card, grid, palette_style, sentence
+from faithmeter.report.blocks import Cell, Column, Sentence, Table
+from faithmeter.report.fragments import render
+from faithmeter.report.styles import palette_style
 from toy import WORDS, tiny
 
 HOSTILE = "<script>alert(1)</script>"
@@ -63,13 +65,11 @@ def results(clf: fm.Classifier, task: fm.Task) -> dict[str, Any]:
         "TextMeasurement": fm.measure_text(
             clf, "the film was good", methods=["loo-sign"], orders=19, tests=tests
         ),
-        "Classifier": clf,
-        "MaSF": tests["crossfit"],
         "Explanation": fm.explain_text(clf, "the film was good"),
     }
 
 
-@pytest.mark.parametrize("name", ["Measurement", "TextMeasurement", "Classifier", "Explanation"])
+@pytest.mark.parametrize("name", ["Measurement", "TextMeasurement", "Explanation"])
 def test_a_result_is_a_card_in_a_notebook_and_a_line_in_a_shell(results: dict[str, Any], name: str) -> None:
     line = repr(results[name])
     assert "\n" not in line
@@ -111,7 +111,9 @@ def test_a_test_is_a_line_in_a_shell(results: dict[str, Any]) -> None:
 
 
 def test_html_escapes_text() -> None:
-    html = card(grid(HOSTILE, ["name", HOSTILE], [[HOSTILE, "1"]]), sentence(HOSTILE, "bad"))
+    columns = (Column(("name",), "label"), Column((HOSTILE,)))
+    table = Table(HOSTILE, columns, ((Cell(HOSTILE), Cell(1.0)),))
+    html = render([table, Sentence(HOSTILE, "bad")])
     assert "script" not in Reader(html).tags
     assert "".join(Reader(html).texts).count(HOSTILE) == 4
     assert ".faithmeter {" in palette_style(".faithmeter")

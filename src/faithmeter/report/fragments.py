@@ -1,0 +1,172 @@
+"""Blocks as HTML: fragments of pages, and cards of notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import groupby
+from typing import Any
+
+from .blocks import Block, Cell, Chart, Code, Column, HeatMap, Section, Sentence, Table
+from .formats import format_interval, format_value
+from .heat import Part, heat_parts, legend_parts, list_strongest
+
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 560, 230, 44, 34, 14, 110
+"""Size and margins of the lead chart, in its own units; the right margin has the names of the curves."""
+LINE_HEIGHT = 16
+"""Distance of two names of curves, in these units."""
+
+
+def render(blocks: Sequence[Block]) -> str:
+    """Return the blocks as HTML without a style sheet; all text is escaped."""
+    parts: list[str] = []
+    for kind, group in groupby(blocks, key=type):
+        own: list[Any] = list(group)
+        parts += [_heat_table(own)] if kind is HeatMap else [RENDERERS[kind](block) for block in own]
+    return "".join(parts)
+
+
+def _sentence(sentence: Sentence) -> str:
+    if sentence.role == "fact" and sentence.mood == "note":
+        return f"<p>{escape(sentence.text)}</p>"
+    lead = f"<strong>{escape(sentence.lead)}</strong> " if sentence.lead else ""
+    if len(sentence.points) > 1:
+        points = "".join(f"<li>{escape(point)}</li>" for point in sentence.points)
+        return f"<div class='callout {sentence.role} {sentence.mood}'>{lead}<ul>{points}</ul></div>"
+    return f"<p class='callout {sentence.role} {sentence.mood}'>{lead}{escape(sentence.text)}</p>"
+
+
+def _table(table: Table) -> str:
+    columns = [(at, table.columns[at]) for at in table.filled]
+    head = "".join(f"<th{_number_class(one)}>{escape(' '.join(one.heading))}</th>" for _, one in columns)
+    rows = (
+        "".join(f"<td{_number_class(one)}>{_cell(row[at], one)}</td>" for at, one in columns)
+        for row in table.rows
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    notes = "".join(f"<p class='soft'>{escape(note)}</p>" for note in table.notes)
+    title = f"<h3>{escape(table.title)}</h3>"
+    return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    interval = format_interval(cell, column)
+    text = escape(format_value(cell, column))
+    return f"{text} <small>{escape(interval)}</small>" if interval else text
+
+
+def _number_class(column: Column) -> str:
+    return " class='number'" if column.role == "value" else ""
+
+
+def _chart(chart: Chart) -> str:
+    """Return two curves as a picture in SVG, with the area between them; it takes the page's colors."""
+    encoding, frame = chart.encoding, chart.frame
+    names = encoding["order"]
+    curves = [[row for row in frame if row[encoding["color"]] == name] for name in names]
+    values = [row[encoding["y"]] for row in frame]
+    low, high = min(0.0, *values), max(values) or 1.0
+
+    def place(percent: float, value: float) -> tuple[float, float]:
+        x = LEFT + (WIDTH - LEFT - RIGHT) * percent / 100
+        return x, TOP + (HEIGHT - TOP - BOTTOM) * (high - value) / (high - low)
+
+    points = [[place(row[encoding["x"]], row[encoding["y"]]) for row in own] for own in curves]
+    label = f"{chart.title}: {names[0]} against {names[1]}, {encoding['area']}"
+    lines = [
+        f"<svg class='area' viewBox='0 0 {WIDTH} {HEIGHT}' role='img' aria-label='{escape(label)}'>",
+        *_axes(place, (low, high), encoding["x"]),
+        f"<path class='between' d='{_path([*points[0], *reversed(points[1])])}Z'/>",
+        f"<path class='line baseline' d='{_path(points[1])}'/>",
+        f"<path class='line' d='{_path(points[0])}'/>",
+        *_curve_names(names, points),
+        _area_label(str(encoding["area"]), points),
+        "</svg>",
+    ]
+    return f"<figure><figcaption>{escape(chart.title)}</figcaption>{''.join(lines)}</figure>"
+
+
+def _axes(place: Any, bounds: tuple[float, float], unit: str) -> Iterator[str]:
+    low, high = bounds
+    for percent in (0, 25, 50, 75, 100):
+        x, y = place(percent, low)
+        yield f"<text x='{x:.0f}' y='{y + 18:.0f}' text-anchor='middle'>{percent} %</text>"
+    digits = 0 if high - low >= 2 else 2
+    for value in (low, (low + high) / 2, high):
+        x, y = place(0, value)
+        right, _ = place(100, value)
+        yield f"<path class='axis' d='M{x:.0f},{y:.1f}H{right:.0f}'/>"
+        yield f"<text x='{x - 8:.0f}' y='{y + 4:.0f}' text-anchor='end'>{value:.{digits}f}</text>"
+
+
+def _curve_names(names: Sequence[str], points: Sequence[Sequence[tuple[float, float]]]) -> Iterator[str]:
+    """Yield the names of the curves beside their ends, at least a line apart."""
+    ends = [own[-1][1] for own in points]
+    if abs(ends[0] - ends[1]) < LINE_HEIGHT:
+        middle, half = sum(ends) / 2, LINE_HEIGHT / 2
+        before = [own[-2][1] for own in points]  # curves often meet at 100 %
+        ends = [middle - half, middle + half] if before[0] < before[1] else [middle + half, middle - half]
+    for name, y, kind in zip(names, ends, ("", " baseline"), strict=True):
+        x = WIDTH - RIGHT + 8
+        yield f"<text class='name{kind}' x='{x}' y='{y + 4:.0f}'>{escape(name)}</text>"
+
+
+def _area_label(text: str, points: Sequence[Sequence[tuple[float, float]]]) -> str:
+    """Return the label of the area, where the curves are furthest apart."""
+    gaps = [abs(own[1] - other[1]) for own, other in zip(*points, strict=True)]
+    widest = gaps.index(max(gaps))
+    x = points[0][widest][0]
+    y = (points[0][widest][1] + points[1][widest][1]) / 2
+    return f"<text class='label' x='{x:.0f}' y='{y + 5:.0f}' text-anchor='middle'>{escape(text)}</text>"
+
+
+def _path(points: Iterable[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _heat_table(maps: Sequence[HeatMap]) -> str:
+    """Return a row of colored words for each heat map, the strongest words, and the legend."""
+    rows, method = [], None
+    for number, one in enumerate(maps):
+        name = one.method if one.method != method else ""
+        method = one.method
+        rows.append(_heat_row(name, one.pieces, "".join(map(part_html, heat_parts(one))), " class='text'"))
+        if number + 1 == len(maps) or maps[number + 1].method != method:
+            words = next(other for other in maps if other.method == method)
+            rows.append(_heat_row("", "strongest", escape(list_strongest(words))))
+    signed = {one.signed for one in maps}
+    legend = legend_parts(maps[0].label, signed=True in signed, unsigned=False in signed)
+    return f"<table>{''.join(rows)}</table><p class='soft'>{' '.join(map(part_html, legend))}</p>"
+
+
+def _heat_row(method: str, kind: str, content: str, attribute: str = "") -> str:
+    return f"<tr><th>{escape(method)}</th><td class='soft'>{kind}</td><td{attribute}>{content}</td></tr>"
+
+
+def part_html(part: Part) -> str:
+    """Return the part as HTML for a page that includes `heat_style`."""
+    if not part.is_colored:
+        return escape(part.text)
+    title = f" title='{escape(part.title)}'" if part.title else ""
+    attributes = f"class='heat {part.tone.name}' style='--share:{part.strength:.3f}'{title}"
+    return f"<span {attributes}>{escape(part.text)}</span>"
+
+
+def _code(code: Code) -> str:
+    return f"<pre>{escape(code.text)}</pre>"
+
+
+def _section(section: Section) -> str:
+    content = render(section.blocks)
+    if section.folded:
+        return f"<details><summary>{escape(section.title)}</summary>{content}</details>"
+    return f"<section><h2>{escape(section.title)}</h2>{content}</section>"
+
+
+RENDERERS: dict[type[Any], Any] = {
+    Sentence: _sentence,
+    Table: _table,
+    Chart: _chart,
+    Code: _code,
+    Section: _section,
+}

@@ -1,0 +1,117 @@
+"""Colors of scores in heat maps, for terminal, notebook, report and live page.
+
+Web pages apply the same rules through `heat_style` (CSS) and `heat_script` (JavaScript).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..measuring.pieces import STRONGEST_WORDS, strongest
+from .blocks import HeatMap
+from .styles import resource
+
+Color = tuple[int, int, int]
+"""Red, green and blue channels, each from 0 to 255."""
+
+
+class Tone(NamedTuple):
+    """Meaning of a score, with its background and line colors in light and dark mode."""
+
+    name: str
+    light: Color
+    dark: Color
+    light_line: Color
+    dark_line: Color
+
+
+FOR = Tone("for", (214, 69, 65), (226, 92, 86), (194, 58, 54), (240, 138, 132))
+AGAINST = Tone("against", (58, 110, 195), (84, 140, 226), (47, 95, 176), (141, 180, 242))
+IMPORTANT = Tone("important", (240, 173, 0), (240, 173, 0), (168, 120, 0), (240, 192, 74))
+"""Tone of unsigned scores."""
+TONES = (FOR, AGAINST, IMPORTANT)
+FAINT = 0.1
+"""Scores below this fraction of a text's strongest score are not colored."""
+SCORE_DIGITS = 3
+"""Number of significant digits of a formatted score."""
+
+
+class Part(NamedTuple):
+    """A stretch of text in a heat map.
+
+    Attributes:
+        text: The characters.
+        strength: Strength of the background, from 0 to 1.
+        tone: Color of the background.
+        title: Tooltip, which shows the score.
+    """
+
+    text: str
+    strength: float = 0.0
+    tone: Tone = IMPORTANT
+    title: str = ""
+
+    @property
+    def is_colored(self) -> bool:
+        return self.strength >= FAINT
+
+
+def score_tone(score: float, signed: bool) -> Tone:
+    """Return the tone of a score: for or against the class if signed, otherwise important."""
+    return (FOR if score > 0 else AGAINST) if signed else IMPORTANT
+
+
+def format_score(score: float, signed: bool) -> str:
+    """Format a score the way all outputs show it, e.g. `+0.123`; unsigned scores have no plus sign."""
+    return f"{score + 0.0:{'+' if signed else ''}.{SCORE_DIGITS}g}"  # + 0.0 turns -0.0 into 0.0
+
+
+def heat_parts(heat_map: HeatMap) -> Iterator[Part]:
+    """Yield the words of a heat map as colored parts; a blank before a word is not colored."""
+    largest = max(map(abs, heat_map.scores)) or 1.0
+    for word, score in zip(heat_map.words, heat_map.scores, strict=True):
+        text = word.removeprefix(" ")
+        yield Part(word[: len(word) - len(text)])
+        tone = score_tone(score, heat_map.signed)
+        yield Part(text, abs(score) / largest, tone, format_score(score, heat_map.signed))
+
+
+def list_strongest(heat_map: HeatMap) -> str:
+    """Return the strongest words with their scores, for readers who cannot see the colors."""
+    words = []
+    for at in strongest(heat_map.scores):
+        score = format_score(heat_map.scores[at], heat_map.signed)
+        words.append(f"{heat_map.words[at].removeprefix(' ')} {score}")
+    return ", ".join(words)
+
+
+def legend_parts(label: str, *, signed: bool, unsigned: bool) -> Iterator[Part]:
+    """Yield the parts of a legend for signed scores, unsigned scores, or both."""
+    if signed:
+        yield Part(f" for {label} ", 1.0, FOR)
+        yield Part(f" against {label} ", 1.0, AGAINST)
+    if unsigned:
+        yield Part(" important ", 1.0, IMPORTANT)
+    yield Part("color intensity shows the strength of a score")
+
+
+def heat_style(scope: str = ":root") -> str:
+    """Return the CSS of heat maps: colors as variables of the selector `scope`, and rules."""
+    lines = []
+    for tone in TONES:
+        for end, light, dark in (("", tone.light, tone.dark), ("-line", tone.light_line, tone.dark_line)):
+            colors = f"light-dark(rgb({_channels(light)}), rgb({_channels(dark)}))"
+            lines.append(f"  --{tone.name}{end}: {colors};")
+    return f"{scope} {{\n" + "\n".join(lines) + "\n}\n" + resource("heat.css")
+
+
+def heat_script() -> str:
+    """Return the JavaScript of heat maps: the constants of this module, and `heat`, which applies them."""
+    constants = {"FAINT": FAINT, "STRONGEST_WORDS": STRONGEST_WORDS, "SCORE_DIGITS": SCORE_DIGITS}
+    return f"const HEAT = {json.dumps(constants)};\n" + resource("heat.js")
+
+
+def _channels(color: Color) -> str:
+    return " ".join(map(str, color))

@@ -1,0 +1,58 @@
+"""Results on the surfaces that show one at a time: terminal, notebook, and a page of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..files import atomic
+from . import fragments
+from . import terminal as screen
+from .heat import heat_style
+from .styles import palette_style, resource
+from .view import view
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SCOPE = ".faithmeter"
+"""Selector of our rules in a notebook, which has a style of its own."""
+PAGE_RULES = (
+    ":root { color-scheme: light dark; } "
+    "body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--paper); }"
+)
+
+
+def terminal(result: object) -> RenderableType:
+    """Return a result as something that rich prints."""
+    return screen.render(view(result))
+
+
+def notebook(result: object) -> str:
+    """Return a result as an HTML element that includes its style sheet."""
+    return _card(fragments.render(view(result)))
+
+
+def page(results: Iterable[object], *, title: str) -> str:
+    """Return a self-contained HTML page of results."""
+    content = _card("<hr>".join(fragments.render(view(result)) for result in results))
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title><style>{palette_style()}{PAGE_RULES}</style></head>"
+        f"<body><main>{content}</main></body></html>\n"
+    )
+
+
+def write_page(results: Iterable[object], path: str | Path, *, title: str = "faithmeter") -> None:
+    """Write a self-contained HTML page of results."""
+    text = page(results, title=title)
+    with atomic(Path(path)) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _card(content: str) -> str:
+    rules = palette_style(SCOPE) + resource("card.css") + heat_style(SCOPE)
+    return f"<div class='faithmeter'><style>{rules}</style>{content}</div>"

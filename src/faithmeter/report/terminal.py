@@ -1,0 +1,255 @@
+"""Blocks in a terminal, by rich; every line fits the width of the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+from .blocks import Block, Chart, Code, HeatMap, Section, Sentence, Table
+from .formats import format_interval, format_value
+from .heat import AGAINST, Part, heat_parts, legend_parts, list_strongest
+
+MARKS = {
+    "good": ("✓ ", "green"),
+    "caution": ("! ", "yellow"),
+    "bad": ("✕ ", "red"),
+    "note": ("· ", "dim"),
+}
+"""Mark and style of a sentence, by mood."""
+MIN_NAME_WIDTH = 12
+"""Width to which the first column of a table may be folded before its other columns are split."""
+PLOT_HEIGHT = 9
+MAX_PLOT_WIDTH = 60
+
+
+def render(blocks: Sequence[Block]) -> RenderableType:
+    """Return the blocks as something that rich prints."""
+    parts: list[RenderableType] = []
+    for kind, group in groupby(blocks, key=type):
+        own: list[Any] = list(group)
+        if parts and kind is not HeatMap:
+            parts.append(Text())
+        if kind is HeatMap:
+            parts += [_heat_grid(own), _legend(own)]
+        else:
+            drawn = [RENDERERS[kind](block) for block in own]
+            parts += [part for block in drawn for part in (block, Text())][:-1] if kind is Table else drawn
+    return Group(*parts)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Sentence after its mark; wrapped lines are indented below its first word."""
+
+    sentence: Sentence
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        sentence = self.sentence
+        mark, style = MARKS[sentence.mood] if sentence.role != "fact" else ("", "")
+        if not sentence.text:
+            mark = " " * len(mark)
+        lead = Text(sentence.lead, "bold")
+        separator = " " if sentence.lead and sentence.text else ""
+        text = Text.assemble(lead, separator, (sentence.text, "bold" if sentence.role == "top" else ""))
+        if options.no_wrap:  # a pipe has no width: one line, which other programs can search
+            yield Text.assemble((mark, style), text)
+            return
+        lines = text.wrap(console, max(1, options.max_width - len(mark)))
+        for number, line in enumerate(lines):
+            yield Text.assemble((mark, style) if number == 0 else " " * len(mark), line)
+
+
+@dataclass(frozen=True)
+class FittedTable:
+    """Table of which no value is ever cut: its names are folded, then its columns are split into parts."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        names, *values = _text_columns(self.table)
+        width = options.max_width
+        gap = 2 if names.width + sum(column.width + 2 for column in values) <= width else 1
+        yield Text(self.table.title, "bold")
+        for part in _split(values, width - min(names.width, MIN_NAME_WIDTH), gap):
+            room = width - sum(column.width + gap for column in part)
+            yield _grid(self.table, [names.folded(max(1, room)), *part], gap)
+        for note in self.table.notes:
+            yield Text(note, "italic dim")
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """Column as texts, the heading first."""
+
+    texts: list[str]
+    is_number: bool
+
+    @property
+    def width(self) -> int:
+        return max(cell_len(line) for text in self.texts for line in text.split("\n"))
+
+    def folded(self, width: int) -> TextColumn:
+        """Return the column with line breaks between the options of a method where its name is too long."""
+        return TextColumn([_fold(text, width) for text in self.texts], self.is_number)
+
+
+def _text_columns(table: Table) -> Iterator[TextColumn]:
+    """Yield the filled columns as texts, and a column of intervals after each column that has any."""
+    for at in table.filled:
+        column = table.columns[at]
+        is_number = column.role == "value"
+        heading = " ".join(filter(None, column.heading))
+        yield TextColumn([heading, *(format_value(row[at], column) for row in table.rows)], is_number)
+        if any(row[at].has_interval for row in table.rows):
+            intervals = (format_interval(row[at], column) for row in table.rows)
+            yield TextColumn(["[95 %]", *intervals], is_number)
+
+
+def _fold(text: str, width: int) -> str:
+    lines = [""]
+    for part in re.split(r"(?<=[(,\s])", text):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def _split(columns: Sequence[TextColumn], room: int, gap: int) -> Iterator[list[TextColumn]]:
+    """Yield consecutive columns that fit into the room together, at least one at a time."""
+    part: list[TextColumn] = []
+    for column in columns:
+        used = sum(one.width + gap for one in part)
+        if part and used + column.width + gap > room:
+            yield part
+            part = []
+        part.append(column)
+    yield part
+
+
+def _grid(table: Table, columns: Sequence[TextColumn], gap: int) -> Grid:
+    grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
+    for number, column in enumerate(columns):
+        justify: Any = "right" if column.is_number else "left"
+        least = column.width if number else None  # a name may still be folded, a value never
+        grid.add_column(
+            Text(column.texts[0]), justify=justify, overflow="fold", no_wrap=number > 0, min_width=least
+        )
+    for place, row in enumerate(table.rows, start=1):
+        style = "dim" if row[0].mark == "grey" else ""
+        grid.add_row(*(Text(column.texts[place]) for column in columns), style=style)
+    return grid
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Two curves drawn with characters, and the area between them."""
+
+    chart: Chart
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        encoding, frame = self.chart.encoding, self.chart.frame
+        method, baseline = encoding["order"]
+        curves = []
+        for name in (method, baseline):
+            own = [row for row in frame if row[encoding["color"]] == name]
+            curves.append(([row[encoding["x"]] for row in own], [row[encoding["y"]] for row in own]))
+        high = max(max(values) for _, values in curves)
+        low = min(0.0, *(min(values) for _, values in curves))
+        labels = [f"{high:.0f}", f"{low:.0f}"] if high - low >= 2 else [f"{high:.2f}", f"{low:.2f}"]
+        margin = max(map(len, labels))
+        width = max(11, min(MAX_PLOT_WIDTH, options.max_width - margin - 2))
+        marks = "o.:" if options.ascii_only else "●·░"
+        rows = _plot(curves, width, (low, high or 1.0), marks)
+        yield Text(self.chart.title, "dim")
+        for number, row in enumerate(rows):
+            label = {0: labels[0], len(rows) - 1: labels[1]}.get(number, "")
+            yield Text.assemble((f"{label:>{margin}} ", "dim"), _color_plot(row, marks))
+        axis = " " * (margin + 1) + "0" + "100".rjust(width - 1)
+        yield Text(axis, "dim")
+        key = f"{marks[0]} {method}   {marks[1]} {baseline}   {marks[2]} {encoding['area']}"
+        yield Text(" " * (margin + 1) + key)
+
+
+def _plot(
+    curves: Sequence[tuple[list[float], list[float]]], width: int, bounds: tuple[float, float], marks: str
+) -> list[str]:
+    """Return the lines of a plot: the first curve, the second, and what lies between them."""
+    import numpy as np
+
+    low, high = bounds
+    points = [100 * place / (width - 1) for place in range(width)]
+    heights = []
+    for percents, values in curves:
+        shares = (high - np.interp(points, percents, values)) / (high - low)
+        heights.append(np.rint(shares * (PLOT_HEIGHT - 1)).astype(int))
+    canvas = [[" "] * width for _ in range(PLOT_HEIGHT)]
+    for place, (own, other) in enumerate(zip(*heights, strict=True)):
+        for height in range(min(own, other) + 1, max(own, other)):
+            canvas[height][place] = marks[2]
+        canvas[other][place] = marks[1]
+        canvas[own][place] = marks[0]
+    return ["".join(row) for row in canvas]
+
+
+def _color_plot(row: str, marks: str) -> Text:
+    text = Text(row.rstrip())
+    for mark, style in zip(marks, ("bold cyan", "", "cyan dim"), strict=True):
+        text.highlight_words([mark], style) if style else None
+    return text
+
+
+def _heat_grid(maps: Sequence[HeatMap]) -> Grid:
+    """Return a line of colored words for each heat map, and its strongest words below."""
+    grid = Grid.grid(padding=(0, 2))
+    method = None
+    for number, one in enumerate(maps):
+        name = one.method if one.method != method else ""
+        method = one.method
+        parts = Text.assemble(*map(part_text, heat_parts(one)))
+        grid.add_row(Text(name, "bold"), Text(one.pieces, "dim"), parts)
+        if number + 1 == len(maps) or maps[number + 1].method != method:
+            words = next(other for other in maps if other.method == method)
+            grid.add_row("", Text("strongest", "dim"), Text(list_strongest(words)))
+    return grid
+
+
+def _legend(maps: Sequence[HeatMap]) -> Text:
+    signed = {one.signed for one in maps}
+    parts = legend_parts(maps[0].label, signed=True in signed, unsigned=False in signed)
+    return Text(" ").join(Text(*part_text(part)) for part in parts)
+
+
+def part_text(part: Part) -> tuple[str, str]:
+    """Return the text of the part and its rich style, which is empty for a faint score."""
+    if not part.is_colored:
+        return part.text, ""
+    depth = 0.25 + 0.75 * part.strength
+    mixed = [round(255 + (channel - 255) * depth) for channel in part.tone.light]
+    # hexadecimal, as a terminal may show "black" as gray; strong blue needs white letters
+    letters = "#ffffff" if part.tone is AGAINST and depth >= 0.8 else "#000000"
+    return part.text, letters + " on #{:02x}{:02x}{:02x}".format(*mixed)
+
+
+def _section(section: Section) -> RenderableType:
+    return Group(Text(section.title, "bold"), render(section.blocks))
+
+
+def _code(code: Code) -> RenderableType:
+    return Text(code.text, no_wrap=True, overflow="ignore")
+
+
+RENDERERS: dict[type[Any], Any] = {
+    Sentence: Line,
+    Table: FittedTable,
+    Chart: Plot,
+    Code: _code,
+    Section: _section,
+}
