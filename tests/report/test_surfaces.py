@@ -105,8 +105,10 @@ def test_tables_hold_the_numbers_most_faithful_first(results: dict[str, Any], tm
         pd.testing.assert_frame_equal(read, result.table(), check_dtype=False, rtol=1e-12)
 
 
-def test_a_test_is_a_line_in_a_shell(results: dict[str, Any]) -> None:
-    assert repr(results["MaSF"]).startswith("<MaSF, crossfit: 2 layers")
+def test_a_test_is_a_line_in_a_shell() -> None:
+    assert repr(fm.MaSF().fit(np.random.default_rng(0).normal(size=(20, 2, 3)))).startswith(
+        "<MaSF, published: 2 layers × 3 dimensions"
+    )
     assert repr(fm.MaSF()) == "<MaSF, published, not fitted>"
 
 

@@ -241,12 +241,9 @@ def _verify(
 
 def _write(explanations: Sequence[Explanation], html: Path | None, csv: Path | None) -> None:
     """Write the files that were asked for, and print their names."""
-    import pandas as pd
-
-    from ..files import write_csv
-    from ..report.surfaces import write_page
-
     if html is not None:
+        from ..report.surfaces import write_page
+
         try:
             write_page(explanations, html, title="Explanations")
         except OSError as error:
@@ -255,6 +252,10 @@ def _write(explanations: Sequence[Explanation], html: Path | None, csv: Path | N
             ) from error
         console.print(f"page: {html}", soft_wrap=True)
     if csv is not None:
+        import pandas as pd
+
+        from ..files import write_csv
+
         scores = [score for number, one in enumerate(explanations) for score in _scores(number, one)]
         write_csv(pd.DataFrame(scores), csv)
         console.print(f"scores: {csv}", soft_wrap=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..config import BASELINE, SIGNIFICANCE_LEVEL
+from ..config import BASELINE
 from ..stats.pvalues import simes
-from ..verdict import MethodEvidence, TaskEvidence
+from ..verdict import MethodEvidence, TaskEvidence, rejects
 from .aggregate import POOLED_SEEDS, interval_of_seeds
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def select_learned(rows: DataFrame) -> DataFrame:
 
 def check_pvalue(rows: DataFrame) -> float:
     """Return the combined p-value of the cross-fitted check over seeds; NaN if no test can reject."""
-    able = rows[(rows["method"] == BASELINE) & (rows["floor_crossfit"] < SIGNIFICANCE_LEVEL)]
+    able = rows[(rows["method"] == BASELINE) & rows["floor_crossfit"].map(rejects)]
     return _combine(able, "p_crossfit")
 
 
@@ -121,7 +121,7 @@ def _method(rows: DataFrame, tests: list[str]) -> MethodEvidence:
     texts = rows["texts"].mode().max()
     areas = rows[rows["texts"] == texts]
     interval = interval_of_seeds(areas, "acu")
-    able = {test: rows[rows[f"floor_{test}"] < SIGNIFICANCE_LEVEL] for test in tests}
+    able = {test: rows[rows[f"floor_{test}"].map(rejects)] for test in tests}
     p = {test: _combine(own if len(own) else rows, f"p_{test}") for test, own in able.items()}
     return MethodEvidence(interval.or_mean(), p, int(texts))
 
