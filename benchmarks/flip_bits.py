@@ -32,9 +32,10 @@ import transformers  # noqa: E402
 import faithmeter as fm  # noqa: E402
 from faithmeter.config import MeasureConfig, RoarConfig  # noqa: E402
 from faithmeter.errors import DamageWarning, InputError  # noqa: E402
-from faithmeter.measuring.chunks import read_texts  # noqa: E402
+from faithmeter.files import read_parquet  # noqa: E402
 from faithmeter.models.loading import load_tokenizer  # noqa: E402
 from faithmeter.models.token_cache import tokenize  # noqa: E402
+from faithmeter.runs import measurement  # noqa: E402
 from faithmeter.runs import run as runs  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402
 from faithmeter.runs.measured import task_of  # noqa: E402
@@ -92,8 +93,8 @@ def read_measurements(root: Path) -> Any:
     return re.sub(re.escape(str(root)), "", str(frames)), found
 
 
-def read_chunk_files(root: Path) -> Any:
-    frames = {str(path.relative_to(root)): read_texts(path) for path in root.rglob("*.parquet")}
+def read_traces(root: Path) -> Any:
+    frames = {str(path.relative_to(root)): read_parquet(path) for path in root.rglob("*.parquet")}
     return {name: frame.to_json() + str(frame.attrs) for name, frame in frames.items() if frame is not None}
 
 
@@ -128,7 +129,9 @@ def build() -> list[Unit]:
     """Make one of every kind of folder that faithmeter writes."""
     store = fm.RunStore(WORK / "store")
     fm.train(TRAINING, store)
-    runs.measure(store.folder(TRAINING), MeasureConfig(methods=("grad-l2",), limit=70), store)
+    measurement.measure_checkpoint(
+        store.folder(TRAINING), MeasureConfig(methods=("grad-l2",), limit=70), store
+    )
     runs.roar(STEP, store)
     unfinished = TRAINING.replace(seed=1)
     with suppress(KeyboardInterrupt):
@@ -145,7 +148,7 @@ def build() -> list[Unit]:
         Unit(folders["train"], read_checkpoint),
         Unit(folders["measure"], read_measurements),
         Unit(folders["roar"], read_step),
-        Unit(store.root / "chunks", read_chunk_files),
+        Unit(store.root / "traces", read_traces),
         Unit(store.folder(unfinished) / "trainer", read_unfinished),
         Unit(cache, read_tokens),
     ]

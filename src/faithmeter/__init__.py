@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .measuring.erase import erase
     from .measuring.explanation import Explanation, explain_text
     from .measuring.fitting import fit_tests
-    from .measuring.measure import measure
     from .measuring.measurement import Measurement
     from .measuring.one_text import TextMeasurement, measure_text
     from .methods import adapters, explain, method
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from .models.tokens import Batch
     from .runs.adaptation import adapt
     from .runs.fitted_tests import saved_tests
+    from .runs.measurement import measure
     from .runs.pipeline import Pipeline, pipeline
     from .runs.registered import register_pipeline
     from .runs.run import train
@@ -89,7 +89,7 @@ _HOME = {
     "explain_text": "measuring.explanation",
     "fit_tests": "measuring.fitting",
     "load": "models.loading",
-    "measure": "measuring.measure",
+    "measure": "runs.measurement",
     "measure_text": "measuring.one_text",
     "method": "methods",
     "metric": "stats.metrics",

@@ -371,8 +371,3 @@ class MeasureConfig(Config):
     @property
     def percents(self) -> tuple[int, ...]:
         return (*range(0, 100, self.step), 100)
-
-    @property
-    def chunks(self) -> str:
-        """Digest under which finished chunks are stored; it depends neither on `limit` nor on the metric."""
-        return self.replace(limit=0, metric="", metric_code="").digest

@@ -14,6 +14,7 @@ from faithmeter.config import MeasureConfig, TrainConfig
 from faithmeter.data import babi, readers, sources, stories
 from faithmeter.files import CLOCK_TICK_NS
 from faithmeter.runs import run
+from faithmeter.runs.measurement import measure_checkpoint
 from faithmeter.store.run_store import RunStore
 
 
@@ -55,7 +56,7 @@ def test_a_training_and_a_measurement_read_each_file_once(tmp_path: Path, reads:
     assert reads == dict.fromkeys(names, 1)
     sources._load_files.cache_clear()
     reads.clear()
-    run.measure(store.folder(config), MeasureConfig(methods=("grad-l2",), limit=8), store)
+    measure_checkpoint(store.folder(config), MeasureConfig(methods=("grad-l2",), limit=8), store)
     assert reads == dict.fromkeys(names, 1)
 
 

@@ -100,7 +100,7 @@ def measure_toy(folder: Path) -> dict[str, Any]:
     results = {}
     for trained_with in ("half", "none"):
         tests = fm.fit_tests(clf, task, trained_with=trained_with)
-        result = fm.measure(clf, task, METHODS, tests=tests, seed=3, limit=32)
+        result = fm.measure(clf, task, ["random(seed=3)", *METHODS], tests=tests, limit=32)
         results[trained_with] = summarize(json.loads(json.dumps(result.to_dict())))
     return results
 

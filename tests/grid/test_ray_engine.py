@@ -48,7 +48,7 @@ def job(tmp_path: Path) -> Job:
 
 @pytest.fixture
 def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the runs that were performed, by work that only writes weights or a chunk, and a record."""
+    """Names of the runs that were performed, by work that only writes weights or a trace, and a record."""
     names: list[str] = []
 
     def perform(run: grid.Run, store: RunStore, show: ray_engine.Show, *_: object) -> None:
@@ -60,9 +60,9 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if isinstance(config, MeasureConfig):
             assert (store.folder(run.trained) / "weights").read_text() == "the weights"
             result = measure_result(run.trained, {"random": method_result({0: 0.9, 100: 0.5})})
-            chunk = store.root / "chunks" / config.chunks / "0-7.parquet"
-            chunk.parent.mkdir(parents=True)
-            chunk.write_text("a chunk")
+            trace = store.root / "traces" / store.folder(config).name / "random-1" / "0-8.parquet"
+            trace.parent.mkdir(parents=True)
+            trace.write_text("a trace")
         else:
             store.folder(config).mkdir(parents=True, exist_ok=True)
             (store.folder(config) / "weights").write_text("the weights")
@@ -96,7 +96,7 @@ def test_the_store_ends_as_if_the_work_had_been_done_in_it(runs, job, worked, mo
     execute(runs[:2], job)
     store = RunStore(job.root)
     assert [record.kind for _, record in store.records()] == ["measure", "train"]
-    assert [path.read_text() for path in job.root.glob("chunks/*/*")] == ["a chunk"]
+    assert [path.read_text() for path in job.root.glob("traces/*/*/*")] == ["a trace"]
     assert store.running() == []
     assert not [*job.root.rglob("*.part")]
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.measuring import chunks
+from faithmeter.measuring import texts
 from faithmeter.measuring.erase import trace_erasure
 from faithmeter.measuring.fitting import training_mask
 from faithmeter.measuring.measurement import Measurement
@@ -46,7 +46,7 @@ def tests(clf: fm.Classifier, reviews: fm.Task) -> dict[str, fm.MaSF]:
 
 @pytest.fixture(scope="module")
 def result(clf: fm.Classifier, reviews: fm.Task, tests) -> Measurement:
-    return fm.measure(clf, reviews, METHODS_HERE, tests=tests, seed=3)
+    return fm.measure(clf, reviews, ["random(seed=3)", *METHODS_HERE], tests=tests)
 
 
 def plain_loop(clf: fm.Classifier, text: str, pair: str, label: int, row: int, method: str) -> pd.DataFrame:
@@ -117,9 +117,9 @@ def test_pvalues_are_those_of_the_masked_texts_alone(clf, reviews, tests, result
     assert result.p("grad-l2", "crossfit") == fm.simes(steps[:-1]) >= min(steps[:-1])
 
 
-def test_chunks_and_order_of_methods_change_no_number(clf, reviews, tests, result, monkeypatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 7)
-    other = fm.measure(clf, reviews, ["grad-l2", "loo-sign"], seed=3, tests=tests)
+def test_slices_and_order_of_methods_change_no_number(clf, reviews, tests, result, monkeypatch) -> None:
+    monkeypatch.setattr(texts, "SLICE", 7)
+    other = fm.measure(clf, reviews, ["grad-l2", "loo-sign", "random(seed=3)"], tests=tests)
     columns = ["row", "percent", "masked", "prediction", "probability", "p_crossfit"]
     for method in ("random", "grad-l2", "loo-sign"):
         one, two = (
@@ -127,48 +127,6 @@ def test_chunks_and_order_of_methods_change_no_number(clf, reviews, tests, resul
             for frame in (result.frame, other.frame)
         )
         pd.testing.assert_frame_equal(one, two, atol=1e-12)
-
-
-def test_a_killed_measurement_goes_on_after_its_last_chunk(clf, reviews, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 10)
-    whole = fm.measure(clf, reviews, ["loo-sign"])
-    seen: list[str] = []
-
-    def killed(name: str, done: int, total: int) -> None:
-        if done:
-            seen.append(name)
-        if len(seen) == 5:  # in the third chunk, between two methods
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path, progress=killed)
-    assert len(list(tmp_path.glob("*.parquet"))) == 2
-    again = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
-    pd.testing.assert_frame_equal(again.frame, whole.frame)
-    assert again.evaluations == whole.evaluations, "what was found on disk cost what it cost"
-
-
-def test_a_broken_chunk_is_measured_again(clf, reviews, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK", 10)
-    whole = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
-    file = min(tmp_path.glob("*.parquet"))
-    content = bytearray(file.read_bytes())
-    content[100] ^= 1
-    file.write_bytes(content)
-    with pytest.warns(UserWarning, match="not as it was written"):
-        again = fm.measure(clf, reviews, ["loo-sign"], keep=tmp_path)
-    pd.testing.assert_frame_equal(again.frame, whole.frame)
-
-
-def test_chunks_of_another_measurement_are_not_taken(clf, reviews, tests, tmp_path) -> None:
-    fm.measure(clf, reviews, ["loo-sign"], limit=20, keep=tmp_path)
-    changes: list[dict[str, object]] = [{"seed": 1}, {"percents": (0, 50, 100)}, {"tests": tests}]
-    for options in changes:
-        with pytest.raises(fm.InputError, match="belongs to another measurement"):
-            fm.measure(clf, reviews, ["loo-sign"], limit=20, keep=tmp_path, **options)
-    for other, methods in ((tiny(dtype=torch.float32), ["loo-sign"]), (clf, ["grad-l2"])):
-        with pytest.raises(fm.InputError, match="belongs to another measurement"):
-            fm.measure(other, reviews, methods, limit=20, keep=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -197,11 +155,27 @@ def test_one_name_stands_for_a_list_of_one(clf, reviews: fm.Task) -> None:
     assert fm.measure(clf, reviews, "grad-l2", limit=12).methods == ["random", "grad-l2"]
 
 
-def test_options_of_texts_and_tasks_are_not_mixed(clf, reviews: fm.Task) -> None:
-    with pytest.raises(fm.InputError, match="orders=50 does not go with a task"):
-        fm.measure(clf, reviews, ["random"], orders=50)
-    with pytest.raises(fm.InputError, match="limit=5 does not go with one text"):
-        fm.measure(clf, "a good film", ["loo-sign"], limit=5)
+def test_a_text_in_place_of_a_task_is_told_what_measures_it(clf) -> None:
+    for text, hint in (("bAbI-1", r"fm\.task\('bAbI-1'\)"), ("a good film", "measure_text")):
+        with pytest.raises(fm.InputError, match=hint):
+            fm.measure(clf, text)
+
+
+def test_a_seed_is_an_option_of_the_baseline(clf, reviews: fm.Task) -> None:
+    seeded = fm.measure(clf, reviews, ["random(seed=1)", "random(seed=2)"], limit=12)
+    assert seeded.methods == ["random", "random(seed=2)"], "the first is the baseline"
+    other = fm.measure(clf, reviews, ["random(seed=2)", "random"], limit=12)
+    assert other.methods == ["random"]
+    columns = ["row", "percent", "masked"]
+    steps = {
+        (name, seed): frame[frame["method"] == name][columns].values.tolist()
+        for frame, name, seed in (
+            (seeded.frame, "random", 1),
+            (seeded.frame, "random(seed=2)", 2),
+            (other.frame, "random", 2),
+        )
+    }
+    assert steps["random", 2] == steps["random(seed=2)", 2] != steps["random", 1]
 
 
 def test_a_curve_is_computed_once(clf, reviews: fm.Task, monkeypatch) -> None:
@@ -221,7 +195,7 @@ def test_a_curve_is_computed_once(clf, reviews: fm.Task, monkeypatch) -> None:
 
 
 def test_some_of_the_texts_and_other_metrics(clf, reviews: fm.Task, result: Measurement) -> None:
-    few = fm.measure(clf, reviews, ["loo-sign"], seed=3, limit=12)
+    few = fm.measure(clf, reviews, ["random(seed=3)", "loo-sign"], limit=12)
     assert result.among(range(12)).acu("loo-sign") == pytest.approx(few.acu("loo-sign"))
     assert few.majority == few.frame.drop_duplicates("row")["label"].value_counts(normalize=True).max()
     both = fm.measure(clf, replace(reviews, metrics=("accuracy", "macro_f1")), ["loo-sign"], limit=12)

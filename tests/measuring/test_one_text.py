@@ -200,13 +200,6 @@ def test_mistakes_are_refused(options: dict[str, object], message: str) -> None:
         fm.measure_text(tiny(), **{"text": TEXT, **options})
 
 
-def test_measure_takes_a_text_in_place_of_a_task() -> None:
-    alone = fm.measure_text(tiny(), TEXT, methods=["grad-l2"], seed=3)
-    assert fm.measure(tiny(), TEXT, ["grad-l2"], seed=3) == alone
-    with pytest.raises(fm.InputError, match=r"give fm.task\('bAbI-1'\)"):
-        fm.measure(tiny(), "bAbI-1")
-
-
 def test_every_method_has_a_verdict_also_when_it_succeeds() -> None:
     """`explain` said nothing when a method succeeded."""
     normal = (0.3, 0.4, 0.5, 0.6)

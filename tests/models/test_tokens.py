@@ -107,7 +107,7 @@ def test_a_text_is_tokenized_once_even_if_truncated() -> None:
     assert [layout.truncated for layout in batch.layouts] == [True, False]
     fm.explain_text(clf, "a b c d e f g", methods=["loo-sign", "grad-l2"])
     probe_text(clf, "a b", masked=[1])
-    fm.measure(clf, "c d", ["loo-sign"])
+    fm.measure_text(clf, "c d", methods=["loo-sign"])
     assert tokenizer.texts == 2 + 1 + 1 + 1
 
 

@@ -21,7 +21,7 @@ from faithmeter.methods import registry
 from faithmeter.models import loading
 from faithmeter.report.reproduce import reproduce
 from faithmeter.runs import adaptation
-from faithmeter.runs.run import measure
+from faithmeter.runs.measurement import measure_checkpoint
 from faithmeter.training.trainer import _cross_entropy
 from faithmeter.verdict import AdaptEvidence, judge_adaptation
 from toy import WORDS, letter_tokenizer, tiny
@@ -138,13 +138,13 @@ def test_the_original_is_checked_by_whole_texts_and_the_adapted_model_by_masked_
 def test_a_measurement_says_for_which_model_it_holds(adapted) -> None:
     settings, store = adapted
     folder = store.folder(settings)
-    result = measure(folder, MeasureConfig(methods=("grad-l2",)), store)
+    result = measure_checkpoint(folder, MeasureConfig(methods=("grad-l2",)), store)
     kinds = {doubt.kind: doubt for doubt in result.verdict.doubts}
     assert "this holds for the adapted model" in kinds["adapted"].text
     assert result.curve("random").values[0] == store.get(settings).agreement
     assert result.metric == store.get(settings).metric == "agreement", "the labels are not the truth"
     assert "agreement with the original on whole texts" in result.verdict.answers[0].text
-    again = measure(folder, MeasureConfig(methods=("grad-l2",)), store)
+    again = measure_checkpoint(folder, MeasureConfig(methods=("grad-l2",)), store)
     assert again.agreement == result.agreement, "the record keeps it"
     text = fm.measure_text(fm.load(folder), "the film was fun", methods=["loo-sign"], orders=19)
     assert "adapted" in {doubt.kind for doubt in text.verdict.doubts}

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.measuring import measure as dataset
 from faithmeter.models import devices
 from faithmeter.runs import chosen_method
 from faithmeter.runs.chosen_method import Candidate, Choice, choose_method, read_budget
@@ -69,7 +68,7 @@ def test_the_choice_has_the_highest_acu_on_validation_texts_and_is_made_once(
         {name: result.acu(name) for name in choice.candidates}
     )
     assert result.acu(choice.method) == max(map(result.acu, choice.candidates))
-    monkeypatch.setattr(dataset, "measure", lambda *_, **__: pytest.fail("chosen again"))
+    monkeypatch.setattr("faithmeter.runs.measurement.measure", lambda *_, **__: pytest.fail("chosen again"))
     assert choose_method(clf, checkpoint, 30) == choice
     pipe = fm.pipeline(checkpoint, method="auto(budget=30)", orders=19)
     assert (pipe.method, pipe.choice) == (choice.method, choice)
@@ -126,7 +125,9 @@ def test_the_choice_goes_by_the_unit(checkpoint: Path) -> None:
     clf = fm.load(checkpoint)
     task = fm.own_task(checkpoint.parents[1] / "reviews.csv", text="review", label="kind")
     choice = choose_method(clf, checkpoint, 3, unit="word", seed=2)
-    result = fm.measure(clf, task, [choice.method], split="validation", limit=12, unit="word", seed=2)
+    result = fm.measure(
+        clf, task, ["random(seed=2)", choice.method], split="validation", limit=12, unit="word"
+    )
     assert choice.candidates[choice.method].acu == pytest.approx(result.acu(choice.method))
 
 

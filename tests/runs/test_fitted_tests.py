@@ -15,7 +15,6 @@ import faithmeter as fm
 from faithmeter.config import MeasureConfig
 from faithmeter.errors import DamageWarning
 from faithmeter.measuring import fitting as check
-from faithmeter.runs import run as runs
 from faithmeter.runs.fitted_tests import load_tests
 
 ROWS = [f"the {'apple' if i % 2 else 'milk'} number {i},{'fruit' if i % 2 else 'drink'}" for i in range(240)]
@@ -136,15 +135,11 @@ def test_a_test_under_the_name_of_another_is_fitted_again(
     assert tests["crossfit"].calibration == "crossfit"
 
 
-def test_one_method_of_a_wider_measurement_is_read(
-    checkpoint: Path, original: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, data = fm.RunStore("runs"), original / "moved.csv"
-    wide = runs.measure(checkpoint, MeasureConfig(methods=("grad-l2", "loo-sign")), store, data=data)
-    monkeypatch.setattr("faithmeter.measuring.measure.measure", fail)
-    one = runs.measure(checkpoint, MeasureConfig(methods=("loo-sign",)), store, data=data)
-    assert one.methods == ["random", "loo-sign"]
-    assert one.to_dict()["methods"]["loo-sign"] == wide.to_dict()["methods"]["loo-sign"]
-    assert len(list(store.records())) == 1
-    with pytest.raises(pytest.fail.Exception):
-        runs.measure(checkpoint, MeasureConfig(methods=("loo-sign",), seed=1), store, data=data)
+def test_measure_uses_the_tests_beside_a_checkpoint(checkpoint: Path, original: Path) -> None:
+    """They were fitted by the training, and without them no area can be trusted."""
+    clf = fm.load(checkpoint)
+    task = fm.own_task(original / "moved.csv", text="review", label="kind")
+    result = fm.measure(clf, task, ["grad-l2"], limit=8)
+    assert result.tests == ["published", "crossfit"]
+    assert result.floors == {name: test.smallest_p() for name, test in fm.saved_tests(clf).items()}
+    assert fm.measure(clf, task, ["grad-l2"], limit=8, tests=None).tests == []

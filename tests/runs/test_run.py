@@ -18,6 +18,7 @@ from faithmeter.files import seal, write_json
 from faithmeter.report import page as report
 from faithmeter.runs import roar
 from faithmeter.runs import run as runs
+from faithmeter.runs.measurement import measure_checkpoint
 from faithmeter.store.run_store import Unready
 
 SMALL: dict[str, Any] = {"limit": 32, "epochs": 2, "strategy": "none", "validation": "unmasked"}
@@ -76,7 +77,7 @@ def test_a_damaged_checkpoint_is_put_aside_and_not_measured(plain: fm.RunStore, 
         pytest.warns(DamageWarning, match=r"model\.safetensors is not as it was written; put aside"),
         pytest.raises(Unready, match="was damaged and is put aside; train it again"),
     ):
-        runs.measure(folder, MeasureConfig(methods=("grad-l2",)), store)
+        measure_checkpoint(folder, MeasureConfig(methods=("grad-l2",)), store)
     assert not folder.exists()
     assert not list(store.root.glob("measure-*"))
 
@@ -85,7 +86,7 @@ def test_a_damaged_checkpoint_elsewhere_is_refused_and_left_there(plain: fm.RunS
     folder = copy(plain, tmp_path / "runs").folder(PLAIN)
     rot(folder / "model.safetensors")
     with pytest.raises(fm.InputError, match=r"model\.safetensors is not as it was written; copy"):
-        runs.measure(folder, MeasureConfig(methods=("grad-l2",)), fm.RunStore(tmp_path / "others"))
+        measure_checkpoint(folder, MeasureConfig(methods=("grad-l2",)), fm.RunStore(tmp_path / "others"))
     assert folder.exists()
 
 
@@ -96,7 +97,7 @@ def test_weights_that_are_not_those_of_the_record_are_refused(plain: fm.RunStore
     assert record is not None
     store.put(PLAIN, {**record.to_dict(), "fingerprint": "another"})
     with pytest.raises(fm.InputError, match="its record expects another: train it again"):
-        runs.measure(store.folder(PLAIN), MeasureConfig(methods=("grad-l2",)), store)
+        measure_checkpoint(store.folder(PLAIN), MeasureConfig(methods=("grad-l2",)), store)
 
 
 def test_roar_explains_once_though_it_is_killed(plain: fm.RunStore, tmp_path: Path, monkeypatch) -> None:

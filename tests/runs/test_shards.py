@@ -1,7 +1,8 @@
-"""One measurement by several actors: the chunks and the result are those of one process, whatever is lost."""
+"""One measurement by several actors: traces and result are those of one process, whatever is lost."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +13,14 @@ import pytest
 import faithmeter as fm
 import fake_ray
 from faithmeter.config import MeasureConfig
-from faithmeter.runs import run, shards
-from faithmeter.runs.shards import MAX_LOSSES, Source, fill_chunks
+from faithmeter.runs import shards
+from faithmeter.runs.join import compute_here
+from faithmeter.runs.measurement import measure_checkpoint
+from faithmeter.runs.shards import MAX_LOSSES, Source, compute_on_ray
 from faithmeter.store.run_store import RunStore
 
 TEXTS = 70
-"""More than one chunk."""
+"""More than one slice."""
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +33,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def measure(checkpoint: Path, store: Path, *, shared: bool) -> pd.DataFrame:
     config = MeasureConfig(methods=("grad-l2",), limit=TEXTS, step=50)
-    fill = (lambda *chunks: fill_chunks(Source(str(checkpoint)), *chunks)) if shared else None
-    return run.measure(checkpoint, config, RunStore(store), fill=fill).frame
+    compute = partial(compute_on_ray, Source(str(checkpoint))) if shared else compute_here
+    return measure_checkpoint(checkpoint, config, RunStore(store), compute=compute).frame
 
 
 def test_actors_give_the_result_of_one_process_even_if_they_are_lost(checkpoint, tmp_path, monkeypatch):
@@ -40,30 +43,30 @@ def test_actors_give_the_result_of_one_process_even_if_they_are_lost(checkpoint,
 
     def lost(method: object, _: object) -> bool:
         calls.append(getattr(method, "__name__", ""))
-        return calls.count("erase") == 1 and calls[-1] == "erase"  # the first chunk, once
+        return calls.count("erase") == 1 and calls[-1] == "erase"  # the first slice, once
 
     fake_ray.install(monkeypatch, lost=lost)
     shared = measure(checkpoint, tmp_path / "many", shared=True)
     pd.testing.assert_frame_equal(whole, shared, check_exact=True)
-    assert calls.count("erase") == 3, "two chunks, and one of them again"
+    assert calls.count("erase") == 3, "two slices, and one of them again"
     names = [
-        sorted(path.name for path in tmp_path.glob(f"{name}/chunks/*/*.parquet")) for name in ("one", "many")
+        sorted(path.name for path in tmp_path.glob(f"{name}/traces/*/grad-l2-*/[0-9]*.parquet"))
+        for name in ("one", "many")
     ]
-    assert names[0] == names[1] == ["0-63.parquet", "64-69.parquet"]
+    assert names[0] == names[1] == ["0-64.parquet", "64-70.parquet"]
 
 
-def test_chunks_that_are_there_are_not_computed_again(checkpoint, tmp_path, monkeypatch) -> None:
+def test_slices_that_are_there_are_not_computed_again(checkpoint, tmp_path, monkeypatch) -> None:
     measure(checkpoint, tmp_path / "runs", shared=False)
-    (record,) = tmp_path.glob("runs/measure-*/record.json")
-    record.unlink()
-    next(tmp_path.glob("runs/chunks/*/64-69.parquet")).unlink()
+    for file in tmp_path.glob("runs/traces/*/*/64-70.parquet"):
+        file.unlink()
     calls: list[str] = []
     fake_ray.install(monkeypatch, lost=lambda method, _: calls.append(method.__name__) is not None)
     measure(checkpoint, tmp_path / "runs", shared=True)
     assert calls.count("erase") == 1
 
 
-def test_a_chunk_that_ends_every_actor_is_told(checkpoint, tmp_path, monkeypatch) -> None:
+def test_a_slice_that_ends_every_actor_is_told(checkpoint, tmp_path, monkeypatch) -> None:
     fake_ray.install(monkeypatch, lost=lambda method, _: method.__name__ == "erase")
     with pytest.raises(
         fm.InputError, match=rf"text \d+ ended {MAX_LOSSES + 1} workers: the actor died; give"
@@ -89,21 +92,21 @@ def failing(errors: list[Exception]) -> Any:
 
     def spawn() -> SimpleNamespace:
         call = SimpleNamespace(remote=lambda: fake_ray.Ref(ready, ()))
-        erase = SimpleNamespace(remote=lambda chunk: fake_ray.Ref(lambda: "frame", ()))
+        erase = SimpleNamespace(remote=lambda part: fake_ray.Ref(lambda: "frame", ()))
         return SimpleNamespace(ready=call, erase=erase)
 
     return spawn
 
 
-def chunks(count: int) -> list[Any]:
+def parts(count: int) -> list[Any]:
     return [SimpleNamespace(batch=SimpleNamespace(index=[number])) for number in range(count)]
 
 
 def test_any_loss_of_an_actor_is_repaired(monkeypatch) -> None:
     fake_ray.install(monkeypatch)
     spawn = failing([OutOfMemoryError("memory monitor"), fake_ray.RayError("object lost")])
-    erased = [*shards._erased(spawn, chunks(3), Source("model"), "same", print)]
-    assert sorted(chunk.batch.index[0] for chunk, _ in erased) == [0, 1, 2]
+    erased = [*shards._erased(spawn, parts(3), Source("model"), "same", print)]
+    assert sorted(part.batch.index[0] for part, _ in erased) == [0, 1, 2]
 
 
 def test_losses_are_counted_for_each_place(monkeypatch) -> None:
@@ -112,10 +115,10 @@ def test_losses_are_counted_for_each_place(monkeypatch) -> None:
     ray = fake_ray.sys.modules["ray"]
     monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
     spawn = failing([OutOfMemoryError("memory monitor") for _ in range(MAX_LOSSES + 1)])
-    assert len([*shards._erased(spawn, chunks(4), Source("model"), "same", print)]) == 4
+    assert len([*shards._erased(spawn, parts(4), Source("model"), "same", print)]) == 4
     spawn = failing([OutOfMemoryError("memory monitor") for _ in range(4 * MAX_LOSSES + 1)])
     with pytest.raises(fm.InputError, match="loading the model as worker 1 ended 4 workers: memory monitor"):
-        [*shards._erased(spawn, chunks(4), Source("model"), "same", print)]
+        [*shards._erased(spawn, parts(4), Source("model"), "same", print)]
 
 
 def test_an_actor_that_cannot_load_the_model_is_told_at_once(monkeypatch) -> None:
@@ -127,7 +130,7 @@ def test_an_actor_that_cannot_load_the_model_is_told_at_once(monkeypatch) -> Non
         for _ in range(9)
     ]
     with pytest.raises(fm.InputError, match=r"^a worker cannot load model: device is cuda; expected cpu$"):
-        [*shards._erased(failing(errors), chunks(1), Source("model"), "same", print)]
+        [*shards._erased(failing(errors), parts(1), Source("model"), "same", print)]
     assert len(errors) == 8
 
 
@@ -141,7 +144,7 @@ def test_waiting_for_a_node_is_remarked_once(monkeypatch) -> None:
 
     monkeypatch.setattr(ray, "wait", wait)
     monkeypatch.setattr(shards.time, "monotonic", lambda: clock[0])
-    assert len([*shards._erased(failing([]), chunks(1), Source("model"), "same", remarks.append)]) == 1
+    assert len([*shards._erased(failing([]), parts(1), Source("model"), "same", remarks.append)]) == 1
     assert remarks == [
         "no node of the cluster can hold a worker, which needs 1 CPUs and 0 GPUs; waiting for one"
     ]

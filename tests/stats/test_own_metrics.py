@@ -121,7 +121,7 @@ def test_a_metric_is_imported_and_belongs_to_the_identity(faithmeter, task: fm.T
     assert values[0] == pytest.approx(2 * values[1])
     assert values[1] == values[2]
     assert len(list((tmp_path / "runs").glob("measure-*"))) == 2
-    assert len(list((tmp_path / "runs" / "chunks").iterdir())) == 1  # erased once
+    assert len(list((tmp_path / "runs").glob("traces/*/grad-l2-*"))) == 1  # erased once
     OWN_METRICS.pop("recall-of-1")
     result = faithmeter("measure", checkpoint, *options, "--metric", "recall-of-1")
     assert result.code == 2

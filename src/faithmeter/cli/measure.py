@@ -37,7 +37,7 @@ from .screen import Json, Store, console, note, print_json, quiet
 if TYPE_CHECKING:
     from ..data import Task
     from ..measuring.measurement import Measurement
-    from ..runs.run import Fill
+    from ..runs.join import Compute
 
 TrainedWithOption = Annotated[
     str,
@@ -136,10 +136,10 @@ def measure(
         config = config.replace(methods=tuple(default_methods()))  # a search that is required is not left out
     own = own_test_texts(checkpoint, task, (data, valid, test), text, label, pair, rationale)
     amounts = cpus_per_run, gpus_per_run
-    engines = _filling(checkpoint, config, device, address, amounts) if cluster else nullcontext()
-    with engines as fill:
+    engines = _computing(checkpoint, config, device, address, amounts) if cluster else nullcontext()
+    with engines as compute:
         where = "auto" if cluster else device
-        result = run(checkpoint, config, store, data_dir, None if own else data, own, where, fill)
+        result = run(checkpoint, config, store, data_dir, None if own else data, own, where, compute)
     if result.texts < limit:
         console.print(f"{result.texts} texts were measured: there are no more", soft_wrap=True)
     if as_json:
@@ -169,14 +169,15 @@ def run(
     data: Path | None = None,
     own: Task | None = None,
     device: str = "auto",
-    fill: Fill | None = None,
+    compute: Compute | None = None,
 ) -> Measurement:
     """Measure a checkpoint, show a progress bar for each method, and return the measurement.
 
-    `fill` computes the chunks elsewhere (see `runs.run.measure`).
+    `compute` computes missing slices elsewhere.
     """
     from ..methods.registry import default_methods, parse
-    from ..runs import run as runs
+    from ..runs.join import compute_here
+    from ..runs.measurement import measure_checkpoint
     from ..store.run_store import RunStore
 
     methods = [parse(name) for name in config.methods] or [parse(name) for name in default_methods()]
@@ -188,9 +189,9 @@ def run(
 
         def advance(name: str, done: int, total: int) -> None:
             spent = clock.spend(name)
-            progress.update(lines[name], advance=done, total=total, visible=True, spent=spent)
+            progress.update(lines[name], completed=done, total=total, visible=True, spent=spent)
 
-        return runs.measure(
+        return measure_checkpoint(
             checkpoint,
             config,
             RunStore(root),
@@ -200,25 +201,25 @@ def run(
             device=device,
             progress=advance,
             announce=print_bounds if len(names) > 2 else None,  # more than the check
-            fill=fill,
+            compute=compute or compute_here,
         )
 
 
 @contextmanager
-def _filling(
+def _computing(
     checkpoint: str,
     config: MeasureConfig,
     device: str,
     address: str,
     amounts: tuple[float | None, float | None],
-) -> Iterator[Fill]:
-    """Connect to a Ray cluster, and yield the function that computes chunks there."""
+) -> Iterator[Compute]:
+    """Connect to a Ray cluster, and yield the function that computes slices there."""
     from ..runs.cluster import connected, find_resources
-    from ..runs.shards import Source, fill_chunks
+    from ..runs.shards import Source, compute_on_ray
 
     with connected(address):
         resources = find_resources(*amounts)
         source = Source(
             checkpoint, device, config.precision, config.label or None, resources, overlap=config.overlap
         )
-        yield partial(fill_chunks, source, remark=note)
+        yield partial(compute_on_ray, source, remark=note)

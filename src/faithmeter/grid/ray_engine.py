@@ -32,6 +32,7 @@ from ..runs.cluster import (
 from ..runs.run import current_inputs
 from ..store.records import RECORD
 from ..store.run_store import Busy, RunStore
+from ..store.traces import find_subjects
 from ..training import UNFINISHED
 from .execution import failure_file, record_failure, settle
 from .planned import Run
@@ -235,7 +236,7 @@ def read_needed(run: Run, store: RunStore) -> Files:
     assert config is not None  # the run that it needs is done
     folders = [store.folder(config).name]
     if isinstance(config, MeasureConfig):
-        folders.append(f"chunks/{config.chunks}")
+        folders += find_subjects(store.root, config.checkpoint)
     if run.after is not None:
         folders.append(store.folder(run.after.config).name)
     paths = [path for folder in folders for path in list_files(store.root, folder)]

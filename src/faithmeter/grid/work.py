@@ -20,14 +20,15 @@ def perform(run: Run, store: RunStore, show: Show, device: str = "auto", process
 
     A measurement is evaluated on `device`; a training is shared by so many processes.
     """
-    from ..runs import run as runs
-
     config = run.config
     if isinstance(config, MeasureConfig):
+        from ..runs.measurement import measure_checkpoint
+
         folder = store.folder(run.trained)
         moved = _summed(show, parts=len(config.methods) + 2)  # the check and the baseline
-        runs.measure(folder, config, store, data_dir=_data_dir(run), device=device, progress=moved)
+        measure_checkpoint(folder, config, store, data_dir=_data_dir(run), device=device, progress=moved)
         return
+    from ..runs import run as runs
     from ..training.steps import StepReport
 
     options: dict[str, Any] = {"callbacks": [StepReport(partial(show, ""))], "processes": processes}
@@ -39,12 +40,11 @@ def perform(run: Run, store: RunStore, show: Show, device: str = "auto", process
 
 def _summed(show: Show, *, parts: int) -> Callable[[str, int, int], None]:
     """Return a progress function that shows percent of all parts, which may have other numbers of texts."""
-    finished = 0.0
+    finished: dict[str, float] = {}
 
-    def move(part: str, texts: int, total: int) -> None:
-        nonlocal finished
-        finished += texts / total / parts
-        show(part, round(100 * finished), 100, "")
+    def move(part: str, done: int, total: int) -> None:
+        finished[part] = done / total
+        show(part, round(100 * sum(finished.values()) / parts), 100, "")
 
     return move
 

@@ -19,9 +19,9 @@ from ..models.tokens import Batch
 from ..stats.masf import CALIBRATIONS, MaSF
 from ..stats.pvalues import DatasetPValue, dataset_pvalue
 from ..training.collator import STRATEGIES, require_masking
-from .chunks import read_chunks
 from .erase import states, trace_erasure
 from .plan import Tests
+from .texts import read_slices
 from .trace import join_traces
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def fit_tests_on(
     strategy = "none" if trained_with == "unknown" else trained_with
     require_masking(strategy, scope, rates)
     evaluator, features = Evaluator.of(clf), []
-    for batch, _ in read_chunks(evaluator, split, len(split)):
+    for batch, _ in read_slices(evaluator, split, len(split)):
         where = training_mask(batch, strategy=strategy, scope=scope, rates=rates, seed=seed)
         features.append(states(evaluator, batch.masked(where, evaluator.mask_id))[1])
         if progress is not None:
@@ -106,7 +106,7 @@ def masked_pvalues(
     """
     evaluator, random = Evaluator.of(clf), replace(parse(BASELINE), options={"seed": seed})
     count, traces = min(texts, len(split)), []
-    for batch, labels in read_chunks(evaluator, split, count):
+    for batch, labels in read_slices(evaluator, split, count):
         traces.append(trace_erasure(evaluator, batch, labels, random, percents, tests))
         if progress is not None:
             progress(len(batch), count)

@@ -1,20 +1,148 @@
-"""Request of a measurement, resolved once: methods, in-distribution tests, steps and settings."""
+"""Plan of a measurement, resolved once: task, methods, in-distribution tests and settings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
-from ..config import BASELINE, TrainedWith
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import BASELINE, Precision, TrainedWith, UnitName
+from ..data import Task
+from ..data.labeled import class_task
 from ..errors import InputError
-from ..methods.own_scores import OwnScores, own_scores
+from ..methods.own_scores import Lookup, OwnScores, own_scores
 from ..methods.registry import Method, parse, require_name
-from ..models.evaluator import Model
+from ..models.classes import ClassMatch, match_classes, require_kind
+from ..models.evaluator import Evaluator, Model
+from ..models.masks import PERCENTS
+from ..models.units import require_unit
+from ..stats.curves import whole_percents
 from ..stats.masf import MaSF
+from .texts import read_slices
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 Tests = Mapping[str, MaSF]
-"""In-distribution tests by name; each adds a column `p_<name>`."""
+"""In-distribution tests by name."""
+Names = str | Method | Sequence[str | Method] | Mapping[str, str | Method | OwnScores]
+"""Methods by name or as values; in a mapping also scores that were computed elsewhere, by name."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a measurement that its traces depend on.
+
+    Attributes:
+        percents: Percentages of units to erase.
+        unit: What is scored and erased as one piece.
+        complement: Whether texts are also evaluated with only the erased units left.
+        precision: Data type that the model is evaluated in.
+        overlap: Tokens that neighboring windows of a long text share; 0 truncates it.
+    """
+
+    percents: tuple[int, ...] = PERCENTS
+    unit: UnitName = "token"
+    complement: bool = False
+    precision: Precision = "fp32"
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        require_unit(self.unit)
+        object.__setattr__(self, "percents", whole_percents(self.percents))
+
+    def of_model(self, clf: Model) -> Settings:
+        """Return the settings with the precision and the overlap that a model was loaded with."""
+        precision = cast(Precision, str(getattr(clf, "precision", "fp32")))
+        return replace(self, precision=precision, overlap=int(getattr(clf, "overlap", 0)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Measurement to be made: everything that its traces and its result depend on.
+
+    Attributes:
+        evaluator: The model.
+        task: The task as the model sees it, with the metric of curves and areas.
+        rows: The split whose texts are measured.
+        count: Number of texts: the first ones of the split.
+        methods: Methods by name, the baseline first.
+        tests: In-distribution tests.
+        settings: Settings of the traces.
+    """
+
+    evaluator: Evaluator
+    task: Task
+    rows: Dataset
+    count: int
+    methods: Mapping[str, Method]
+    tests: Tests
+    settings: Settings
+
+    @cached_property
+    def match(self) -> ClassMatch:
+        """Classes of the task as those of the model."""
+        return match_classes(getattr(self.evaluator, "labels", self.task.labels), self.task.labels)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64] | None:
+        """Numbers of all rows of a regression task, which are measured; None for classes."""
+        return np.array(self.rows["value"][:]) if "value" in self.rows.column_names else None
+
+
+def plan_measurement(
+    clf: Model,
+    task: Task,
+    methods: Names,
+    *,
+    tests: Tests,
+    settings: Settings,
+    limit: int = 0,
+    role: str = "test",
+    metric: str | None = None,
+) -> Plan:
+    """Resolve a measurement of methods on the first `limit` texts of a split; 0 measures all of them.
+
+    Raises:
+        InputError: A value is not valid, or model, task and methods do not fit each other.
+    """
+    if limit < 0:
+        raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
+    evaluator = Evaluator(clf)
+    require_kind(task, number=evaluator.predicts_number)
+    refuse_complement(evaluator, complement=settings.complement)
+    task = class_task(task, getattr(evaluator, "labels", task.labels))
+    task = task if metric is None else task.with_metric(metric)
+    rows = task.split(role)
+    count = min(limit or len(rows), len(rows))
+    named = with_baseline(parse_methods(methods))
+    plan = Plan(evaluator, task, rows, count, named, tests, settings.of_model(clf))
+    _require_variety(plan)
+    require_own_scores(plan)
+    return plan
+
+
+def with_baseline(methods: Iterable[Method]) -> dict[str, Method]:
+    """Return methods by name, random erasure first: the baseline, of which `random(seed=1)` sets the seed."""
+    named = {BASELINE: parse(BASELINE)}
+    for method in methods:
+        if method.name != BASELINE or (method.options and named[BASELINE].options):
+            named[str(method)] = method
+        elif method.options:
+            named[BASELINE] = method
+    return named
+
+
+def seeded(method: Method, seed: int) -> Method:
+    """Return the baseline with this seed, unless it has one already; other methods are unchanged."""
+    if method.name != BASELINE or "seed" in method.options:
+        return method
+    return replace(method, options={"seed": seed})
 
 
 def floors_of(tests: Tests | None) -> dict[str, float]:
@@ -32,10 +160,6 @@ def agreement_of(clf: Model) -> float:
     return float(getattr(clf, "agreement", math.nan))
 
 
-Names = str | Method | Sequence[str | Method] | Mapping[str, str | Method | OwnScores]
-"""Methods by name or as values; in a mapping also scores that were computed elsewhere, by name."""
-
-
 def parse_methods(methods: Names) -> list[Method]:
     """Return the methods of these names; a single name gives a list of one."""
     if isinstance(methods, str | Method):
@@ -50,3 +174,38 @@ def parse_methods(methods: Names) -> list[Method]:
         replace(parse(value), name=name) if isinstance(value, str | Method) else own_scores(name, value)
         for name, value in methods.items()
     ]
+
+
+def refuse_complement(clf: Model, *, complement: bool) -> None:
+    """Raise an InputError if `complement` is asked for, and the model predicts numbers."""
+    if complement and getattr(clf, "predicts_number", False):
+        raise InputError("complement is about probabilities, and the model predicts numbers; leave it out")
+
+
+def require_own_scores(plan: Plan) -> None:
+    """Raise an InputError if scores that were computed elsewhere do not fit the texts, before any work."""
+    given = [method for method in plan.methods.values() if method.scores]
+    if not given:
+        return
+    rows = plan.rows
+    contexts = rows["context"][:] if "context" in rows.column_names else [""] * len(rows)
+    for method in given:
+        if isinstance(method.function, Lookup):
+            method.function.require_known(rows["text"][:], contexts)
+    for batch, labels in read_slices(plan.evaluator, rows, plan.count, plan.settings.unit):
+        for method in given:
+            method.function(plan.evaluator, batch, labels)
+
+
+def _require_variety(plan: Plan) -> None:
+    """Raise an InputError if all texts have the same label: no metric could tell right from guessed."""
+    task, numbers = plan.task, plan.numbers
+    labels = plan.rows["label"][: plan.count]
+    same, expected = repr(task.labels[labels[0]]), "at least two classes"
+    if numbers is not None:
+        labels, same, expected = numbers[: plan.count].tolist(), f"{numbers[0]:g}", "different numbers"
+    if len(set(labels)) < 2:
+        raise InputError(
+            f"all {len(labels)} texts of {task.name} to be measured have the label {same}; expected "
+            f"{expected}: take more texts"
+        )

@@ -42,6 +42,7 @@ class Trace:
         seconds: Time by phase.
         code: Digest of the source of your own method or scores; empty if built in.
         numbers: Whether the model predicts a number.
+        devices: Devices that the model was evaluated on.
     """
 
     method: str
@@ -58,6 +59,7 @@ class Trace:
     seconds: Mapping[str, float] = field(default_factory=dict)
     code: str = ""
     numbers: bool = False
+    devices: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -142,6 +144,7 @@ def join_traces(parts: Sequence[Trace]) -> Trace:
             phase: sum(part.seconds.get(phase, 0.0) for part in parts)
             for phase in dict.fromkeys(phase for part in parts for phase in part.seconds)
         },
+        devices=tuple(dict.fromkeys(device for part in parts for device in part.devices)),
     )
 
 

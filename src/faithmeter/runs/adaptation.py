@@ -17,9 +17,9 @@ from ..data import Task
 from ..data.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
 from ..errors import InputError
 from ..files import timed
-from ..measuring.chunks import read_chunks
 from ..measuring.fitting import fit_tests_on, masked_pvalues
 from ..measuring.plan import floors_of
+from ..measuring.texts import read_slices
 from ..methods.registry import explain, parse
 from ..models.classes import match_classes
 from ..models.classifier import Classifier
@@ -212,7 +212,7 @@ def start_phase(progress: Progress | None, phase: str, total: int) -> Callable[.
 def predict(clf: Classifier, rows: Dataset, done: Callable[..., None]) -> Tensor:
     """Return the logits of all rows of a split, float64 Tensor [N, C]; `done` is told of each chunk."""
     evaluator, logits = Evaluator(clf), []
-    for batch, _ in read_chunks(evaluator, rows, len(rows)):
+    for batch, _ in read_slices(evaluator, rows, len(rows)):
         logits.append(evaluator.logits(batch))
         done(len(batch))
     return torch.cat(logits)
@@ -330,7 +330,7 @@ def compare_explanations(
     """Return how similarly two models rank the tokens of texts, explaining the original's prediction."""
     from scipy.stats import spearmanr
 
-    batch, labels = next(read_chunks(Evaluator(original), rows, min(EXPLAINED_TEXTS, len(rows))))
+    batch, labels = next(read_slices(Evaluator(original), rows, min(EXPLAINED_TEXTS, len(rows))))
     tokens = batch.explained.sum(dim=1)
     count = max(1, int((tokens.cumsum(dim=0) <= EXPLAINED_TOKENS).sum()))
     batch, labels = batch[range(count)], labels[:count]

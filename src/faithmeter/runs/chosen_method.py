@@ -5,8 +5,10 @@ The choice is made once and saved beside the checkpoint, or in a cache folder.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -15,6 +17,7 @@ from ..config import BASELINE, MeasureConfig, Precision, UnitName
 from ..errors import InputError
 from ..files import read_sealed_json, write_sealed_json
 from ..store.records import CHOICES
+from ..store.run_store import RUN_NAME
 from ..verdict.formats import format_percent
 from .fitted_tests import checkpoint_folders
 from .measured import filled_config, measured_task, training_record
@@ -109,7 +112,7 @@ def choose_method(
         budget: Maximum number of evaluations to explain a text, for each of the validation texts.
         seed: Seed of the random baseline.
         unit: What is scored and erased as one piece: token, word or sentence.
-        progress: Called with a method's name, the texts just finished and all texts.
+        progress: Called with a method's name, the number of texts done, and that of all texts.
 
     Raises:
         InputError: The checkpoint has no validation texts, or they are not where its training read them.
@@ -135,7 +138,7 @@ def choose_method(
     measured, _, _ = measured_task(clf, checkpoint, MeasureConfig(), None)
     if "validation" not in measured.load():
         raise _missing_texts(checkpoint, "its data have no validation split")
-    choice = _measure_candidates(clf, measured, budget, config, progress)
+    choice = _measure_candidates(clf, measured, budget, config, _trace_folder(clf, checkpoint), progress)
     _write(choice, name, clf, checkpoint)
     return choice
 
@@ -146,30 +149,45 @@ def _missing_texts(checkpoint: str | Path, why: str) -> InputError:
     )
 
 
+def _trace_folder(clf: Classifier, checkpoint: str | Path) -> Path | None:
+    """Return the store that a checkpoint is in, or a cache folder; None if neither can be written to."""
+    *beside, cache = checkpoint_folders(clf, checkpoint)
+    stores = [folder.resolve().parent for folder in beside if RUN_NAME.fullmatch(folder.resolve().name)]
+    with suppress(OSError):
+        cache.mkdir(parents=True, exist_ok=True)
+    return next((folder for folder in (*stores, cache) if os.access(folder, os.W_OK)), None)
+
+
 def _measure_candidates(
-    clf: Classifier, measured: Task, budget: int, config: MeasureConfig, progress: Progress | None
+    clf: Classifier,
+    measured: Task,
+    budget: int,
+    config: MeasureConfig,
+    cache_dir: Path | None,
+    progress: Progress | None,
 ) -> Choice:
-    from ..measuring.chunks import read_chunks
     from ..measuring.costs import count_tokens
-    from ..measuring.measure import measure
+    from ..measuring.texts import read_slices
     from ..methods.registry import parse
     from ..models.evaluator import Evaluator
+    from .measurement import measure
 
     split = measured.split("validation")
     count = min(config.limit, len(split))
-    chunks = read_chunks(Evaluator.of(clf), split, count, config.unit)
-    lengths = [n for batch, _ in chunks for n in count_tokens(batch)]
+    slices = read_slices(Evaluator.of(clf), split, count, config.unit)
+    lengths = [n for batch, _ in slices for n in count_tokens(batch)]
     costs = {name: max(map(parse(name).evaluations, lengths)) for name in CANDIDATES}
     methods = [name for name, cost in costs.items() if cost <= budget]
     result = measure(
         clf,
         measured,
-        methods,
-        seed=config.seed,
+        [f"{BASELINE}(seed={config.seed})", *methods],
         limit=count,
         percents=config.percents,
         unit=config.unit,
         split="validation",
+        tests=None,
+        cache_dir=cache_dir,
         progress=progress,
     )
     areas = {name: result.intervals.acu(name) for name in result.methods if name != BASELINE}

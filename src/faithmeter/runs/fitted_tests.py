@@ -20,6 +20,7 @@ from .measured import filled_config, folder_of, measured_task, training_record
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
+    from ..models.evaluator import Model
     from ..stats.masf import MaSF
 
 Progress = Callable[[int, int], object]
@@ -74,16 +75,25 @@ def saved_tests(clf: Classifier) -> dict[str, MaSF]:
         ...
         faithmeter.errors.InputError: no tests were saved with this classifier; fit them: ...
     """
-    record = training_record(clf.checkpoint) if clf.checkpoint else None
-    if record is not None:
-        config = MeasureConfig(precision=cast(Precision, clf.precision), overlap=clf.overlap)
-        known = filled_config(config, record.trained, clf.fingerprint, record.data)
-        if (tests := read_tests(clf, clf.checkpoint, known)) is not None:
-            return tests
+    tests = tests_beside(clf)
+    if tests:
+        return tests
     raise InputError(
         f"no tests were saved with {clf.checkpoint or 'this classifier'}; fit them: fm.fit_tests(clf, task), "
         "or faithmeter check CHECKPOINT"
     )
+
+
+def tests_beside(clf: Model) -> dict[str, MaSF]:
+    """Return the tests that were saved with the checkpoint of a classifier; empty if there are none."""
+    checkpoint = getattr(clf, "checkpoint", "")
+    record = training_record(checkpoint) if checkpoint else None
+    if record is None:
+        return {}
+    loaded = cast("Classifier", clf)
+    config = MeasureConfig(precision=cast(Precision, loaded.precision), overlap=loaded.overlap)
+    known = filled_config(config, record.trained, loaded.fingerprint, record.data)
+    return read_tests(loaded, checkpoint, known) or {}
 
 
 def fitted_tests(

@@ -12,9 +12,9 @@ import torch
 
 from ..errors import InputError
 from ..files import read_parquet, timed, write_json, write_parquet
-from ..measuring.chunks import read_chunks
 from ..measuring.erase import erase
-from ..measuring.measure import seeded
+from ..measuring.plan import seeded
+from ..measuring.texts import read_slices
 from ..methods.registry import parse
 from ..models.evaluator import Evaluator
 
@@ -48,7 +48,7 @@ def erase_splits(
     erased: Positions = {}
     for name, split in splits.items():
         erased[name] = []
-        for batch, labels in read_chunks(Evaluator.of(clf), split, len(split)):
+        for batch, labels in read_slices(Evaluator.of(clf), split, len(split)):
             evaluator.forget()
             gone = torch.zeros_like(batch.explained)
             for row, number in enumerate(batch.index.tolist() if before else ()):

@@ -1,7 +1,6 @@
 """One measurement shared by the actors of a Ray cluster, which keep the model loaded.
 
-Each actor erases whole chunks, and this process writes them to the files that a measurement by one process
-reads and writes. The same code merges them, so the results are the same.
+Each actor erases whole slices and returns their traces; only this process writes them.
 """
 
 from __future__ import annotations
@@ -13,50 +12,37 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..config import Precision
 from ..errors import InputError
-from ..measuring.chunks import ChunkWork, erase_chunk, read_chunk, write_chunk
+from ..measuring.slices import Report, Slice, Work, trace_slice
+from ..measuring.trace import Trace
 from ..models.evaluator import Evaluator
 from .cluster import Resources, count_places, last_line, on_every_node, own_versions, require_versions
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-    from torch import Tensor
-
-    from ..models.tokens import Batch
-
 MAX_LOSSES = 3
-"""Number of actors that may be lost while they work on the same chunk, or load the model in one place."""
+"""Number of actors that may be lost while they work on the same part, or load the model in one place."""
 POLL_SECONDS = 5.0
 """Seconds between two looks at the nodes, while no actor returns."""
 REMARK_SECONDS = 60.0
 """Seconds without a node that can hold an actor, after which the user is told."""
-Progress = Callable[[str, int, int], object]
 Remark = Callable[[str], object]
 
 
-class Chunk(NamedTuple):
-    """Texts of a chunk and their labels, as `erase_chunk` takes them."""
-
-    batch: Batch
-    labels: Tensor
-
-
 class Call(NamedTuple):
-    """Call of an actor that computes a chunk or, without one, loads the model."""
+    """Call of an actor that computes a slice or, without one, loads the model."""
 
     actor: Any
     place: int
-    chunk: Chunk | None = None
+    part: Slice | None = None
 
     @property
     def task(self) -> str:
         """Description of the work, by which losses are counted."""
-        if self.chunk is None:
+        if self.part is None:
             return f"loading the model as worker {self.place + 1}"
-        return f"the chunk that begins with text {int(self.chunk.batch.index[0])}"
+        return f"the slice that begins with text {int(self.part.batch.index[0])}"
 
 
 @dataclass(frozen=True)
@@ -72,7 +58,7 @@ class Source:
 
 
 class Eraser:
-    """Actor that loads the model once and erases chunks with it.
+    """Actor that loads the model once and erases slices with it.
 
     Args:
         source: Checkpoint, device and precision.
@@ -98,65 +84,50 @@ class Eraser:
                 overlap=source.overlap,
             )
         self.fingerprint = clf.fingerprint
-        self.work = ChunkWork(Evaluator(clf), **work)
+        self.work = Work(Evaluator(clf), **work)
 
     def ready(self) -> str:
         """Return the fingerprint of the model as soon as it is loaded."""
         return self.fingerprint
 
-    def erase(self, chunk: Chunk) -> DataFrame:
-        """Return the results of all methods on a chunk."""
-        return erase_chunk(self.work, chunk.batch, chunk.labels, folder=None, done=lambda *_: None)
+    def erase(self, part: Slice) -> dict[str, Trace]:
+        """Return the traces of a slice."""
+        return trace_slice(self.work, part)
 
 
-def fill_chunks(
+def compute_on_ray(
     source: Source,
-    work: ChunkWork,
-    chunks: Iterable[tuple[Batch, Tensor]],
-    folder: Path,
-    progress: Progress | None = None,
+    work: Work,
+    slices: Iterable[Slice],
+    report: Report,
     remark: Remark = print,
-) -> None:
-    """Compute the chunks that have no file in `folder` yet on the connected cluster, and write their files.
+) -> Iterator[tuple[Slice, dict[str, Trace]]]:
+    """Compute the traces of slices on the connected cluster, and yield them as they are finished.
 
     Args:
         source: How the actors load the model.
-        work: Settings of the measurement, with the model.
-        chunks: Texts and labels of all chunks.
-        folder: Folder of the chunks.
-        progress: Called with each method, the number of texts just finished, and the total.
+        work: What the slices share, with the model.
+        slices: Texts whose traces are missing.
+        report: Called with each method and the number of texts just finished.
         remark: Called with a line if for a minute no node can hold an actor.
 
     Raises:
         InputError: An actor cannot load the model, its model has other weights, or actors are lost again and
             again.
     """
-    whole = [Chunk(*chunk) for chunk in chunks]
-    texts = sum(len(chunk.batch) for chunk in whole)
-
-    def advance(chunk: Chunk) -> None:
-        for name in work.methods:
-            if progress is not None:
-                progress(name, len(chunk.batch), texts)
-
-    missing = []
-    for chunk in whole:
-        if read_chunk(work, *chunk, folder) is None:
-            missing.append(chunk)
-        else:
-            advance(chunk)
+    missing = [*slices]
     if not missing:
         return
     versions = own_versions()
     on_every_node(require_versions, versions)
-    for chunk, frame in _erased(
-        _spawner(source, work, versions), missing, source, work.evaluator.fingerprint, remark
-    ):
-        write_chunk(frame, work, *chunk, folder)
-        advance(chunk)
+    spawn, fingerprint = _spawner(source, work, versions), work.evaluator.fingerprint
+    for part, traces in _erased(spawn, missing, source, fingerprint, remark):
+        for name in traces:
+            report(name, len(part.batch))
+        yield part, traces
 
 
-def _spawner(source: Source, work: ChunkWork, versions: Mapping[str, str]) -> Callable[[], Any]:
+def _spawner(source: Source, work: Work, versions: Mapping[str, str]) -> Callable[[], Any]:
     """Return a function that starts an actor; the model's files are put into the object store once."""
     import ray
 
@@ -169,16 +140,16 @@ def _spawner(source: Source, work: ChunkWork, versions: Mapping[str, str]) -> Ca
 
 
 def _erased(
-    spawn: Callable[[], Any], chunks: Iterable[Chunk], source: Source, fingerprint: str, remark: Remark
-) -> Iterator[tuple[Chunk, DataFrame]]:
-    """Yield each chunk with its results as soon as they are computed.
+    spawn: Callable[[], Any], slices: Iterable[Slice], source: Source, fingerprint: str, remark: Remark
+) -> Iterator[tuple[Slice, dict[str, Trace]]]:
+    """Yield each part with its results as soon as they are computed.
 
-    As many actors as the cluster has room for take chunks in turn. A lost actor is replaced, and its chunk
+    As many actors as the cluster has room for take parts in turn. A lost actor is replaced, and its part
     goes back to the others.
     """
     import ray
 
-    waiting, losses = deque(chunks), Counter[str]()
+    waiting, losses = deque(slices), Counter[str]()
     calls: dict[Any, Call] = {}
 
     def start(place: int) -> None:
@@ -188,7 +159,7 @@ def _erased(
     for place in range(min(len(waiting), max(1, count_places(source.resources)))):
         start(place)
     try:
-        while waiting or any(call.chunk for call in calls.values()):
+        while waiting or any(call.part for call in calls.values()):
             for reference in _wait(calls, source.resources, remark):
                 call = calls.pop(reference)
                 try:
@@ -198,21 +169,21 @@ def _erased(
                 except ray.exceptions.RayError as error:  # of the actor, its memory or its node
                     ray.kill(call.actor)  # it may still hold the place of the next one
                     _count_loss(losses, call, source, error)
-                    if call.chunk is not None:
-                        waiting.appendleft(call.chunk)
+                    if call.part is not None:
+                        waiting.appendleft(call.part)
                     start(call.place)
                     continue
                 losses.pop(call.task, None)
-                if call.chunk is not None:
-                    yield call.chunk, result
+                if call.part is not None:
+                    yield call.part, result
                 elif result != fingerprint:
                     raise InputError(
                         f"{source.checkpoint} has the fingerprint {result} on a node, {fingerprint} here; "
                         "copy the checkpoint to all nodes again"
                     )
                 if waiting:
-                    chunk = waiting.popleft()
-                    calls[call.actor.erase.remote(chunk)] = call._replace(chunk=chunk)
+                    part = waiting.popleft()
+                    calls[call.actor.erase.remote(part)] = call._replace(part=part)
     finally:
         for call in calls.values():
             ray.kill(call.actor)

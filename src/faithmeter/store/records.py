@@ -24,7 +24,7 @@ from pydantic import (
 from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
 from ..data.task import Source
 from ..errors import InputError
-from ..files import plain, read_sealed_json
+from ..files import plain, read_parquet, read_sealed_json
 
 if TYPE_CHECKING:
     from ..measuring.measurement import Measurement
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 RECORD = "record.json"
 """File name of the record in the folder of a run."""
+MANIFEST = "manifest.json"
+"""File name of the manifest in the folder of a measurement."""
 TEXTS = "texts.parquet"
 """File name of the per-text results, beside the record of a measurement."""
 INPUTS = "inputs.parquet"
@@ -330,6 +332,53 @@ class MeasureRecord(_Record):
         return name + (f" (windows, overlap {self.config.overlap})" if self.config.overlap else "")
 
 
+class Manifest(Part):
+    """What was asked of a measurement, and which traces answer it; all numbers follow from the traces."""
+
+    format: Literal[2] = Field(default=2, description="version of the format of measurements")
+    kind: Literal["measure"] = Field(default="measure", description="kind of the run")
+    digest: str = Field(description="digest of the config, which ends the name of the run's folder")
+    config: MeasureConfig = Field(description="checkpoint, texts, methods and settings")
+    trained: TrainConfig | RoarConfig | AdaptConfig = Field(
+        description="how the checkpoint was trained, as far as known"
+    )
+    train_digest: str = Field(description="digest of the config that the checkpoint was trained with")
+    task_name: str = Field(description="name of the task; for own data, what its owner calls it")
+    labels: list[str] = Field(description="names of the model's classes, in index order")
+    classes_by_number: bool = Field(
+        description="whether classes of model and task were matched by number, not by name"
+    )
+    metric: str = Field(description="metric of the curves; its code is in the config")
+    others: list[str] = Field(description="other metrics of the task")
+    texts: int = Field(description="number of measured texts: the first ones of the split")
+    subject: str = Field(description="folder of texts and traces")
+    traces: dict[str, str] = Field(description="by method: the folder of its trace")
+    tests: dict[str, str] = Field(description="by in-distribution test: its name in the files of traces")
+    scores: dict[str, str] = Field(description="by method whose scores were computed elsewhere: their origin")
+    threshold: float = Field(description="performance above which a training counts as converged")
+    trained_with: Literal["half", "all", "none", "unknown"] = Field(
+        description="masking strategy of the training"
+    )
+    floors: Numbers = Field(description="by test: the smallest p-value that it can give")
+    agreement: Number = Field(description="of an adapted model with the original; null for any other")
+    precision: str = Field(description="data type that the model was evaluated in")
+    seconds: dict[str, float] = Field(description="by phase, besides those of the traces")
+    finished: str = Field(default="", description="UTC, in ISO 8601")
+    environment: Environment | None = Field(default=None, description="machine and package versions")
+    checksum: str = Field(default="", description="SHA-256 of the manifest without this field")
+
+    @property
+    def title(self) -> str:
+        """Task or data that was measured, with the label, a unit that is not the token, and windows.
+
+        Only measurements with equal titles compare.
+        """
+        config, name = self.config, self.trained.task_or_data
+        name += f": {config.label}" if config.label else ""
+        name += "" if config.unit == "token" else f" ({config.unit}s)"
+        return name + (f" (windows, overlap {config.overlap})" if config.overlap else "")
+
+
 Record = TrainRecord | RoarRecord | AdaptRecord | MeasureRecord
 RECORDS: dict[str, type[TrainRecord] | type[MeasureRecord]] = {
     "train": TrainRecord,
@@ -374,6 +423,25 @@ def read_record(path: Path) -> Record:
         ) from error
 
 
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest.
+
+    Raises:
+        ForeignRecord: The manifest is in a format that this version cannot read.
+        InputError: The file is missing or damaged.
+    """
+    values = read_sealed_json(path)
+    try:
+        return Manifest.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ForeignRecord(
+            f"{path} is not a manifest as this version of faithmeter writes it ({place}: {first['msg']}); "
+            "measure again into another store, or read it with the version that wrote it"
+        ) from error
+
+
 def checkpoint_of(record: Record) -> str:
     """Return the fingerprint of the model that a run trained or measured."""
     return record.config.checkpoint if isinstance(record, MeasureRecord) else record.fingerprint
@@ -381,12 +449,16 @@ def checkpoint_of(record: Record) -> str:
 
 def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
     """Return a measurement, rebuilt from its record and the per-text results beside it."""
-    from ..measuring.chunks import read_texts
+    import pandas as pd
+
     from ..measuring.measurement import Measurement
 
-    frame = read_texts(folder / TEXTS)
+    frame = read_parquet(folder / TEXTS)
     if frame is None:
         raise InputError(f"{folder / TEXTS} is missing; delete that folder and measure again")
+    for column in ("masked", "scores"):
+        values = [None if value is None else value.tolist() for value in frame[column]]
+        frame[column] = pd.Series(values, dtype=object)
     methods = record.methods
     return Measurement(
         frame,

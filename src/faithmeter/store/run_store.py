@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import hashlib
 import json
 import os
@@ -28,20 +27,25 @@ from ..files import changes, file_checksum, write_json, write_sealed_json, writi
 from . import frames
 from .records import (
     CHOICES,
+    MANIFEST,
     RECORD,
     RECORD_FORMAT,
     RECORDS,
     TESTS,
     AdaptRecord,
+    Environment,
     ForeignRecord,
+    Manifest,
     MeasureRecord,
     Record,
     RoarRecord,
     TrainRecord,
     build_record,
     checkpoint_of,
+    read_manifest,
     read_record,
 )
+from .traces import QUARANTINE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -50,8 +54,6 @@ MAX_LABEL_BYTES = 120
 """Maximum length of the human-readable part of a folder name; file systems allow 255 bytes in all."""
 WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 """Error numbers of file systems that have no locks."""
-QUARANTINE = "quarantine"
-"""Folder of a store to which damaged runs are moved."""
 RUN_NAME = re.compile(rf"({'|'.join(RECORDS)})-.*-[0-9a-f]{{16}}")
 """Pattern of the names of run folders."""
 PACKAGES = (
@@ -186,6 +188,32 @@ class RunStore:
         write_sealed_json(folder / RECORD, record.to_dict())
         return read_record(folder / RECORD)
 
+    def put_manifest(self, manifest: Manifest) -> Path:
+        """Write the manifest of a measurement, with the time and the environment; return its folder."""
+        folder = self.folder(manifest.config)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        described = Environment(**environment())
+        dated = manifest.model_copy(update={"finished": now, "environment": described})
+        write_sealed_json(folder / MANIFEST, dated.model_dump(mode="json"))
+        return folder
+
+    def manifest(self, config: MeasureConfig) -> Manifest | None:
+        """Return the manifest of a measurement; None if there is none, or it is damaged."""
+        try:
+            return read_manifest(self.folder(config) / MANIFEST)
+        except ForeignRecord:
+            raise
+        except InputError:
+            return None
+
+    def manifests(self) -> Iterator[tuple[Path, Manifest]]:
+        """Yield the folder and manifest of each measurement; those that cannot be read are left out."""
+        for path in sorted(self.root.glob(f"*/{MANIFEST}")):
+            try:
+                yield path.parent, read_manifest(path)
+            except InputError as error:
+                warnings.warn(f"{error}; it is left out", DamageWarning, stacklevel=2)
+
     def records(self) -> Iterator[tuple[Path, Record]]:
         """Yield the folder and record of each finished run once.
 
@@ -207,16 +235,6 @@ class RunStore:
                 warnings.warn(f"{copy} is a copy of {folder}; it is left out", DamageWarning, stacklevel=2)
             runs[key] = folder, record
         yield from sorted(runs.values(), key=lambda run: run[0])
-
-    def variants(self, config: MeasureConfig) -> Iterator[tuple[Path, MeasureRecord]]:
-        """Yield the intact measurements with the same title as this one, whatever their other settings."""
-        pattern = f"{glob.escape(self.folder(config).name.removesuffix(config.digest))}*"
-        for folder in sorted(self.root.glob(pattern)):
-            with suppress(InputError):
-                record = read_record(folder / RECORD)
-                require_files(folder, record)
-                if isinstance(record, MeasureRecord):
-                    yield folder, record
 
     def frame(self, kind: str, **where: Any) -> DataFrame:
         """Return a tidy frame with one or more rows for each run.
@@ -354,7 +372,7 @@ def _files(folder: Path) -> list[Path]:
     themselves and are fitted again if damaged.
     """
     paths = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
-    own = (RECORD, "README.md")
+    own = (RECORD, MANIFEST, "README.md")
     return [path for path in paths if path.name not in own and not path.name.startswith((TESTS, CHOICES))]
 
 

@@ -1,0 +1,321 @@
+"""Measurement of methods on a task: of a classifier in memory, or of a checkpoint in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..config import BASELINE, MeasureConfig, TrainConfig, UnitName
+from ..data import TASKS, Task
+from ..errors import InputError
+from ..files import timed, write_parquet
+from ..measuring.plan import (
+    Names,
+    Plan,
+    Settings,
+    Tests,
+    agreement_of,
+    floors_of,
+    plan_measurement,
+    refuse_complement,
+    trained_with_of,
+)
+from ..measuring.plausibility import measure_plausibility
+from ..measuring.result import Measurement
+from ..measuring.trace import PHASES, Trace, frame_traces
+from ..methods.registry import default_methods
+from ..models.evaluator import Model
+from ..models.masks import PERCENTS
+from ..stats.metrics import MetricFunction, name_metric
+from ..store.records import INPUTS, RECORD, TEXTS, Manifest, TrainRecord, read_record
+from ..store.run_store import RunStore, Unready, require_files
+from ..store.traces import Shelf
+from .bounded import CHECK, Bounds, bound_measurement, expensive_methods
+from .fitted_tests import fitted_tests, load_tests, read_tests, tests_beside
+from .join import Compute, Join, Progress, compute_here
+from .measured import folder_of, load_measured, measured_task
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ..models.classifier import Classifier
+
+DEFAULT_METHODS: Names = tuple(default_methods())
+"""Methods that are measured by default."""
+
+
+def measure(
+    clf: Model,
+    task: Task,
+    methods: Names = DEFAULT_METHODS,
+    *,
+    limit: int = 0,
+    percents: Sequence[int] = PERCENTS,
+    unit: UnitName = "token",
+    complement: bool = False,
+    tests: Tests | Literal["auto"] | None = "auto",
+    split: Literal["validation", "test"] = "test",
+    metric: str | MetricFunction | None = None,
+    cache_dir: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Measurement:
+    """Measure explanations on the texts of a task.
+
+    Args:
+        clf: A classifier, or an `Evaluator` that shares its evaluations.
+        task: A task. A single text is measured by `measure_text`.
+        methods: Names of methods, or methods; or a mapping from names to methods and to scores that were
+            computed elsewhere (see `own_scores`). Random erasure, the baseline, is always measured;
+            `random(seed=1)` sets its seed.
+        limit: Measure only the first `limit` texts; 0 measures all.
+        percents: Percentages of tokens to erase: increasing whole numbers, the first 0 and the last 100.
+        unit: What is scored and erased as one piece: token, word or sentence.
+        complement: Also evaluate texts with only the erased part left, which sufficiency and insertion need
+            (see `Measurement.metrics`).
+        tests: In-distribution tests, from `fit_tests`; `auto` uses those that were saved with the
+            classifier's checkpoint. Without tests no area is trusted.
+        split: The split whose texts are measured. Choose methods and their options on validation texts, and
+            measure the chosen one on test texts.
+        metric: Name of the metric of curves and areas, or a function `(labels, predictions) -> float`, see
+            `metric`; the default is that of the task.
+        cache_dir: Folder that keeps the traces of all methods, such as a store. What it has is not computed
+            again, for whatever limit, methods, tests and metric.
+        progress: Called with a phase, here the name of a method, the number of texts done in it so far, and
+            the number of all texts.
+
+    Returns:
+        Curves, areas, intervals, p-values, doubts and verdict.
+
+    Raises:
+        InputError: An option is not valid, or model, task and methods do not fit each other.
+
+    Example:
+        >>> result = fm.measure(clf, task, ["loo-sign"], limit=20)
+        >>> result.acu("loo-sign") <= 1
+        True
+    """
+    if isinstance(task, str):
+        hint = f"for the task give fm.task({task!r})" if task in TASKS else "measure_text measures one text"
+        raise InputError(f"task is {task!r:.60}; expected a task: {hint}")
+    plan = plan_measurement(
+        clf,
+        task,
+        methods,
+        tests=tests_beside(clf) if tests == "auto" else tests or {},
+        settings=Settings(tuple(percents), unit, complement),
+        limit=limit,
+        role=split,
+        metric=None if metric is None else name_metric(metric),
+    )
+    join = Join(plan, None if cache_dir is None else Shelf.of_plan(Path(cache_dir), plan))
+    join.fill(compute_here, progress)
+    return build_measurement(plan, join.traces(), join.located_texts())
+
+
+def build_measurement(plan: Plan, traces: Mapping[str, Trace], texts: DataFrame) -> Measurement:
+    """Return the measurement that follows from complete traces."""
+    frame = frame_traces(traces.values())
+    has_rationales = "rationale" in texts
+    rationales = dict(zip(texts["row"], texts["rationale"], strict=True)) if has_rationales else {}
+    inputs = texts.drop(columns=["truncated", "rationale"], errors="ignore")
+    devices = dict.fromkeys(device for trace in traces.values() for device in trace.devices)
+    seconds = {}
+    for name, trace in traces.items():
+        seconds[name] = {phase: trace.seconds.get(phase, 0.0) for phase in PHASES}
+    return Measurement(
+        frame=frame,
+        classes=len(plan.task.labels),
+        metric=plan.task.metric,
+        others=tuple(metric for metric in plan.task.metrics if metric != plan.task.metric),
+        evaluations={name: trace.evaluations for name, trace in traces.items()},
+        evaluations_alone={name: trace.evaluations_alone for name, trace in traces.items()},
+        seconds=seconds,
+        floors=floors_of(plan.tests),
+        inputs=inputs,
+        trained_with=trained_with_of(plan.tests),
+        threshold=plan.task.threshold,
+        truncated=float(texts["truncated"].mean()),
+        classes_by_number=bool(plan.match.note),
+        device=", ".join(devices),
+        precision=plan.settings.precision,
+        agreement=agreement_of(plan.evaluator),
+        scores={name: method.scores for name, method in plan.methods.items() if method.scores},
+        unit=plan.settings.unit,
+        plausibility=measure_plausibility(frame, inputs, rationales),
+    )
+
+
+def measure_checkpoint(
+    checkpoint: str | Path,
+    config: MeasureConfig,
+    store: RunStore,
+    *,
+    data_dir: Path | None = None,
+    data: Path | None = None,
+    own: Task | None = None,
+    device: str = "auto",
+    progress: Progress | None = None,
+    announce: Callable[[Bounds], object] | None = None,
+    compute: Compute = compute_here,
+) -> Measurement:
+    """Measure a checkpoint; what the store has of the traces is not computed again.
+
+    Traces, and a manifest of what was asked, are written to the store.
+
+    Args:
+        checkpoint: Folder of a checkpoint, or hub name.
+        config: Methods and settings; missing ones are taken from the checkpoint's training.
+        store: Store to read from and write to.
+        data_dir: Folder of the datasets; None for the one used in training.
+        data: New path of the user's own data, if they were moved after training; None otherwise.
+        own: Texts of the user, measured instead of a task.
+        device: Device to evaluate on; stored traces are used whatever their device was.
+        progress: Called with a phase (`check`, or the name of a method), the number of texts done in it so
+            far, and the number of all texts.
+        announce: Called with the bounds on the evaluations before the work begins, if there is work to do.
+        compute: Computes missing slices; the default does so in this process.
+    """
+    clf = _load_verified(checkpoint, config, store, device)
+    refuse_complement(clf, complement=config.complement)
+    as_given = config
+    measured, config, trained = measured_task(clf, checkpoint, config, data_dir, data, own)
+    left_out = {} if config.methods else expensive_methods(clf, measured, config)
+    if left_out:
+        config = config.replace(methods=tuple(name for name in default_methods() if name not in left_out))
+    tests = read_tests(clf, checkpoint, config)  # None: they are not fitted yet
+    plan = _plan_config(clf, measured, config, tests or {})
+    shelf = Shelf.of_plan(store.root, plan)
+    join = Join(plan, shelf)
+    missing = join.missing()
+    if announce is not None and missing:
+        fitting = len(measured.load().get("validation", ())) if tests is None else 0
+        announce(bound_measurement(plan, missing, left_out, fitting))
+    if tests is not None and store.find(config) is not None and not join.gaps():
+        return build_measurement(plan, join.traces(), join.located_texts())
+
+    done = 0
+
+    def fitting(texts: int, total: int) -> None:
+        nonlocal done
+        done += texts
+        if progress is not None:
+            progress(CHECK, done, total)
+
+    def fit() -> Tests:
+        if "validation" in measured.load():
+            return fitted_tests(clf, checkpoint, measured, config, progress=fitting)
+        return load_tests(clf, checkpoint, as_given, data_dir=data_dir, progress=fitting) or {}
+
+    with store.claim(config):
+        seconds: dict[str, float] = {}
+        if tests is None:
+            with timed(seconds, "fit"):
+                plan = replace(plan, tests=fit())
+            join = Join(plan, shelf)
+        join.fill(compute, progress)
+        result = build_measurement(plan, join.traces(), join.located_texts())
+        _write_manifest(store, config, trained, join, seconds)
+        _write_record(store, config, trained, plan, result, seconds)
+        return result
+
+
+def _plan_config(clf: Classifier, task: Task, config: MeasureConfig, tests: Tests) -> Plan:
+    """Return the plan of a complete config."""
+    methods = (f"{BASELINE}(seed={config.seed})", *(config.methods or default_methods()))
+    settings = Settings(config.percents, config.unit, config.complement)
+    return plan_measurement(clf, task, methods, tests=tests, settings=settings, limit=config.limit)
+
+
+def _write_manifest(
+    store: RunStore, config: MeasureConfig, trained: TrainConfig, join: Join, seconds: Mapping[str, float]
+) -> None:
+    """Write what was asked and which traces answer it; the numbers follow from the traces."""
+    plan = join.plan
+    manifest = Manifest(
+        digest=config.digest,
+        config=config,
+        trained=trained,
+        train_digest=trained.digest,
+        task_name=plan.task.name,
+        labels=list(plan.evaluator.labels),
+        classes_by_number=bool(plan.match.note),
+        metric=plan.task.metric,
+        others=[metric for metric in plan.task.metrics if metric != plan.task.metric],
+        texts=plan.count,
+        subject=join.subject,
+        traces=join.names,
+        tests=join.tests,
+        scores={name: method.scores for name, method in plan.methods.items() if method.scores},
+        threshold=plan.task.threshold,
+        trained_with=trained_with_of(plan.tests),
+        floors=floors_of(plan.tests),
+        agreement=agreement_of(plan.evaluator),
+        precision=plan.settings.precision,
+        seconds=dict(seconds),
+    )
+    store.put_manifest(manifest)
+
+
+def _write_record(
+    store: RunStore,
+    config: MeasureConfig,
+    trained: TrainConfig,
+    plan: Plan,
+    result: Measurement,
+    seconds: Mapping[str, float],
+) -> None:
+    """Write the files of format 1, which the report still reads."""
+    folder = store.folder(config)
+    write_parquet(folder / TEXTS, result.frame)
+    if result.inputs is not None:
+        write_parquet(folder / INPUTS, result.inputs)
+    values = {
+        "trained": trained.to_dict(),
+        "train_digest": trained.digest,
+        "task_name": plan.task.name,
+        "labels": list(plan.evaluator.labels),
+        "threshold": plan.task.threshold,
+        "seconds": seconds,
+    }
+    store.put(config, {**values, **result.to_record()})
+
+
+def _load_verified(checkpoint: str | Path, config: MeasureConfig, store: RunStore, device: str) -> Classifier:
+    """Load a checkpoint whose files and weights are those of its record.
+
+    Raises:
+        InputError: They are not.
+    """
+    fingerprint = _checked(checkpoint, store)
+    clf = load_measured(checkpoint, config, device)
+    if fingerprint not in (None, clf.fingerprint):
+        raise InputError(
+            f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
+            f"{fingerprint}: train it again"
+        )
+    return clf
+
+
+def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
+    """Verify the files of a checkpoint, and return the fingerprint in its record; None without a record.
+
+    A damaged checkpoint is an error; if it is in the store, it is also put aside.
+    """
+    folder = folder_of(checkpoint)
+    if not (folder / RECORD).exists():
+        return None
+    if folder.resolve().parent == store.root.resolve():
+        record = store.open(folder)
+        if record is None:
+            raise Unready(f"{checkpoint} was damaged and is put aside; train it again")
+    else:
+        record = read_record(folder / RECORD)
+        try:
+            require_files(folder, record)
+        except InputError as error:
+            raise InputError(f"{error}; copy that checkpoint again, or train it again") from error
+    if not isinstance(record, TrainRecord):
+        raise InputError(f"{checkpoint} is a measurement; give the folder of a training run")
+    return record.fingerprint
