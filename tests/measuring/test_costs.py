@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.config import MeasureConfig
 from faithmeter.measuring.costs import bound_evaluations, sort_by_cost, too_expensive
+from faithmeter.measuring.plan import Settings, plan_measurement
 from faithmeter.methods import parse
 from faithmeter.runs.bounded import bound_measurement
 from toy import rows_batch, tiny
@@ -50,17 +50,19 @@ def test_methods_are_ordered_by_cost_and_their_bounds_hold() -> None:
         assert evaluator.evaluations <= bound_evaluations(method, [6, 3], PERCENTS)
 
 
-def test_a_measurement_is_bounded_by_its_first_chunk(tmp_path: Path) -> None:
+def test_what_is_missing_is_bounded_by_the_first_slice(tmp_path: Path) -> None:
     """Four texts of two words; the check is fitted on eight others."""
     (tmp_path / "own.csv").write_text("\n".join(["text,label", *["good film,a", "bad film,b"] * 2]))
     clf, task = tiny(labels=2), fm.own_task(tmp_path / "own.csv", text="text", label="label", all_test=True)
-    config = MeasureConfig(methods=("grad-l2", "loo-sign"), limit=2)
-    bounds = bound_measurement(clf, task, config, {"beam": 100}, fitting=8)
+    plan = plan_measurement(clf, task, ["grad-l2", "loo-sign"], tests={}, settings=Settings(), limit=2)
+    missing = {"random": 2, "grad-l2": 2, "loo-sign": 2}
+    bounds = bound_measurement(plan, missing, {"beam": 100}, fitting=8)
     # eleven steps of two texts; a random order is one more, gradients are ten; leave-one-out has two tokens
     # at the steps from 0 to 40 %, and then one
     loo = 2 * (5 * 3 + 5 * 2 + 11)
     assert bounds.evaluations == {"check": 8, "random": 2 * 12, "grad-l2": 2 * 21, "loo-sign": loo}
     assert (bounds.texts, bounds.left_out) == (2, {"beam": 50})
+    assert bound_measurement(plan, {"loo-sign": 1}, {}).evaluations == {"loo-sign": loo / 2}
 
 
 def test_windows_count_as_evaluations() -> None:

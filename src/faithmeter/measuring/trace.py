@@ -69,7 +69,8 @@ class Trace:
         """Predicted class, the first of equals, or predicted number of each text at each step, [N, S]."""
         if self.numbers:
             return self.logits[:, :, 1].astype(np.float64)
-        return self.logits.argmax(axis=2)
+        predictions: NDArray[Any] = self.logits.argmax(axis=2)
+        return predictions
 
     @cached_property
     def log_losses(self) -> NDArray[np.float64]:

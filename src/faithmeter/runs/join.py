@@ -157,7 +157,8 @@ class Join:
         """Return the frame of all texts with the places of their units (see `texts.locate_tokens`)."""
         import pandas as pd
 
-        frame = pd.concat(sorted(self.texts, key=lambda part: int(part["row"].iloc[0])), ignore_index=True)
+        ordered = sorted(self.texts, key=lambda part: rows_of(part).start)
+        frame: DataFrame = pd.concat(ordered, ignore_index=True)
         return frame[frame["row"] < self.plan.count]
 
 

@@ -190,8 +190,8 @@ def measure_checkpoint(
     join = Join(plan, shelf)
     missing = join.missing()
     if announce is not None and missing:
-        fitting = len(measured.load().get("validation", ())) if tests is None else 0
-        announce(bound_measurement(plan, missing, left_out, fitting))
+        unfitted = len(measured.load().get("validation", ())) if tests is None else 0
+        announce(bound_measurement(plan, missing, left_out, unfitted))
     if tests is not None and store.find(config) is not None and not join.gaps():
         return build_measurement(plan, join.traces(), join.located_texts())
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -188,16 +188,16 @@ def _as_frame(trace: Trace) -> DataFrame:
 
     frame = pd.DataFrame({"row": trace.rows, "target": trace.targets})
     # an object column of arrays: a list in parquet, whose length may differ from row to row
-    frame["logits"] = list(trace.logits.reshape(len(trace), -1))
+    frame["logits"] = pd.Series(list(trace.logits.reshape(len(trace), -1)), dtype=object)
     frame["scores"] = pd.Series(list(trace.scores), dtype=object)
     frame["step"] = pd.Series(list(trace.steps), dtype=object)
-    frame.attrs = {
+    facts: dict[Hashable, Any] = {
         "method": trace.method,
         "percents": list(trace.percents),
         "code": trace.code,
         "numbers": trace.numbers,
-        **_facts(trace),
     }
+    frame.attrs = facts | _facts(trace)
     return frame
 
 
@@ -291,7 +291,7 @@ def _write_side(
     import pandas as pd
 
     frame = pd.DataFrame({"row": rows})
-    frame[column] = list(values)
-    frame.attrs = dict(facts)
+    frame[column] = pd.Series(list(values), dtype=object)
+    frame.attrs = {str(name): value for name, value in facts.items()}
     write_parquet(path, frame)
     return {}
