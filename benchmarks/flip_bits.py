@@ -35,7 +35,7 @@ from faithmeter.errors import DamageWarning, InputError  # noqa: E402
 from faithmeter.files import read_parquet  # noqa: E402
 from faithmeter.models.loading import load_tokenizer  # noqa: E402
 from faithmeter.models.token_cache import tokenize  # noqa: E402
-from faithmeter.runs import measurement  # noqa: E402
+from faithmeter.runs import measurements  # noqa: E402
 from faithmeter.runs import run as runs  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402
 from faithmeter.runs.measured import task_of  # noqa: E402
@@ -129,7 +129,7 @@ def build() -> list[Unit]:
     """Make one of every kind of folder that faithmeter writes."""
     store = fm.RunStore(WORK / "store")
     fm.train(TRAINING, store)
-    measurement.measure_checkpoint(
+    measurements.measure_checkpoint(
         store.folder(TRAINING), MeasureConfig(methods=("grad-l2",), limit=70), store
     )
     runs.roar(STEP, store)

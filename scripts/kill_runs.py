@@ -29,7 +29,7 @@ import transformers.models.roberta.modeling_roberta
 import transformers.trainer  # noqa: F401
 
 import faithmeter.measuring.fitting
-import faithmeter.runs.measurement
+import faithmeter.runs.measurements
 import faithmeter.runs.run
 import faithmeter.training.finetuning  # noqa: F401
 from faithmeter import cli

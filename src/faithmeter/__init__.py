@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .models.tokens import Batch
     from .runs.adaptation import adapt
     from .runs.fitted_tests import saved_tests
-    from .runs.measurement import measure
+    from .runs.measurements import measure
     from .runs.pipeline import Pipeline, pipeline
     from .runs.registered import register_pipeline
     from .runs.run import train
@@ -89,7 +89,7 @@ _HOME = {
     "explain_text": "measuring.explanation",
     "fit_tests": "measuring.fitting",
     "load": "models.loading",
-    "measure": "runs.measurement",
+    "measure": "runs.measurements",
     "measure_text": "measuring.one_text",
     "method": "methods",
     "metric": "stats.metrics",

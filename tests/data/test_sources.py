@@ -14,7 +14,7 @@ from faithmeter.config import MeasureConfig, TrainConfig
 from faithmeter.data import babi, readers, sources, stories
 from faithmeter.files import CLOCK_TICK_NS
 from faithmeter.runs import run
-from faithmeter.runs.measurement import measure_checkpoint
+from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.store.run_store import RunStore
 
 

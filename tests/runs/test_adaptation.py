@@ -21,7 +21,7 @@ from faithmeter.methods import registry
 from faithmeter.models import loading
 from faithmeter.report.reproduce import reproduce
 from faithmeter.runs import adaptation
-from faithmeter.runs.measurement import measure_checkpoint
+from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.training.trainer import _cross_entropy
 from faithmeter.verdict import AdaptEvidence, judge_adaptation
 from toy import WORDS, letter_tokenizer, tiny

@@ -68,7 +68,7 @@ def test_the_choice_has_the_highest_acu_on_validation_texts_and_is_made_once(
         {name: result.acu(name) for name in choice.candidates}
     )
     assert result.acu(choice.method) == max(map(result.acu, choice.candidates))
-    monkeypatch.setattr("faithmeter.runs.measurement.measure", lambda *_, **__: pytest.fail("chosen again"))
+    monkeypatch.setattr("faithmeter.runs.measurements.measure", lambda *_, **__: pytest.fail("chosen again"))
     assert choose_method(clf, checkpoint, 30) == choice
     pipe = fm.pipeline(checkpoint, method="auto(budget=30)", orders=19)
     assert (pipe.method, pipe.choice) == (choice.method, choice)

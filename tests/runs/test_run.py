@@ -18,7 +18,7 @@ from faithmeter.files import seal, write_json
 from faithmeter.report import page as report
 from faithmeter.runs import roar
 from faithmeter.runs import run as runs
-from faithmeter.runs.measurement import measure_checkpoint
+from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.store.run_store import Unready
 
 SMALL: dict[str, Any] = {"limit": 32, "epochs": 2, "strategy": "none", "validation": "unmasked"}

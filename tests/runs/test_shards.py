@@ -15,7 +15,7 @@ import fake_ray
 from faithmeter.config import MeasureConfig
 from faithmeter.runs import shards
 from faithmeter.runs.join import compute_here
-from faithmeter.runs.measurement import measure_checkpoint
+from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.runs.shards import MAX_LOSSES, Source, compute_on_ray
 from faithmeter.store.run_store import RunStore
 

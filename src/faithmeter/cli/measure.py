@@ -177,7 +177,7 @@ def run(
     """
     from ..methods.registry import default_methods, parse
     from ..runs.join import compute_here
-    from ..runs.measurement import measure_checkpoint
+    from ..runs.measurements import measure_checkpoint
     from ..store.run_store import RunStore
 
     methods = [parse(name) for name in config.methods] or [parse(name) for name in default_methods()]

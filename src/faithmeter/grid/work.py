@@ -22,7 +22,7 @@ def perform(run: Run, store: RunStore, show: Show, device: str = "auto", process
     """
     config = run.config
     if isinstance(config, MeasureConfig):
-        from ..runs.measurement import measure_checkpoint
+        from ..runs.measurements import measure_checkpoint
 
         folder = store.folder(run.trained)
         moved = _summed(show, parts=len(config.methods) + 2)  # the check and the baseline

@@ -170,7 +170,7 @@ def _measure_candidates(
     from ..measuring.texts import read_slices
     from ..methods.registry import parse
     from ..models.evaluator import Evaluator
-    from .measurement import measure
+    from .measurements import measure
 
     split = measured.split("validation")
     count = min(config.limit, len(split))

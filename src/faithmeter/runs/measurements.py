@@ -11,6 +11,7 @@ from ..config import BASELINE, MeasureConfig, TrainConfig, UnitName
 from ..data import TASKS, Task
 from ..errors import InputError
 from ..files import timed, write_parquet
+from ..measuring.measurement import Measurement
 from ..measuring.plan import (
     Names,
     Plan,
@@ -23,7 +24,6 @@ from ..measuring.plan import (
     trained_with_of,
 )
 from ..measuring.plausibility import measure_plausibility
-from ..measuring.result import Measurement
 from ..measuring.trace import PHASES, Trace, frame_traces
 from ..methods.registry import default_methods
 from ..models.evaluator import Model
