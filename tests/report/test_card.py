@@ -145,13 +145,36 @@ def test_the_model_index_has_them_exactly(made: Made) -> None:
     name, found = model_index_to_eval_results(metadata_load(path)["model-index"])
     assert name == made.folder.name
     values = {result.metric_name: result.metric_value for result in found}
-    assert values.pop("micro_f1, unmasked") == 0.987
-    assert values.pop("micro_f1, fully masked") == pytest.approx(0.187)
+    assert values.pop("micro_f1 (fraction), unmasked") == 0.987
+    assert values.pop("micro_f1 (fraction), fully masked") == pytest.approx(0.187)
     flat = {**dict(record.methods["loo-sign"]), "p_crossfit": 0.159}
     for column, (_, title) in NUMBERS.items():
         assert values.pop(f"{title} of loo-sign") == flat[column]
-    assert values == {"ACU of grad-l2": -0.0123, "in-distribution p-value of grad-l2": 0.04}
+    assert values == {
+        "ACU (fraction) of grad-l2": -0.0123,
+        "in-distribution p-value (0 to 1) of grad-l2": 0.04,
+    }
     assert {result.dataset_name for result in found} == {"bAbI-1"}
+    runs = {result.metric_name: result.metric_args["faithmeter"] for result in found}
+    assert runs["ACU (fraction) of loo-sign"] == f"measurement {record.digest}"
+    assert runs["micro_f1 (fraction), unmasked"] == f"training {made.train.digest}"
+    assert {result.source_url for result in found} == {None}, "generated stories have no address"
+
+
+def test_results_of_an_earlier_version_are_replaced(made: Made) -> None:
+    made.measure(METHODS)
+    path = write(made.folder, made.store)
+    text = path.read_text(encoding="utf-8")
+    old = {"name": "faithmeter", "url": "https://arxiv.org/abs/2310.07819"}
+    data = metadata_load(path)
+    for result in data["model-index"][0]["results"]:
+        for metric in result["metrics"]:
+            del metric["args"]
+        result["source"] = old
+    path.write_text(f"---\n{yaml.safe_dump(data)}---{text.split('---', 2)[2]}", encoding="utf-8")
+    again = metadata_load(write(made.folder, made.store))["model-index"][0]["results"]
+    assert len(again) == len(data["model-index"][0]["results"])
+    assert "source" not in again[0]
 
 
 def test_hugging_face_reads_it_and_writes_the_same(made: Made) -> None:
@@ -184,8 +207,14 @@ def test_results_on_datasets_of_the_hub_are_written_for_its_pages(tmp_path: Path
         write(one.folder, one.store)
     entries = parse_eval_result_entries(yaml.safe_load((on_hub.folder / EVAL_RESULTS).read_text()))
     values = {entry.notes: entry.value for entry in entries}
-    assert values["ACU of loo-sign"] == 0.4421
-    assert values["in-distribution p-value of loo-sign"] == 0.159
+    assert values["ACU (fraction) of loo-sign"] == 0.4421
+    assert values["in-distribution p-value (0 to 1) of loo-sign"] == 0.159
+    [record] = [record for _, record in on_hub.store.records() if record.kind == "measure"]
+    [source] = {entry.source_name for entry in entries if entry.notes == "ACU (fraction) of loo-sign"}
+    assert source == f"faithmeter measurement {record.digest}"
+    assert {entry.source_url for entry in entries} == {
+        f"https://huggingface.co/datasets/{fm.task('SST2').hub.repo}"
+    }
     hub = fm.task("SST2").hub
     assert {(entry.dataset_id, entry.task_id) for entry in entries} == {(hub.repo, hub.config)}
     assert not (made.folder / EVAL_RESULTS).exists(), "generated stories are no dataset of the hub"

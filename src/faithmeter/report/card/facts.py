@@ -24,17 +24,20 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
     from pandas import DataFrame
 
-SOURCE = "faithmeter"
-"""Source of our results in a model-index, by which they are recognized."""
+OWNER = "faithmeter"
+"""Argument of our metrics in a model-index with the run that they come from, by which they are recognized."""
 PAPER = "https://arxiv.org/abs/2310.07819"
 HUB_METRICS = {"macro_f1": "f1", "micro_f1": "f1", "matthews": "matthews_correlation"}
 """Names of metrics on the hub that differ from ours."""
 NUMBERS = {
-    "acu": ("acu", "ACU"),
-    "racu": ("racu", "RACU"),
-    "p_crossfit": ("p_value", "in-distribution p-value"),
+    "acu": ("acu", "ACU (fraction)"),
+    "racu": ("racu", "RACU (fraction)"),
+    "p_crossfit": ("p_value", "in-distribution p-value (0 to 1)"),
 }
-"""Type and name of our results in a model-index, by column of the frame `areas`."""
+"""Type, name and unit of our results in a model-index, by column of the frame `areas`."""
+UNITS = {"pearson": "-1 to 1", "spearman": "-1 to 1", "matthews": "-1 to 1", "r2": "at most 1"}
+"""Ranges of the metrics that are no fractions."""
+DATASETS = "https://huggingface.co/datasets/"
 DEFAULT_STORE = "runs"
 """Folder of runs in the commands on a card; it is the default of the command line."""
 
@@ -137,23 +140,15 @@ def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[
 
 
 def results(facts: Facts) -> Iterator[EvalResult]:
-    """Yield the defined numbers of the section as results for a model-index; areas are fractions."""
+    """Yield the defined numbers of the section as results for a model-index.
+
+    Each names its unit and the run that it comes from.
+    """
     from huggingface_hub import EvalResult
 
     for measured in facts.tasks:
         hub = getattr(TASKS.get(measured.task), "hub", None)
-        metric = HUB_METRICS.get(measured.metric, measured.metric)
-        numbers = [
-            (metric, f"{measured.metric}, {how}", measured.performance[how])
-            for how in ("unmasked", "fully masked")
-        ]
-        for row in measured.methods:
-            numbers += [
-                (kind, f"{what} of {row['method']}", row[column])
-                for column, (kind, what) in NUMBERS.items()
-                if row["method"] != BASELINE and defined(row[column])
-            ]
-        for kind, name, value in numbers:
+        for kind, name, value, run in _numbers(facts, measured):
             yield EvalResult(
                 task_type="text-classification",
                 dataset_type=hub.repo if hub else re.sub(r"[^\w.-]+", "-", measured.name),
@@ -163,23 +158,38 @@ def results(facts: Facts) -> Iterator[EvalResult]:
                 metric_type=kind,
                 metric_name=name,
                 metric_value=float(value),
-                source_name=SOURCE,
-                source_url=PAPER,
+                metric_args={OWNER: run},
+                source_name=hub and f"{OWNER} on {hub.repo}",  # shared by all results on these data
+                source_url=hub and DATASETS + hub.repo,
             )
+
+
+def _numbers(facts: Facts, measured: Measured) -> Iterator[tuple[str, str, float, str]]:
+    """Yield the type, the name with its unit, the value and the run of each number."""
+    runs = {record.digest: f"measurement {record.digest}" for record in facts.records}
+    trained = facts.train is not None and measured.task == facts.train.config.task_or_data
+    run = f"training {facts.train.digest}" if facts.train and trained else runs[measured.steps[0]["digest"]]
+    metric = HUB_METRICS.get(measured.metric, measured.metric)
+    unit = UNITS.get(measured.metric, "fraction")
+    for how in ("unmasked", "fully masked"):
+        yield metric, f"{measured.metric} ({unit}), {how}", measured.performance[how], run
+    for row in measured.methods:
+        for column, (kind, what) in NUMBERS.items():
+            if row["method"] != BASELINE and defined(row[column]):
+                yield kind, f"{what} of {row['method']}", row[column], runs[row["digest"]]
 
 
 def hub_results(facts: Facts) -> list[dict[str, Any]]:
     """Return the results on datasets of the hub in the format of its `.eval_results` folder."""
-    repositories = {task.hub.repo for task in TASKS.values() if task.hub}
     return [
         {
             "dataset": {"id": result.dataset_type, "task_id": result.dataset_config or "default"},
             "value": result.metric_value,
-            "source": {"url": PAPER, "name": SOURCE},
+            "source": {"url": result.source_url, "name": f"{OWNER} {result.metric_args[OWNER]}"},
             "notes": result.metric_name,
         }
         for result in results(facts)
-        if result.dataset_type in repositories
+        if result.source_url
     ]
 
 

@@ -14,7 +14,7 @@ from ...config import BASELINE, EMBEDDED, SIGNIFICANCE_LEVEL
 from ...data import TASKS
 from ...errors import InputError
 from ...verdict.formats import UNDEFINED, format_percent
-from .facts import HUB_METRICS, PAPER, SOURCE, Facts, Row, commands, defined, digests, doubts
+from .facts import HUB_METRICS, OWNER, PAPER, Facts, Row, commands, defined, digests, doubts
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).with_name("section.md.jinja")
 BEGIN, END = "<!-- faithmeter: begin -->", "<!-- faithmeter: end -->"
 """Comments that enclose the section that faithmeter writes."""
-TAGS = ["faithfulness", "explainability", "interpretability", "masked-language-model", SOURCE]
+TAGS = ["faithfulness", "explainability", "interpretability", "masked-language-model", "faithmeter"]
 
 
 def new_card(facts: Facts) -> str:
@@ -140,7 +140,9 @@ def _merged(index: list[dict[str, Any]] | None, name: str, ours: list[EvalResult
 
 
 def _is_ours(result: dict[str, Any]) -> bool:
-    return (result.get("source") or {}).get("name") == SOURCE
+    args = [metric.get("args") or {} for metric in result.get("metrics", [])]
+    by_source = (result.get("source") or {}).get("name") == OWNER  # as earlier cards have it
+    return by_source or any(OWNER in each for each in args)
 
 
 def _yaml(data: dict[str, Any]) -> str:
