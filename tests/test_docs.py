@@ -11,7 +11,10 @@ import pytest
 import faithmeter
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+DOCUMENTS = [
+    *ROOT.glob("*.md"),
+    *(path for place in ("docs", "results", "benchmarks") for path in (ROOT / place).glob("*.md")),
+]
 TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
 PUBLISHED = [
     *DOCUMENTS,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from pandas import DataFrame
 from scipy import stats
 
 from faithmeter.config import BASELINE
+from faithmeter.data import TASKS
 from faithmeter.measuring.measurement import predictions_of
 from faithmeter.paper import published
 from faithmeter.stats.curves import absolute_area
@@ -24,12 +25,19 @@ from faithmeter.stats.pvalues import simes
 from faithmeter.store.frames import COLUMNS
 
 CONFIDENCE = 0.95
+STEPS = tuple(range(10, 100, 10))
+"""Steps that claims about masked texts are about; the wholly masked text is reported apart."""
 METHODS = (
     *("loo-sign", "loo-abs", "int-grad-sign", "int-grad-abs", "inp-grad-sign", "inp-grad-abs"),
     *("grad-l1", "grad-l2"),
 )
 """Methods of the paper that were measured; beam search was too slow."""
 MASKED, PLAIN, ONLY_MASKED = "half", "none", "all"
+STORIES = "01-stories"
+LONGER = "05-stories-epochs"
+ROAR = "08-stories-roar"
+VARIANTS = (LONGER, "06-stories-scope", "07-stories-rates", ROAR)
+"""Grids that repeat another one with one setting changed; most claims are about the others."""
 TUNINGS = ((MASKED, "both"), (PLAIN, "unmasked"), (ONLY_MASKED, "masked"))
 """Fine-tunings that the page compares: strategy, and what chooses the best epoch."""
 
@@ -66,11 +74,32 @@ class Study:
     """Tidy files of the study, read once."""
 
     folder: Path
+    name: str = ""
+    """What tells this study's places from those of another; empty for the main study."""
+
+    compared: ClassVar = {ROAR: STORIES}
+    """Grids whose retrained models are compared with those of another grid."""
+
+    def title(self, place: Place) -> str:
+        """Name of a place, with that of the study."""
+        return f"{place.name}{f', {self.name}' if self.name else ''}"
+
+    def main_places(self, strategy: str) -> list[Place]:
+        """Places of which a model was measured, without the variants of other grids."""
+        places = self.places.values()
+        return [
+            place for place in places if self.measured(place.grid, strategy) and place.grid not in VARIANTS
+        ]
+
+    @cached_property
+    def every_run(self) -> DataFrame:
+        """Runs with configs, digests and environments, of all training and validation strategies."""
+        return pd.read_csv(self.folder / "runs.csv")
 
     @cached_property
     def runs(self) -> DataFrame:
-        """Runs with configs, digests and environments."""
-        runs = pd.read_csv(self.folder / "runs.csv")
+        """Runs of the fine-tunings that the page compares."""
+        runs = self.every_run
         pairs = pd.Series(list(zip(runs["strategy"], runs["validation"], strict=True)), index=runs.index)
         return runs[pairs.isin(TUNINGS)]
 
@@ -121,6 +150,31 @@ class Study:
         rows = rows[rows["masking"].astype(str) == masking]
         return dict(zip(rows["seed"], 100 * rows["value"], strict=True))
 
+    def validated(self, grid: str, validation: str) -> dict[int, float]:
+        """Return the test performance on whole texts of each seed whose epoch was chosen so, in percent."""
+        rows = self._every_training
+        rows = rows[(rows["grid"] == grid) & (rows["strategy"] == MASKED) & (rows["split"] == "test")]
+        rows = rows[(rows["validation"] == validation) & (rows["masking"].astype(str) == "0")]
+        return dict(zip(rows["seed"], 100 * rows["value"], strict=True))
+
+    @cached_property
+    def _every_training(self) -> DataFrame:
+        return pd.read_csv(self.folder / "train.csv").merge(self.every_run[["digest", "grid"]])
+
+    def wholly_masked(self, grid: str, strategy: str) -> dict[int, float]:
+        """Return the test performance of each seed with all columns masked, in percent.
+
+        Runs before there was this condition have that of the explained column masked, see `leaves_context`.
+        """
+        return self.test_scores(grid, strategy, "all") or self.test_scores(grid, strategy, "100")
+
+    def leaves_context(self, grid: str) -> bool:
+        """Return whether the second column of a pair stayed visible in the wholly masked texts."""
+        place = self.places[grid]
+        scopes = set(self.runs[self.runs["grid"] == grid]["scope"])
+        known = self.test_scores(grid, MASKED, "all")
+        return not known and TASKS[place.task].context is not None and scopes != {"all"}
+
     def majority(self, grid: str) -> float:
         """Return the test performance of the class majority, in percent."""
         rows = self.frames["train"]
@@ -137,6 +191,24 @@ class Study:
         rows = self.frames["measure"]
         rows = rows[(rows["grid"] == grid) & (rows["strategy"] == strategy) & (rows["method"] == method)]
         return float(simes(rows[rows["percent"] == percent][f"p_{test}"]))
+
+    def rejected(self, grid: str, strategy: str, test: str, method: str = BASELINE) -> Effect:
+        """Return the percentage of texts that a test rejects one by one, mean over the steps in `STEPS`.
+
+        The bounds are exact binomial ones for as many texts as there are seeds × texts.
+        """
+        rows = self.frames["measure"]
+        rows = rows[(rows["grid"] == grid) & (rows["strategy"] == strategy) & (rows["method"] == method)]
+        share = float(rows[rows["percent"].isin(STEPS)][f"below_{test}"].mean())
+        seeds, texts = rows["seed"].nunique(), int(rows["texts"].max())
+        count = seeds * texts
+        bounds = stats.binomtest(round(share * count), count).proportion_ci(CONFIDENCE)
+        over = f"{seeds} seed{'s' if seeds > 1 else ''}, {texts} texts"
+        return Effect(100 * share, 100 * float(bounds.low), 100 * float(bounds.high), over)
+
+    def methods(self, grid: str, strategy: str) -> list[str]:
+        """Return the methods of the paper that were measured, beam included."""
+        return [name for name in (*METHODS, "beam") if self.areas(grid, strategy, name)]
 
     def predictions(self, grid: str, strategy: str) -> Predictions:
         """Return the predictions of all seeds of a grid on the same texts."""
@@ -204,30 +276,38 @@ def published_areas(task: str) -> dict[str, float]:
 
 
 def spearman(places: Iterable[tuple[Predictions, Mapping[str, float]]]) -> Effect:
-    """Return the rank correlation of ACU with a reference, over resampled texts (percentiles).
+    """Return the rank correlation of ACU with a reference, over resampled seeds and texts (percentiles).
 
-    The value of several places is the mean of their correlations.
+    The value of several places is the mean of their correlations. As in `resample_texts`, one seed fewer is
+    drawn than there are.
     """
-    values, resampled, texts = [], [], 0
+    values, resampled, texts, seeds = [], [], 0, 0
     for predictions, reference in places:
         rng = np.random.default_rng(0)
         ranks = [reference[name] for name in METHODS]
+        own, drawn = predictions.seeds, max(predictions.seeds - 1, 1)
+        weights = rng.multinomial(drawn, [1 / own] * own, size=RESAMPLES // 9) / drawn
         once = predictions.weighted_curves([np.ones((1, predictions.texts), np.int64)])
         many = predictions.weighted_curves(resampling_weights(predictions.texts, RESAMPLES // 9, rng))
-        values.append(_correlations(once, predictions, ranks))
-        resampled.append(_correlations(many, predictions, ranks))
-        texts += predictions.texts
+        values.append(_correlations(once, predictions, ranks, np.full((1, own), 1 / own)))
+        resampled.append(_correlations(many, predictions, ranks, weights))
+        texts, seeds = texts + predictions.texts, max(seeds, own)
     bounds = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
     lower, upper = np.nanquantile(np.mean(resampled, axis=0), bounds)
-    return Effect(float(np.mean(values)), float(lower), float(upper), f"{texts} texts")
+    over = f"{seeds} seed{'s' if seeds > 1 else ''}, {texts} texts"
+    return Effect(float(np.mean(values)), float(lower), float(upper), over)
 
 
 def _correlations(
-    curves: Mapping[str, np.ndarray], predictions: Predictions, reference: list[float]
+    curves: Mapping[str, np.ndarray], predictions: Predictions, reference: list[float], weights: np.ndarray
 ) -> np.ndarray:
-    """Return Spearman's correlation of each resample's areas with the reference; nan if all are equal."""
+    """Return Spearman's correlation of each resample's areas with the reference; nan if all are equal.
+
+    A resample counts each seed by its weight [R, G].
+    """
     ratios = predictions.ratios
-    areas = [absolute_area(curves[name], curves[BASELINE], ratios).mean(axis=-1) for name in METHODS]
+    of_seeds = (absolute_area(curves[name], curves[BASELINE], ratios) for name in METHODS)  # each [R, G]
+    areas = [(own * weights).sum(axis=-1) for own in of_seeds]
     ranks = stats.zscore(stats.rankdata(np.stack(areas, axis=-1), axis=-1), axis=-1)
     correlations: np.ndarray = ranks @ stats.zscore(stats.rankdata(reference)) / len(METHODS)
     return correlations

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from claims import ROAR
-from evidence import METHODS, Study
+from evidence import METHODS, ROAR, Study
 from pandas import DataFrame
 from pydantic import TypeAdapter
 
@@ -31,7 +30,7 @@ OF_STUDY = {
 OF_SMOKE = (
     *("faithfulness", "pvalues-crossfit", "performance-unmasked", "ablation-unmasked-test", "epochs", "roar"),
 )
-"""Figures of the report that docs/trials.md shows."""
+"""Figures of the report that docs/results.md and results/trials.md show."""
 
 
 def draw_figures(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from claims import Claim
+from claim import Claim
 from evidence import (
     MASKED,
     METHODS,
@@ -32,10 +32,12 @@ def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def format_effect(effect: Effect, decimals: int = 1) -> str:
     """Format a value with its bounds in brackets, if it has some."""
-    if effect.over == "p":
-        return "p < 0.001" if effect.value < 0.001 else f"p = {effect.value:.3f}"
     value, lower, upper = (format_number(number, decimals) for number in effect[:3])
     return value if math.isnan(effect.lower) else f"{value} [{lower}, {upper}]"
+
+
+def format_pvalue(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
@@ -47,7 +49,9 @@ def claims_table(claims: Iterable[Claim]) -> str:
         effect, over = "", ""
         if claim.effect is not None:
             effect = format_effect(claim.effect, 2 if claim.letter == "d" else 1)
-            over = "all texts" if claim.effect.over == "p" else claim.effect.over
+            over = claim.effect.over
+        if claim.p is not None:
+            effect = f"{effect}, {format_pvalue(claim.p)}"
         rows.append((statement, claim.where, effect, over, f"**{claim.verdict}**", claim.published))
     return markdown(("claim", "task, model", "effect [95 %]", "over", "verdict", "paper"), rows)
 
