@@ -33,7 +33,7 @@ import faithmeter as fm  # noqa: E402
 from faithmeter.config import MeasureConfig, RoarConfig  # noqa: E402
 from faithmeter.errors import DamageWarning, InputError  # noqa: E402
 from faithmeter.files import read_parquet  # noqa: E402
-from faithmeter.models.loading import load_tokenizer  # noqa: E402
+from faithmeter.models.folders import load_tokenizer  # noqa: E402
 from faithmeter.models.token_cache import tokenize  # noqa: E402
 from faithmeter.runs import measurements  # noqa: E402
 from faithmeter.runs import run as runs  # noqa: E402

@@ -10,7 +10,7 @@ import pytest
 import faithmeter as fm
 from faithmeter.measuring.plausibility import PLAUSIBILITY, mark_rationale, score_text
 from faithmeter.models.classes import MULTI_LABEL
-from faithmeter.models.loading import load_tokenizer, resolve
+from faithmeter.models.folders import load_tokenizer, resolve
 from toy import tiny
 
 

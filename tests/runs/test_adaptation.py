@@ -13,12 +13,13 @@ import pandas as pd
 import pytest
 import torch
 from huggingface_hub.errors import EntryNotFoundError
+from sklearn.linear_model import LogisticRegression
 
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
 from faithmeter.data.labeled import LABELED, read_labeled
 from faithmeter.methods import registry
-from faithmeter.models import loading
+from faithmeter.models import folders
 from faithmeter.report.reproduce import reproduce
 from faithmeter.runs import adaptation
 from faithmeter.runs.measurements import measure_checkpoint
@@ -341,10 +342,10 @@ def hub(adapted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     monkeypatch.setattr("huggingface_hub.model_info", lambda *_, timeout: None)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, *, revision: str(folder))
-    for function in (loading._require_on_hub, loading._download):
+    for function in (folders._require_on_hub, folders._download):
         function.cache_clear()
     yield folder
-    for function in (loading._require_on_hub, loading._download):
+    for function in (folders._require_on_hub, folders._download):
         function.cache_clear()
 
 
@@ -360,9 +361,32 @@ def test_a_model_of_the_hub_brings_its_record_and_its_fitted_check(adapted, hub:
     result = fm.pipeline("someone/adapted", orders=19)("the film was fun")
     assert result["p_value"] is not None
     assert any("this holds for the adapted model" in doubt for doubt in result["doubts"])
-    assert loading.local_copy("someone/else") == "someone/else", "no checkpoint of faithmeter"
+    assert folders.local_copy("someone/else") == "someone/else", "no checkpoint of faithmeter"
     with pytest.raises(fm.InputError, match="no tests were saved with this classifier; fit them"):
         fm.saved_tests(fm.Classifier(clf.model, clf.tokenizer))
     (hub / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(fm.InputError, match=r"model\.safetensors is not as it was written"):
         fm.load("someone/adapted")
+
+
+def test_a_sentence_encoder_with_a_head_adapts_to_one_that_loads_again(place: Path, tmp_path: Path) -> None:
+    head = LogisticRegression().fit(torch.randn(40, 16, generator=torch.manual_seed(0)), [0, 1] * 20)
+    transformer, pooling = torch.nn.Module(), type("Pooling", (torch.nn.Module,), {"pooling_mode": "mean"})()
+    small = tiny("bert", dtype=torch.float32)
+    transformer.auto_model, transformer.tokenizer = small.model.bert, small.tokenizer
+    body = torch.nn.Sequential(transformer, pooling)
+    original = fm.Classifier(body, head=head, labels=["bad", "good"])
+    original.model.save_pretrained(tmp_path / "original")
+    original.tokenizer.save_pretrained(tmp_path / "original")
+    settings, store = config(place, model=str(tmp_path / "original"), limit=120), fm.RunStore(tmp_path)
+    record = fm.adapt(settings, store)
+    folder = store.folder(settings)
+    clf = fm.load(folder)
+    assert clf.fingerprint == record.fingerprint != original.fingerprint
+    assert clf.labels == ("bad", "good")
+    assert clf.agreement == record.agreement > 0.5, "the head was kept"
+    assert {"modules.json", "1_Pooling/config.json", "2_Dense/model.safetensors"} <= {*record.files}
+    assert fm.saved_tests(clf).keys() == {"published", "crossfit"}
+    (folder / "2_Dense" / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(fm.InputError, match=r"2_Dense/model\.safetensors is not as it was written"):
+        fm.load(folder)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from faithmeter.cli.listing import listing
 from faithmeter.data import babi, stories
-from faithmeter.models.loading import resolve
+from faithmeter.models.folders import resolve
 
 GRID = """
 tasks = ["reviews.toml"]

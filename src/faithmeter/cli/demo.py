@@ -45,7 +45,7 @@ def demo(
 
     Needs no downloads. Example: faithmeter demo --seed 1
     """
-    from ..models.loading import load_tokenizer
+    from ..models.folders import load_tokenizer
     from ..report import page as report
     from ..report.view import answer_sentences, areas_table, check_table, training_table
     from ..store.run_store import RunStore

@@ -32,7 +32,8 @@ def attention_scores(clf: Evaluator, kind: str, batch: Batch, items: Tensor) -> 
             flow = (mean + identity) / 2 @ flow
     if reads_last_token(clf.model):
         return flow[torch.arange(len(flow)), batch.attention_mask.sum(dim=1) - 1]
-    if getattr(clf.model.config, "classifier_pooling", "cls") != "mean":
+    pooling = getattr(clf.model, "pooling", None) or getattr(clf.model.config, "classifier_pooling", "cls")
+    if pooling == "cls":
         return flow[:, 0]
     attended = batch.attention_mask.to(flow)
     return (flow * attended[:, :, None]).sum(dim=1) / attended.sum(dim=1, keepdim=True)

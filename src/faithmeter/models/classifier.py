@@ -1,4 +1,4 @@
-"""`Classifier`: a Hugging Face encoder with a mask token, and the operations that a measurement needs."""
+"""`Classifier`: an encoder with a mask token, and the operations that a measurement needs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .devices import name_precision, place, send
 from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, LastLayerHook, NormalizationHooks
 from .mask_token import set_padding
+from .objects import as_model
 from .tokens import Batch
 from .windows import Windows, average, largest, require_overlap, split_windows
 
@@ -38,7 +39,9 @@ class Classifier:
     """Sequence classification model with its tokenizer, in evaluation mode.
 
     Args:
-        model: A Hugging Face model for sequence classification, or for regression if it has one output.
+        model: A Hugging Face model for sequence classification, or for regression if it has one output; a
+            `SentenceTransformer` or a `SetFitModel`; or any torch module from `input_ids` and
+            `attention_mask` to logits.
         tokenizer: Its tokenizer, which must have a mask token. If None, batches come from `Batch.from_ids`.
         mask_id: Id of the mask token; required without a tokenizer.
         takes_pair: True if the model was trained on pairs of texts, False if on single texts, None if
@@ -49,6 +52,8 @@ class Classifier:
             then has the two classes `not label` and `label`, with the logits -z/2 and z/2 for the label's z.
         overlap: Number of tokens that neighboring windows share, at least, if a text is longer than the model
             can read; 0 truncates such a text. Logits are the mean over the windows.
+        head: Fitted linear classifier of scikit-learn on the vectors of a `SentenceTransformer`.
+        labels: Names of the classes; None takes those of the model or the head.
 
     A model that predicts a number z has the classes `lower value` and `higher value`, with the logits -z and
     z: the scores for `higher value` say what raises the number, in its own unit.
@@ -65,15 +70,18 @@ class Classifier:
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: PreTrainedModel | torch.nn.Module,
         tokenizer: PreTrainedTokenizerBase | None = None,
         *,
+        head: object = None,
+        labels: Sequence[str] | None = None,
         mask_id: int | None = None,
         takes_pair: bool | None = None,
         agreement: float = math.nan,
         label: str | int | None = None,
         overlap: int = 0,
     ) -> None:
+        model, tokenizer = as_model(model, tokenizer, head, labels)
         require_classes(model.config, label)
         self.label = find_label(model.config, label)
         if tokenizer is not None:
@@ -271,6 +279,8 @@ def fingerprint_model(
         for name, value in model.config.to_diff_dict().items()
         if name not in (*NOT_DECISIVE, *settings_without)
     }
+    if hasattr(model, "head_settings"):
+        settings["head"] = model.head_settings
     state = None if tokenizer is None else tokenizer_state(tokenizer)
     digest = hashlib.sha256(json.dumps([settings, state], sort_keys=True, default=str).encode())
     for name, tensor in sorted(model.state_dict().items()):

@@ -3,41 +3,29 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from ..config import EMBEDDED, Kind, Precision
+from ..config import Kind, Precision
 from ..data.labeled import LABELED
 from ..errors import InputError
 from ..files import changes, read_sealed_json
 from .classes import MULTI_LABEL, predicts_number
-from .classifier import Classifier, find_mask_id
+from .classifier import Classifier
 from .devices import find_device, require_precision
-from .mask_token import add_embeddings, add_tokens
+from .folders import RECORD, config_source, load_model, load_tokenizer, local_copy, reading, resolve
+from .mask_token import add_embeddings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-EXPECTED_SOURCE = (
-    f"expected a folder with a saved model and tokenizer, a hub name such as 'roberta-base', or {EMBEDDED!r}"
-)
-RECORD = "record.json"
-"""Name of the training record in a checkpoint folder; it contains the checksums of the files."""
-HUB_TIMEOUT = 10.0
-"""Seconds to wait for the hub to answer whether it has a model."""
 NEW_PARTS = ("pooler.",)
 """Parts of an encoder that may be missing before fine-tuning, since only the classifier head uses them."""
 MAX_NAMED_KEYS = 4
 """Maximum number of weights that an error names; the others are counted."""
-MAX_REASON = 200
-"""Maximum number of characters that an error quotes from a library's message."""
 SAMPLE_WORDS = 64
 """Approximate number of vocabulary entries that are tokenized to check the tokenizer."""
 MAX_UNKNOWN = 0.9
@@ -57,8 +45,10 @@ def load(
     """Load a classifier and verify its files.
 
     Args:
-        path: A checkpoint folder of `faithmeter train`, a folder of another saved model, or a hub name. A
-            checkpoint of faithmeter comes with its record and its fitted tests (see `saved_tests`).
+        path: A checkpoint folder of `faithmeter train`, a folder of another saved model, or a hub name: a
+            classifier of transformers, a sentence encoder with a dense head in the layout of
+            sentence-transformers, or a PEFT adapter, which is merged. A checkpoint of faithmeter comes with
+            its record and its fitted tests (see `saved_tests`).
         device: `cpu`, `cuda`, `cuda:1`, `mps` or `xpu`; `auto` is the accelerator, or the CPU without one.
         precision: Data type to compute in: `fp32`, `bf16` or `fp16`; `auto` is `fp32`.
         revision: Branch, tag or commit of a hub model.
@@ -81,15 +71,12 @@ def load(
         ...
         faithmeter.errors.InputError: there is no folder 'no/such/folder'; expected a folder with ...
     """
-    from transformers import AutoModelForSequenceClassification
-
     target = find_device(device)
     precision = require_precision(precision, target)
     path = local_copy(path, revision=revision)
     training = read_checkpoint(resolve(path))
     tokenizer = load_tokenizer(path, revision=revision, add_mask_token=add_mask_token)
-    options = {"dtype": torch.float32, "revision": revision or "main"}
-    model, report = load_model(AutoModelForSequenceClassification, path, "model", **options)
+    model, report = load_model(path, "model", dtype=torch.float32, revision=revision or "main")
     if keys := report["mismatched_keys"]:
         names = list_keys(key for key, *_ in keys)
         raise InputError(f"weights in {str(path)!r} have other shapes than its config.json says: {names}")
@@ -128,110 +115,10 @@ def kind_of_model(path: str | Path) -> Kind:
     from transformers import AutoConfig
 
     with reading("config", path):
-        config = AutoConfig.from_pretrained(resolve(path), trust_remote_code=False)
+        config = AutoConfig.from_pretrained(config_source(path), trust_remote_code=False)
     if predicts_number(config):
         return "regression"
     return "multi-label" if config.problem_type == MULTI_LABEL else "single-label"
-
-
-def load_model(
-    auto_class: Any, path: str | Path, part: str, **options: Any
-) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """Return a pre-trained model and a report of its missing and mismatched weights.
-
-    Only tensors are read from pickled weights, and no code from the model's repository is run.
-    """
-    with reading(part, path):
-        model, report = auto_class.from_pretrained(
-            resolve(path),
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # the caller looks at the report
-            trust_remote_code=False,
-            weights_only=True,
-            **options,
-        )
-    return model, report
-
-
-def load_tokenizer(
-    path: str | Path, *, revision: str | None = None, add_mask_token: bool = False
-) -> PreTrainedTokenizerBase:
-    """Return the tokenizer of a model; raise an InputError if it has no mask token and none is added."""
-    from transformers import AutoTokenizer
-
-    options = {"trust_remote_code": False, "revision": revision or "main"}
-    with reading("tokenizer", path):
-        tokenizer = AutoTokenizer.from_pretrained(resolve(path), **options)
-    if add_mask_token:
-        add_tokens(tokenizer, path)
-    find_mask_id(tokenizer)
-    return tokenizer
-
-
-def resolve(path: str | Path) -> str:
-    """Return the folder or the hub name of a model; raise an InputError if neither exists."""
-    name = str(path)
-    if name == EMBEDDED:
-        return str(Path(__file__).parent / "embedded")
-    folder = Path(path)
-    if name and folder.is_dir():
-        return name
-    if folder.is_file():
-        raise InputError(f"{name!r} is a file; {EXPECTED_SOURCE}")
-    if isinstance(path, Path) or _looks_local(name):
-        raise InputError(f"there is no folder {name!r}; {EXPECTED_SOURCE}")
-    _require_on_hub(name)
-    return name
-
-
-def local_copy(path: str | Path, *, revision: str | None = None) -> str | Path:
-    """Return the folder of a checkpoint of faithmeter on the hub, downloaded; any other path as it is.
-
-    Beside the weights it holds the training record and the fitted tests.
-    """
-    name = str(path)
-    if isinstance(path, Path) or name == EMBEDDED or Path(name).exists() or _looks_local(name):
-        return path
-    _require_on_hub(name)
-    return _download(name, revision) or path
-
-
-@cache
-def _download(name: str, revision: str | None) -> Path | None:
-    """Download a repository of the hub with a training record; return None if it has none."""
-    import huggingface_hub
-    from huggingface_hub.errors import EntryNotFoundError
-
-    try:
-        huggingface_hub.hf_hub_download(name, RECORD, revision=revision)
-    except EntryNotFoundError:  # also without a network, if the cache has none
-        return None
-    with reading("checkpoint", name):
-        return Path(huggingface_hub.snapshot_download(name, revision=revision))
-
-
-def _looks_local(name: str) -> bool:
-    """Return whether a name looks like a path; hub names have the form `name` or `owner/name`."""
-    first, *rest = name.split("/")
-    return not first or name[0] in ".~" or "\\" in name or len(rest) > 1 or "" in rest or Path(first).is_dir()
-
-
-@cache
-def _require_on_hub(name: str) -> None:
-    """Raise an InputError unless a model is on the hub or in its local cache.
-
-    Loading would check this as well, but without a network it retries for most of a minute.
-    """
-    import huggingface_hub
-
-    try:
-        if not isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
-            huggingface_hub.model_info(name, timeout=HUB_TIMEOUT)
-    except Exception as error:  # no valid name, no such model, no access, no network
-        raise InputError(
-            f"there is no folder {name!r} here, and the hub gave no model of that name "
-            f"({quote_reason(error)}); {EXPECTED_SOURCE}"
-        ) from error
 
 
 class Training(NamedTuple):
@@ -295,31 +182,6 @@ def require_vocabulary(tokenizer: PreTrainedTokenizerBase, embeddings: int, path
             f"the tokenizer in {str(path)!r} knows no words: every text would be unknown to the model; "
             "expected the tokenizer's files (tokenizer.json or its vocabulary) beside the weights"
         )
-
-
-@contextmanager
-def reading(part: str, path: str | Path) -> Iterator[None]:
-    """Convert any exception in the block to an InputError about this part of a model."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # libraries raise errors of every type for broken files
-        raise InputError(
-            f"no {part} could be loaded from {str(path)!r}: {quote_reason(error)}; {EXPECTED_SOURCE}"
-        ) from error
-
-
-def quote_reason(error: Exception) -> str:
-    """Return the message of a library's exception as one short line."""
-    text = " ".join(str(error).split())
-    if isinstance(error, UnpicklingError):
-        return "its pickled weights hold more than tensors, and no code is run; save them as safetensors"
-    if "custom code" in text or "trust_remote_code" in text:
-        return "it needs code from its repository, which is not run"
-    if not isinstance(error, OSError | ValueError):
-        text = f"{type(error).__name__}: {text}"
-    return textwrap.shorten(text, MAX_REASON, placeholder=" …").rstrip(".")
 
 
 def encoder_keys(model: PreTrainedModel, keys: Iterable[str]) -> set[str]:

@@ -182,7 +182,9 @@ class RunStore:
                 **result,
                 "finished": datetime.now(UTC).isoformat(timespec="seconds"),
                 "environment": environment(),
-                "files": {path.name: file_checksum(path) for path in _files(folder)},
+                "files": {
+                    path.relative_to(folder).as_posix(): file_checksum(path) for path in _files(folder)
+                },
             }
         )
         write_sealed_json(folder / RECORD, record.to_dict())
@@ -371,9 +373,12 @@ def _files(folder: Path) -> list[Path]:
     The model card is excluded because it may change, and the in-distribution tests because they verify
     themselves and are fitted again if damaged.
     """
-    paths = sorted(path for path in folder.glob("*") if path.is_file() and not path.name.startswith("."))
+    parts = folder.glob("[0-9]_*/*")  # head and pooling of a sentence encoder
+    paths = [path for path in (*folder.glob("*"), *parts) if path.is_file() and not path.name.startswith(".")]
     own = (RECORD, MANIFEST, "README.md")
-    return [path for path in paths if path.name not in own and not path.name.startswith((TESTS, CHOICES))]
+    return sorted(
+        path for path in paths if path.name not in own and not path.name.startswith((TESTS, CHOICES))
+    )
 
 
 def require_files(folder: Path, record: Record) -> None:

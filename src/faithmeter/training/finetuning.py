@@ -21,7 +21,8 @@ from ..data import Task
 from ..data.splits import digest
 from ..files import timed, writing
 from ..models.classifier import find_max_length
-from ..models.loading import load, load_tokenizer
+from ..models.folders import load_tokenizer
+from ..models.loading import load
 from ..models.token_cache import tokenize
 from ..stats.metrics import majority
 from . import UNFINISHED

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
-from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..config import Kind, TrainConfig
 from ..data import Task
@@ -14,15 +14,13 @@ from ..data.splits import digest
 from ..errors import InputError
 from ..models.classes import MULTI_LABEL, REGRESSION
 from ..models.classifier import fingerprint_model
+from ..models.folders import load_model, load_tokenizer, local_copy, resolve
 from ..models.loading import (
     encoder_keys,
     list_keys,
-    load_model,
-    load_tokenizer,
     read_checkpoint,
     require_finite_weights,
     require_vocabulary,
-    resolve,
 )
 from ..models.mask_token import add_embeddings, set_padding
 from ..stats.metrics import metric_code
@@ -74,15 +72,12 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
     Raises:
         InputError: Files are damaged, weights of the encoder are missing, or the tokenizer knows no words.
     """
-    read_checkpoint(resolve(config.model))
+    read_checkpoint(resolve(local_copy(config.model)))
     tokenizer = load_tokenizer(config.model, add_mask_token=config.add_mask_token)
-    names = dict(enumerate(task.labels))
     model, report = load_model(
-        AutoModelForSequenceClassification,
         config.model,
         "encoder",
-        id2label=names,
-        label2id={name: number for number, name in names.items()},
+        id2label=dict(enumerate(task.labels)),
         problem_type=PROBLEMS[task.kind],
         dtype=torch.float32,
     )
