@@ -13,8 +13,8 @@ from faithmeter.config import EMBEDDED, Precision
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.devices import find_device, require_precision
 from faithmeter.models.evaluator import Evaluator
-from faithmeter.models.loading import load
 from faithmeter.models.folders import load_tokenizer
+from faithmeter.models.loading import load
 from faithmeter.models.tokens import Batch
 
 RANDOM = "roberta-6x384"
