@@ -248,10 +248,19 @@ def test_progress_of_one_part_is_reported_at_most_twice_a_second(monkeypatch) ->
 
 
 def test_records_are_sent_last_and_locks_and_unfinished_files_never(tmp_path) -> None:
-    for name in ("a/record.json", "a/weights", "b/x", "locks/a.lock", ".y.part", "a/.weights.1f.part"):
+    names = (
+        "a/record.json",
+        "a/weights",
+        "b/manifest.json",
+        "b/x",
+        "locks/a.lock",
+        ".y.part",
+        "a/.z.1f.part",
+    )
+    for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
-    assert [*ray_engine.list_files(tmp_path)] == ["a/weights", "b/x", "a/record.json"]
+    assert [*ray_engine.list_files(tmp_path)] == ["a/weights", "b/x", "a/record.json", "b/manifest.json"]
 
 
 def test_the_poll_loop_looks_for_room(runs, job, worked, monkeypatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 import faithmeter as fm
 import fake_ray
 from faithmeter.config import MeasureConfig
-from faithmeter.runs import shards
+from faithmeter.runs import cluster, shards
 from faithmeter.runs.join import compute_here
 from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.runs.shards import MAX_LOSSES, Source, compute_on_ray
@@ -109,15 +109,14 @@ def test_any_loss_of_an_actor_is_repaired(monkeypatch) -> None:
     assert sorted(part.batch.index[0] for part, _ in erased) == [0, 1, 2]
 
 
-def test_losses_are_counted_for_each_place(monkeypatch) -> None:
-    """With four places, each may lose an actor while it loads the model."""
+def test_each_place_may_lose_actors_while_it_loads_the_model(monkeypatch) -> None:
     fake_ray.install(monkeypatch, cpus=4)
     ray = fake_ray.sys.modules["ray"]
     monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
-    spawn = failing([OutOfMemoryError("memory monitor") for _ in range(MAX_LOSSES + 1)])
+    spawn = failing([OutOfMemoryError("memory monitor") for _ in range(4 * MAX_LOSSES)])
     assert len([*shards._erased(spawn, parts(4), Source("model"), "same", print)]) == 4
     spawn = failing([OutOfMemoryError("memory monitor") for _ in range(4 * MAX_LOSSES + 1)])
-    with pytest.raises(fm.InputError, match="loading the model as worker 1 ended 4 workers: memory monitor"):
+    with pytest.raises(fm.InputError, match="loading the model ended 13 workers: memory monitor; give each"):
         [*shards._erased(spawn, parts(4), Source("model"), "same", print)]
 
 
@@ -140,10 +139,10 @@ def test_waiting_for_a_node_is_remarked_once(monkeypatch) -> None:
 
     def wait(refs: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
         clock[0] += timeout
-        return (refs, []) if clock[0] > 3 * shards.REMARK_SECONDS else ([], refs)
+        return (refs, []) if clock[0] > 3 * cluster.REMARK_SECONDS else ([], refs)
 
     monkeypatch.setattr(ray, "wait", wait)
-    monkeypatch.setattr(shards.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: clock[0])
     assert len([*shards._erased(failing([]), parts(1), Source("model"), "same", remarks.append)]) == 1
     assert remarks == [
         "no node of the cluster can hold a worker, which needs 1 CPUs and 0 GPUs; waiting for one"

@@ -30,7 +30,7 @@ from ..runs.cluster import (
     watch_room,
 )
 from ..runs.run import current_inputs
-from ..store.records import RECORD
+from ..store.records import MANIFEST, RECORD
 from ..store.run_store import Busy, RunStore
 from ..store.traces import find_subjects
 from ..training import UNFINISHED
@@ -249,7 +249,7 @@ def list_files(root: Path, folder: str = "") -> dict[str, int]:
     A record says that a run is finished, so all its files must be there before it.
     """
     paths = [path for path in (root / folder).rglob("*") if path.is_file() and path.suffix != TEMPORARY]
-    paths.sort(key=lambda path: (path.name == RECORD, path))
+    paths.sort(key=lambda path: (path.name in (RECORD, MANIFEST), path))
     names = {path.relative_to(root): path.stat().st_mtime_ns for path in paths}
     return {name.as_posix(): changed for name, changed in names.items() if name.parts[0] != LOCKS}
 

@@ -5,44 +5,33 @@ Each actor erases whole slices and returns their traces; only this process write
 
 from __future__ import annotations
 
-import math
 import tempfile
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..config import Precision
 from ..errors import InputError
 from ..measuring.slices import Report, Slice, Work, trace_slice
 from ..measuring.trace import Trace
 from ..models.evaluator import Evaluator
-from .cluster import Resources, count_places, last_line, on_every_node, own_versions, require_versions
+from .cluster import (
+    Resources,
+    count_places,
+    last_line,
+    on_every_node,
+    own_versions,
+    require_versions,
+    watch_room,
+)
 
 MAX_LOSSES = 3
-"""Number of actors that may be lost while they work on the same part, or load the model in one place."""
+"""Number of actors that may be lost while they work on the same slice or, for each place, load the model."""
 POLL_SECONDS = 5.0
 """Seconds between two looks at the nodes, while no actor returns."""
-REMARK_SECONDS = 60.0
-"""Seconds without a node that can hold an actor, after which the user is told."""
 Remark = Callable[[str], object]
-
-
-class Call(NamedTuple):
-    """Call of an actor that computes a slice or, without one, loads the model."""
-
-    actor: Any
-    place: int
-    part: Slice | None = None
-
-    @property
-    def task(self) -> str:
-        """Description of the work, by which losses are counted."""
-        if self.part is None:
-            return f"loading the model as worker {self.place + 1}"
-        return f"the slice that begins with text {int(self.part.batch.index[0])}"
 
 
 @dataclass(frozen=True)
@@ -73,22 +62,16 @@ class Eraser:
         from ..models.loading import load
 
         require_versions(versions)
+        options = {name: getattr(source, name) for name in ("device", "precision", "label", "overlap")}
         with tempfile.TemporaryDirectory() as folder:
             for name, content in files.items():
                 Path(folder, name).write_bytes(content)
-            clf = load(
-                folder if files else source.checkpoint,
-                device=source.device,
-                precision=source.precision,
-                label=source.label,
-                overlap=source.overlap,
-            )
-        self.fingerprint = clf.fingerprint
+            clf = load(folder if files else source.checkpoint, **options)
         self.work = Work(Evaluator(clf), **work)
 
     def ready(self) -> str:
         """Return the fingerprint of the model as soon as it is loaded."""
-        return self.fingerprint
+        return str(self.work.evaluator.fingerprint)
 
     def erase(self, part: Slice) -> dict[str, Trace]:
         """Return the traces of a slice."""
@@ -150,66 +133,62 @@ def _erased(
     import ray
 
     waiting, losses = deque(slices), Counter[str]()
-    calls: dict[Any, Call] = {}
+    calls: dict[Any, tuple[Any, Slice | None]] = {}  # without a slice, the actor loads the model
+    places = min(len(waiting), max(1, count_places(source.resources)))
+    look_for_room = watch_room(source.resources, remark)
 
-    def start(place: int) -> None:
+    def start() -> None:
         actor = spawn()
-        calls[actor.ready.remote()] = Call(actor, place)
+        calls[actor.ready.remote()] = actor, None
 
-    for place in range(min(len(waiting), max(1, count_places(source.resources)))):
-        start(place)
+    for _ in range(places):
+        start()
     try:
-        while waiting or any(call.part for call in calls.values()):
-            for reference in _wait(calls, source.resources, remark):
-                call = calls.pop(reference)
+        while waiting or any(part for _, part in calls.values()):
+            look_for_room()
+            for reference in ray.wait([*calls], timeout=POLL_SECONDS)[0]:
+                actor, part = calls.pop(reference)
                 try:
                     result = ray.get(reference)
                 except ray.exceptions.RayTaskError as error:
                     raise error.cause from error
                 except ray.exceptions.RayError as error:  # of the actor, its memory or its node
-                    ray.kill(call.actor)  # it may still hold the place of the next one
-                    _count_loss(losses, call, source, error)
-                    if call.part is not None:
-                        waiting.appendleft(call.part)
-                    start(call.place)
+                    ray.kill(actor)  # it may still hold the place of the next one
+                    # all places load the model at the same time, so its losses are those of all
+                    _count_loss(losses, part, MAX_LOSSES * (1 if part else places), source, error)
+                    if part is not None:
+                        waiting.appendleft(part)
+                    start()
                     continue
-                losses.pop(call.task, None)
-                if call.part is not None:
-                    yield call.part, result
+                losses.pop(_describe(part), None)
+                if part is not None:
+                    yield part, result
                 elif result != fingerprint:
                     raise InputError(
                         f"{source.checkpoint} has the fingerprint {result} on a node, {fingerprint} here; "
                         "copy the checkpoint to all nodes again"
                     )
                 if waiting:
-                    part = waiting.popleft()
-                    calls[call.actor.erase.remote(part)] = call._replace(part=part)
+                    following = waiting.popleft()
+                    calls[actor.erase.remote(following)] = actor, following
     finally:
-        for call in calls.values():
-            ray.kill(call.actor)
+        for actor, _ in calls.values():
+            ray.kill(actor)
 
 
-def _wait(calls: Iterable[Any], resources: Resources, remark: Remark) -> list[Any]:
-    """Return a call that has ended; remark once if for long no node can hold an actor."""
-    import ray
-
-    last_room = time.monotonic()
-    while not (ended := ray.wait([*calls], timeout=POLL_SECONDS)[0]):
-        if count_places(resources):
-            last_room = time.monotonic()
-        elif time.monotonic() - last_room >= REMARK_SECONDS:
-            remark(f"no node of the cluster can hold a worker, which needs {resources}; waiting for one")
-            last_room = math.inf
-    return list(ended)
+def _describe(part: Slice | None) -> str:
+    """Return a description of an actor's work, by which losses are counted."""
+    return f"the slice that begins with text {int(part.batch.index[0])}" if part else "loading the model"
 
 
-def _count_loss(losses: Counter[str], call: Call, source: Source, error: Exception) -> None:
+def _count_loss(
+    losses: Counter[str], part: Slice | None, allowed: int, source: Source, error: Exception
+) -> None:
     """Raise an InputError if an actor cannot load the model, or its work has ended too many actors."""
     if getattr(error, "actor_init_failed", False):
         raise InputError(f"a worker cannot load {source.checkpoint}: {last_line(error)}") from error
-    losses[call.task] += 1
-    if losses[call.task] > MAX_LOSSES:
+    work = _describe(part)
+    losses[work] += 1
+    if losses[work] > allowed:
         cause = " ".join(str(error).split())[:300]
-        raise InputError(
-            f"{call.task} ended {losses[call.task]} workers: {cause}; give each more memory"
-        ) from error
+        raise InputError(f"{work} ended {losses[work]} workers: {cause}; give each more memory") from error
