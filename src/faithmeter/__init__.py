@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 LAYERS = {
     "errors": "errors that a user can act on",
     "config": "configs of runs, and constants that several packages share",
+    "phases": "progress of long work",
     "source": "identity and digest of a user's function",
     "files": "atomic writes, JSON, parquet, checksums, timing",
     "stats": "predictions and hidden states → curves, areas, intervals, p-values",

@@ -10,9 +10,9 @@ def test_parts_of_different_sizes_count_equally() -> None:
     move = _summed(lambda *step: steps.append(step), parts=2)
     for part, texts, total in (
         ("check", 600, 1000),
-        ("check", 400, 1000),
+        ("check", 1000, 1000),
         ("random", 5, 10),
-        ("random", 5, 10),
+        ("random", 10, 10),
     ):
         move(part, texts, total)
     assert steps == [

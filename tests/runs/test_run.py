@@ -102,10 +102,11 @@ def test_weights_that_are_not_those_of_the_record_are_refused(plain: fm.RunStore
 
 def test_roar_explains_once_though_it_is_killed(plain: fm.RunStore, tmp_path: Path, monkeypatch) -> None:
     store, config = copy(plain, tmp_path / "runs"), RoarConfig(**SMALL, percent=50, step=50)
-    moved: list[tuple[int, int]] = []
+    moved: list[tuple[str, int, int]] = []
     with pytest.raises(KeyboardInterrupt):
         runs.roar(config, store, callbacks=[Killed()], progress=lambda *done: moved.append(done))
-    assert sum(done for done, _ in moved) == moved[0][1] == 96, "all rows of all splits"
+    assert moved[0] == ("explain", 0, 96)
+    assert moved[-1] == ("explain", 96, 96), "all rows of all splits"
     file = store.folder(config) / roar.ERASED
     before = file.read_bytes()
     with monkeypatch.context() as patch:

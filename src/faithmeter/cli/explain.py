@@ -217,8 +217,8 @@ def _verify(
     with bars() as progress:
         bar = progress.add_task("check", note="", visible=False)
 
-        def advance(done: int, total: int) -> None:
-            progress.update(bar, advance=done, total=total, visible=True)
+        def advance(_: str, done: int, total: int) -> None:
+            progress.update(bar, completed=done, total=total, visible=True)
 
         try:
             tests = load_tests(cast("Classifier", clf.clf), checkpoint, config, progress=advance)

@@ -105,14 +105,14 @@ class Clock:
 def phase_bars(progress: Progress) -> Callable[[str, int, int], None]:
     """Return a function that shows each phase of a work in a bar of its own.
 
-    It is called with the phase, the amount just finished, and the total.
+    It is called with the phase, the amount done in it so far, and the total.
     """
     phases: dict[str, TaskID] = {}
 
     def show(phase: str, done: int, total: int) -> None:
         if phase not in phases:
             phases[phase] = progress.add_task(phase, total=total, note="")
-        progress.update(phases[phase], advance=done, total=total)
+        progress.update(phases[phase], completed=done, total=total)
 
     return show
 

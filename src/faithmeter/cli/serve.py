@@ -101,8 +101,8 @@ def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None, d
     with bars() as progress:
         bar = progress.add_task("check", total=None, note="", visible=False)
 
-        def advance(done: int, total: int) -> None:
-            progress.update(bar, advance=done, total=total, visible=True)
+        def advance(_: str, done: int, total: int) -> None:
+            progress.update(bar, completed=done, total=total, visible=True)
 
         tests = load_tests(clf, checkpoint, config, data_dir=data_dir, progress=advance)
     if tests is None:

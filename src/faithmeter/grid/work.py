@@ -33,7 +33,7 @@ def perform(run: Run, store: RunStore, show: Show, device: str = "auto", process
 
     options: dict[str, Any] = {"callbacks": [StepReport(partial(show, ""))], "processes": processes}
     if isinstance(config, RoarConfig):
-        runs.roar(config, store, progress=partial(_summed(show, parts=1), "explain"), **options)
+        runs.roar(config, store, progress=_summed(show, parts=1), **options)
     else:
         runs.train(run.trained, store, resume=True, **options)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,6 +16,7 @@ from ..methods.registry import parse
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS, row_generators, uniform_mask
 from ..models.tokens import Batch
+from ..phases import Progress, start_phase
 from ..stats.masf import CALIBRATIONS, MaSF
 from ..stats.pvalues import DatasetPValue, dataset_pvalue
 from ..training.collator import STRATEGIES, require_masking
@@ -27,6 +28,9 @@ from .trace import join_traces
 if TYPE_CHECKING:
     from datasets import Dataset
 
+CHECK = "check"
+"""Phase in which texts are evaluated for the in-distribution tests."""
+
 
 def fit_tests(
     clf: Model,
@@ -36,7 +40,7 @@ def fit_tests(
     scope: Scope = "explained",
     rates: Rates = "uniform",
     seed: int = 0,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, MaSF]:
     """Fit the in-distribution tests of a model on the validation texts of a task.
 
@@ -48,7 +52,7 @@ def fit_tests(
         scope: Columns that the training masked: explained, or all.
         rates: Distribution of the training's masking rates: uniform, or ends.
         seed: Seed of the masks.
-        progress: Called with the number of texts just finished and the total.
+        progress: Called with the phase `check`, the number of texts done so far, and the total.
 
     Returns:
         A fitted `MaSF` by calibration: `published` and `crossfit`.
@@ -73,7 +77,7 @@ def fit_tests_on(
     scope: Scope,
     rates: Rates,
     seed: int,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, MaSF]:
     """Fit the in-distribution tests of a model on the rows of a split, as `fit_tests` does."""
     if trained_with not in get_args(TrainedWith):
@@ -81,11 +85,11 @@ def fit_tests_on(
     strategy = "none" if trained_with == "unknown" else trained_with
     require_masking(strategy, scope, rates)
     evaluator, features = Evaluator.of(clf), []
+    done = start_phase(progress, CHECK, len(split))
     for batch, _ in read_slices(evaluator, split, len(split)):
         where = training_mask(batch, strategy=strategy, scope=scope, rates=rates, seed=seed)
         features.append(states(evaluator, batch.masked(where, evaluator.mask_id))[1])
-        if progress is not None:
-            progress(len(batch), len(split))
+        done(len(batch))
     rows = torch.cat(features).numpy()
     return {name: MaSF(calibration=name, trained_with=trained_with).fit(rows) for name in CALIBRATIONS}
 
@@ -98,18 +102,18 @@ def masked_pvalues(
     texts: int,
     percents: Sequence[int] = PERCENTS,
     seed: int = 0,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, dict[int, DatasetPValue]]:
     """Return, by test and percentage masked, the p-value of the first texts of a split, masked at random.
 
-    `progress` is called with the number of texts just finished and the total.
+    `progress` is called as by `fit_tests`.
     """
     evaluator, random = Evaluator.of(clf), replace(parse(BASELINE), options={"seed": seed})
     count, traces = min(texts, len(split)), []
+    done = start_phase(progress, CHECK, count)
     for batch, labels in read_slices(evaluator, split, count):
         traces.append(trace_erasure(evaluator, batch, labels, random, percents, tests))
-        if progress is not None:
-            progress(len(batch), count)
+        done(len(batch))
     pvalues = join_traces(traces).pvalues  # [N, S] by test
     return {test: dict(zip(percents, map(dataset_pvalue, pvalues[test].T), strict=True)) for test in tests}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -25,6 +25,7 @@ from ..models.classes import match_classes
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
 from ..models.loading import choose_label, load
+from ..phases import Advance, Progress, as_part, start_phase
 from ..stats.masf import MIN_ROWS
 from ..store.records import AdaptRecord
 from ..training.inputs import load_splits, summarize_inputs
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from ..store.run_store import RunStore
     from ..training.inputs import Inputs
-    from ..training.steps import Progress
     from ..training.trainer import Enough
 
 CHECKED_TEXTS = 200
@@ -72,8 +72,8 @@ def adapt(
         restart: Delete any existing run and start over.
         callbacks: Callbacks for the Hugging Face Trainer.
         progress: Called with a phase before or after training (`predict`, `validate`, `test`, `fit tests`,
-            `check`, `agreement`, `explain`), the amount just finished (0 when the phase starts), and the
-            total: evaluations for `explain`, texts for the others.
+            `check`, `agreement`, `explain`), the amount done in it so far, and the total: evaluations for
+            `explain`, texts for the others.
 
     Returns:
         The record, with the agreement, checks and explanations of both models; `answers` is the verdict.
@@ -195,21 +195,7 @@ def load_original(config: TrainConfig) -> Classifier:
     return original
 
 
-def start_phase(progress: Progress | None, phase: str, total: int) -> Callable[..., None]:
-    """Report that a phase starts, and return the function that is called with the amount just finished.
-
-    It ignores further arguments, such as the total of a part of the phase.
-    """
-
-    def report(done: int, *_: int) -> None:
-        if progress is not None:
-            progress(phase, done, total)
-
-    report(0)
-    return report
-
-
-def predict(clf: Classifier, rows: Dataset, done: Callable[..., None]) -> Tensor:
+def predict(clf: Classifier, rows: Dataset, done: Advance) -> Tensor:
     """Return the logits of all rows of a split, float64 Tensor [N, C]; `done` is told of each chunk."""
     evaluator, logits = Evaluator(clf), []
     for batch, _ in read_slices(evaluator, rows, len(rows)):
@@ -283,19 +269,18 @@ def compare_models(
     record = training_record(config.model)
     trained_with: TrainedWith = record.trained.strategy if record else "unknown"
     known = filled_config(MeasureConfig(), config, adapted.fingerprint, data)
-    done = start_phase(progress, "fit tests", 2 * len(validation))
+    parts = [as_part(progress, "fit tests", n, 2 * len(validation)) for n in (0, len(validation))]
     tests = {
         original: fit_tests_on(
-            original, validation, trained_with=trained_with, **masking(config), progress=done
+            original, validation, trained_with=trained_with, **masking(config), progress=parts[0]
         ),
-        adapted: fitted_tests(adapted, folder, task, known, progress=done),
+        adapted: fitted_tests(adapted, folder, task, known, progress=parts[1]),
     }
     checked = min(CHECKED_TEXTS, len(test))
-    done = start_phase(progress, "check", 2 * checked)
-    steps = {
-        clf: masked_pvalues(clf, test, own, texts=checked, seed=config.seed, progress=done)
-        for clf, own in tests.items()
-    }
+    steps = {}
+    for number, (clf, own) in enumerate(tests.items()):
+        part = as_part(progress, "check", number * checked, 2 * checked)
+        steps[clf] = masked_pvalues(clf, test, own, texts=checked, seed=config.seed, progress=part)
     p_original, p_adapted = (
         {name: {percent: step.p for percent, step in own.items()} for name, own in checks.items()}
         for checks in steps.values()

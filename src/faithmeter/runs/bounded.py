@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..models.evaluator import Evaluator
 
-CHECK = "check"
-"""Name of the in-distribution tests among the methods of a measurement, if they must be fitted."""
-
 
 class Bounds(NamedTuple):
     """Evaluations that a measurement makes at most.
@@ -63,6 +60,8 @@ def bound_measurement(
         left_out: Bounds on the first slice of methods that are not measured.
         fitting: Number of validation texts on which the in-distribution tests must be fitted first.
     """
+    from ..measuring.fitting import CHECK
+
     methods = {name: plan.methods[name] for name in missing}
     texts, bounds = _bound_slice(plan.evaluator, plan.rows, methods, plan.settings)
     evaluations = {CHECK: fitting} if fitting else {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 from ..config import BASELINE, MeasureConfig, Precision, UnitName
 from ..errors import InputError
 from ..files import read_sealed_json, write_sealed_json
+from ..phases import Progress
 from ..store.records import CHOICES
 from ..store.run_store import RUN_NAME
 from ..verdict.formats import format_percent
@@ -33,7 +34,6 @@ CANDIDATES = (
 """Methods that are compared, as far as the budget allows."""
 BUDGET, TEXTS = 500, 100
 """Default budget, and the number of validation texts that the candidates are measured on."""
-Progress = Callable[[str, int, int], object]
 
 
 @dataclass(frozen=True)

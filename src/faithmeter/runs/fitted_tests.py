@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..config import MeasureConfig, Precision
 from ..data import Task
 from ..errors import DamageWarning, InputError
+from ..phases import Progress
 from ..stats.masf import MIN_ROWS
 from ..store.records import TESTS
 from .measured import filled_config, folder_of, measured_task, training_record
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..models.evaluator import Model
     from ..stats.masf import MaSF
-
-Progress = Callable[[int, int], object]
 
 
 def load_tests(

@@ -10,6 +10,7 @@ from ..measuring.plan import Plan
 from ..measuring.slices import Report, Slice, Work, trace_slice
 from ..measuring.texts import locate_tokens, read_rows
 from ..measuring.trace import Trace, join_traces
+from ..phases import Progress
 from ..store.identity import describe_trace, name_test, name_trace
 from ..store.traces import Shelf, find_gaps, rows_of
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 Compute = Callable[[Work, Iterable[Slice], Report], Iterable[tuple[Slice, dict[str, Trace]]]]
 """Function that yields each slice with its traces as soon as they are computed, in any order."""
-Progress = Callable[[str, int, int], object]
-"""Function that is called with a phase, the number of texts done in it so far, and that of all texts."""
 
 
 @dataclass

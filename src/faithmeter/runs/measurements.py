@@ -28,13 +28,14 @@ from ..measuring.trace import PHASES, Trace, frame_traces
 from ..methods.registry import default_methods
 from ..models.evaluator import Model
 from ..models.masks import PERCENTS
+from ..phases import Progress
 from ..stats.metrics import MetricFunction, name_metric
 from ..store.records import INPUTS, RECORD, TEXTS, Manifest, TrainRecord, read_record
 from ..store.run_store import RunStore, Unready, require_files
 from ..store.traces import Shelf
-from .bounded import CHECK, Bounds, bound_measurement, expensive_methods
+from .bounded import Bounds, bound_measurement, expensive_methods
 from .fitted_tests import fitted_tests, load_tests, read_tests, tests_beside
-from .join import Compute, Join, Progress, compute_here
+from .join import Compute, Join, compute_here
 from .measured import folder_of, load_measured, measured_task
 
 if TYPE_CHECKING:
@@ -195,18 +196,10 @@ def measure_checkpoint(
     if tests is not None and store.find(config) is not None and not join.gaps():
         return build_measurement(plan, join.traces(), join.located_texts())
 
-    done = 0
-
-    def fitting(texts: int, total: int) -> None:
-        nonlocal done
-        done += texts
-        if progress is not None:
-            progress(CHECK, done, total)
-
     def fit() -> Tests:
         if "validation" in measured.load():
-            return fitted_tests(clf, checkpoint, measured, config, progress=fitting)
-        return load_tests(clf, checkpoint, as_given, data_dir=data_dir, progress=fitting) or {}
+            return fitted_tests(clf, checkpoint, measured, config, progress=progress)
+        return load_tests(clf, checkpoint, as_given, data_dir=data_dir, progress=progress) or {}
 
     with store.claim(config):
         seconds: dict[str, float] = {}

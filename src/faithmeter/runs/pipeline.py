@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -18,6 +18,7 @@ from ..models.encoding import encode
 from ..models.evaluator import Evaluator, Model
 from ..models.loading import load
 from ..models.units import require_unit
+from ..phases import Progress, start_phase
 from ..stats.masf import MaSF
 from ..verdict import MIN_ORDERS, choose_test
 from .chosen_method import Choice, choose_method, read_budget
@@ -26,7 +27,6 @@ from .fitted_tests import load_tests
 SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0}
 """Smallest valid value of each integer option."""
 OPTIONS = ("method", "tests", "progress", "unit", *SMALLEST)
-Progress = Callable[[int, int], object]
 KEYS = ("text", "text_pair")
 """Keys of a dict input, as in transformers; `text_pair` is the context, which is not explained."""
 
@@ -59,7 +59,7 @@ class Pipeline:
         orders: Number of random orders to compare with.
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
-        progress: Called after each text of a list with the number of texts finished, and their total.
+        progress: Called with the phase `explain`, the number of texts of a list done so far, and their total.
         choice: Why `auto` chose the method; None if it was named.
         unit: What is scored and erased as one piece: token, word or sentence.
 
@@ -103,11 +103,10 @@ class Pipeline:
                 self.clf.require_pairs(None if pair is None else [pair])
             if rows:
                 encode(self.clf.tokenizer, [text for text, _ in rows], max_length=self.clf.max_length)
-            results = []
+            results, done = [], start_phase(pipe.progress, "explain", len(rows))
             for row in rows:
                 results.append(pipe._explain(*row))
-                if pipe.progress is not None:
-                    pipe.progress(len(results), len(rows))
+                done(1)
             return results
         if isinstance(inputs, str | bytes | Mapping | tuple) or not _can_be_iterated(inputs):
             return pipe._explain(*parse_row(inputs))
@@ -182,7 +181,7 @@ def pipeline(
         orders: Number of random orders to compare with, at least 19.
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
-        progress: Called after each text of a list with the number of texts finished, and their total.
+        progress: Called with the phase `explain`, the number of texts of a list done so far, and their total.
         device: Device to load the model to, as in `load`; a classifier stays where it is.
         precision: Data type to evaluate in, as in `load`.
         unit: What is scored and erased as one piece: token, word or sentence.

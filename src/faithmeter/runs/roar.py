@@ -17,6 +17,7 @@ from ..measuring.plan import seeded
 from ..measuring.texts import read_slices
 from ..methods.registry import parse
 from ..models.evaluator import Evaluator
+from ..phases import Progress, start_phase
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -37,14 +38,15 @@ def erase_splits(
     percent: int,
     *,
     seed: int,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
 ) -> Positions:
     """Return the token positions to erase so that `percent` of every text is erased.
 
     The method explains `clf`, which was trained on texts with the positions `before` erased.
     """
     chosen = seeded(parse(method), seed)
-    evaluator, total = Evaluator(clf), sum(map(len, splits.values()))
+    evaluator = Evaluator(clf)
+    done = start_phase(progress, "explain", sum(map(len, splits.values())))
     erased: Positions = {}
     for name, split in splits.items():
         erased[name] = []
@@ -57,8 +59,7 @@ def erase_splits(
             [(_, masked)] = erase(evaluator, masked, labels, chosen, percents=[percent])
             now = masked.explained & (masked.input_ids == clf.mask_id)
             erased[name] += [row.nonzero()[:, 0].tolist() for row in now]
-            if progress is not None:
-                progress(len(batch), total)
+            done(len(batch))
     return erased
 
 

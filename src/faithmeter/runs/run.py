@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
 from ..data import Task
 from ..errors import InputError
+from ..phases import Progress
 from ..store.records import RoarRecord, TrainRecord
 from ..store.run_store import RunStore, Unready
 from ..training import UNFINISHED
@@ -39,7 +39,7 @@ def train(
     restart: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
     processes: int = 1,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Progress | None = None,
 ) -> TrainRecord:
     """Fine-tune a model, or return the record if the store already has this run.
 
@@ -52,7 +52,7 @@ def train(
         processes: Number of processes that share the training, one for each GPU. With several, only
             callbacks that report steps are called.
         progress: Called with a phase after the last epoch (`validate` and `test`, unless several processes
-            share them, and `check`), the number of texts just finished (0 when it starts), and the total.
+            share them, and `check`), the number of texts done in it so far, and the total.
 
     Returns:
         The record; the checkpoint is in `store.folder(config)`.
@@ -117,7 +117,7 @@ def roar(
     store: RunStore,
     *,
     callbacks: Sequence[TrainerCallback] = (),
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
     processes: int = 1,
 ) -> RoarRecord:
     """Perform one step of Recursive ROAR, or return its record if the store already has it.
@@ -169,7 +169,7 @@ def _finetune(
     folder: Path,
     processes: int,
     callbacks: Sequence[TrainerCallback],
-    progress: Callable[[str, int, int], object] | None,
+    progress: Progress | None,
     **options: Any,
 ) -> dict[str, Any]:
     """Fine-tune a model in this process, or by several; the options are those of `finetune`."""
@@ -188,7 +188,7 @@ def _fit_tests(
     task: Task,
     folder: Path,
     data: str,
-    progress: Callable[[str, int, int], object] | None,
+    progress: Progress | None,
 ) -> None:
     """Fit and save the tests of a checkpoint whose data may be moved or deleted later."""
     from ..models.loading import load
@@ -196,9 +196,7 @@ def _fit_tests(
     clf = load(folder, label=task.labels[0] if task.kind == "multi-label" else None)
     known = filled_config(MeasureConfig(), config, clf.fingerprint, data)
     with suppress(InputError):  # too few validation texts: commands that need a test report it
-        fitted_tests(
-            clf, folder, task, known, progress=None if progress is None else partial(progress, "check")
-        )
+        fitted_tests(clf, folder, task, known, progress=progress)
 
 
 def _keep_logs(folder: Path) -> None:

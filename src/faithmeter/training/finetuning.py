@@ -24,12 +24,13 @@ from ..models.classifier import find_max_length
 from ..models.folders import load_tokenizer
 from ..models.loading import load
 from ..models.token_cache import tokenize
+from ..phases import Progress, start_phase
 from ..stats.metrics import majority
 from . import UNFINISHED
 from .checkpoints import require_best, resume_point
 from .inputs import load_encoder, load_splits, summarize_inputs
 from .masked_eval import CONDITIONS, SAMPLE, Sweep
-from .steps import Progress, SweepReport
+from .steps import SweepReport
 from .trainer import (
     SELECTION,
     Enough,
@@ -74,7 +75,7 @@ def finetune(
         enough: Called after each epoch; training stops if it returns True. None trains all epochs.
         callbacks: Additional callbacks for the Trainer.
         progress: Called with a phase after the last epoch (`validate`, `test`), the number of masked texts
-            just evaluated, and the total.
+            evaluated so far, and the total.
 
     Returns:
         JSON-ready results: history of the epochs, test metrics, facts about the data, digests of the inputs,
@@ -163,12 +164,10 @@ def _sweep(
         masked = min(len(rows), masking["limit"] or len(rows))
         progress(phase, 0, sum(masked if condition else len(rows) for condition in masking["conditions"]))
     sweep = Sweep(rows.to_list(), stream=stream, **masking)
-    report = None if progress is None else SweepReport(phase, len(sweep), progress)
-    if report is not None:
-        trainer.add_callback(report)
+    report = SweepReport(len(sweep), start_phase(progress, phase, len(sweep)))
+    trainer.add_callback(report)
     logits = np.asarray(trainer.predict(sweep).predictions)
-    if report is not None:
-        trainer.remove_callback(report)
+    trainer.remove_callback(report)
     return sweep.table(logits, task.metrics)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from ..phases import Advance
+
 ShowSteps = Callable[[int, int, str], object]
 """Function that is called with the optimizer steps done, their total, and a remark."""
-Progress = Callable[[str, int, int], object]
-"""Function that is called with a phase, the amount just finished (0 when it starts), and the total."""
 
 
 class StepReport(TrainerCallback):  # type: ignore[misc]
@@ -57,12 +57,12 @@ class StepReport(TrainerCallback):  # type: ignore[misc]
 class SweepReport(TrainerCallback):  # type: ignore[misc]
     """Trainer callback that reports how many of a sweep's texts are evaluated."""
 
-    def __init__(self, phase: str, total: int, progress: Progress) -> None:
-        self.phase, self.left, self.total, self.progress = phase, total, total, progress
+    def __init__(self, total: int, advance: Advance) -> None:
+        self.left, self.advance = total, advance
 
     def on_prediction_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
         done = min(self.left, args.eval_batch_size)
         self.left -= done
-        self.progress(self.phase, done, self.total)
+        self.advance(done)
