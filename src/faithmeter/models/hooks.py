@@ -10,6 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+SELF_OUTPUT = "SelfOutput"
+"""End of the name of the class that follows the attention in a layer of BERT's family and of DeBERTa."""
+AFTER_ATTENTION = (".sa_layer_norm", ".attention.LayerNorm", ".mlp_norm")
+"""Ends of the names of what follows the attention in a layer of DistilBERT, MPNet and ModernBERT."""
+
 
 class ThreadState(threading.local):
     """Values of each thread; a copy, made with the model that a hook belongs to, starts without any."""
@@ -43,15 +48,18 @@ class LastLayerHook:
     """Skips the part of a last layer that the classifier head does not read: all positions but the first.
 
     After its attention a layer works on each position apart, so that the logits stay the same. The hook
-    knows the layers of BERT's family, whose attention ends in a module named `…SelfOutput`; a model with
+    knows `SELF_OUTPUT` and `AFTER_ATTENTION`. Where a residual connection goes around such a module, as in
+    ModernBERT, its output is added to all positions, of which only the first one is then right. A model with
     other layers, or with a head that reads more than the first position, is left as it is.
     """
 
     def __init__(self, model: torch.nn.Module, probe: Callable[[], Tensor]) -> None:
         self._thread = ThreadState()
-        outputs = [module for module in model.modules() if type(module).__name__.endswith("SelfOutput")]
-        if outputs:
-            handle = outputs[-1].register_forward_pre_hook(self._first)
+        outputs = [module for module in model.modules() if type(module).__name__.endswith(SELF_OUTPUT)]
+        # ESM has both, and there the layer of MPNet's name comes before the attention
+        named = [module for name, module in model.named_modules() if name.endswith(AFTER_ATTENTION)]
+        if candidates := outputs or named:
+            handle = candidates[-1].register_forward_pre_hook(self._first)
             if not self._is_exact(probe):
                 handle.remove()
 
