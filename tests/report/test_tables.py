@@ -17,9 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
-from faithmeter.report import page
-from faithmeter.report.tables import TABLES, Cell, Column, Table, save
-from faithmeter.report.tables.cells import format_cell, format_duration
+from faithmeter.report import latex, page
+from faithmeter.report.blocks import Cell, Table
+from faithmeter.report.exports import save, to_csv, to_markdown
+from faithmeter.report.formats import format_cell, format_duration
+from faithmeter.report.fragments import render_table
+from faithmeter.report.tables import TABLES
+from faithmeter.report.tables.cells import column as Column
 from faithmeter.report.tables.comparison import compare_cells
 from faithmeter.report.tables.other_metrics import other_metrics_table
 from faithmeter.report.tables.plausibility import plausibility_table
@@ -60,13 +64,13 @@ def areas(values: Sequence[float], **also: Any) -> list[dict[str, Any]]:
 
 
 def rows_of(table: Table) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(table.to_csv(), newline="")))
+    return list(csv.DictReader(io.StringIO(to_csv(table), newline="")))
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_published_tables_are_the_published_files_byte_for_byte(name: str) -> None:
     shipped = files("faithmeter.paper").joinpath(f"{FILES[name]}.csv").read_bytes()
-    assert TABLES[name]({}, "published").to_csv().encode() == shipped
+    assert to_csv(TABLES[name]({}, "published")).encode() == shipped
 
 
 def test_tables_of_one_task_are_parts_of_the_whole() -> None:
@@ -85,7 +89,7 @@ def test_every_line_of_the_papers_tables_comes_out_in_latex() -> None:
         r"\\begin\{tabular\}.*?\\end\{tabular\}", paper[paper.index(r"\section{Models}") :], re.S
     )
     names = ["models", *(name for name in FILES if name.startswith("walltime")), "faithfulness"]
-    ours = lines_of(TABLES[name]({}, "published").to_latex() for name in names)
+    ours = lines_of(latex.render(TABLES[name]({}, "published"), "") for name in names)
     assert len(ours) == 16 + 3 * 16 + 160 + 288
     assert ours == lines_of(found)
 
@@ -111,10 +115,16 @@ def test_sums_of_published_times_are_right() -> None:
         for at, column in list(enumerate(table.columns))[-2:]:
             texts = [row[column.names[0]] for row in rows_of(table)]
             minutes = sum(60 * int(text[:-3]) + int(text[-2:]) for text in texts if text)
-            shown = [total[at].text for total in table.totals]
+            shown = [format_cell(total[at], column).value for total in table.totals]
             assert shown == [f"{n // 60:02d}:{n % 60:02d}" for n in (minutes, 5 * minutes)]
-    fine_tuning = TABLES["walltime_fine_tune"]({}, "published").totals
-    assert [cell.text for cell in fine_tuning[0]] == ["sum", "31:01", "70:55"]
+    fine_tuning = TABLES["walltime_fine_tune"]({}, "published")
+    assert texts_of(fine_tuning, 0) == ["sum", "31:01", "70:55"]
+
+
+def texts_of(table: Table, total: int) -> list[str]:
+    """The cells of a total as they are shown."""
+    pairs = zip(table.totals[total], table.columns, strict=True)
+    return [format_cell(cell, column).value for cell, column in pairs]
 
 
 def test_ours_beside_published() -> None:
@@ -144,7 +154,7 @@ def test_one_seed_has_no_interval_and_no_mark() -> None:
     table = TABLES["faithfulness"](frames(areas=areas([0.1])))
     [row] = rows_of(table)
     assert [row["acu_ours"], row["acu_ours_minus"], row["acu_apart"]] == ["10.0", "", "false"]
-    assert "$10.0$" in table.to_latex()
+    assert "$10.0$" in latex.render(table, "")
 
 
 def test_seeds_that_did_not_converge_are_excluded_and_counted() -> None:
@@ -196,10 +206,10 @@ def test_of_a_model_that_the_paper_lacks_the_published_is_a_reference_without_di
         [row] = rows_of(table)
         assert row[f"{column}_published_roberta-base"] in ("46.1", "100", "00:27")
         assert row["model"] == "tiny"
-        assert "published (roberta-base)" in table.to_html()
-        assert not any(word in table.to_markdown() for word in ("difference", "†"))
-        assert "only as a reference" in table.caption
-        assert "published" not in TABLES[name](found, "ours").to_markdown()
+        assert "published (roberta-base)" in render_table(table)
+        assert not any(word in to_markdown(table) for word in ("difference", "†"))
+        assert "only as a reference" in " ".join(table.visible_notes)
+        assert "published" not in to_markdown(TABLES[name](found, "ours"))
 
 
 def test_beside_a_published_model_others_and_options_have_nothing_published() -> None:
@@ -209,7 +219,7 @@ def test_beside_a_published_model_others_and_options_have_nothing_published() ->
     found = {(row["model"], row["method"]): row["acu_published"] for row in rows_of(table)}
     expected = {("roberta-base", "beam(width=20)"): "", ("models/roberta-base", "beam"): "45.9"}
     assert found == expected | {("embedded", "loo-sign"): ""}
-    assert "Beam (width=20)" in table.to_latex()
+    assert "Beam (width=20)" in latex.render(table, "")
 
 
 def test_the_less_relevant_score_is_grey() -> None:
@@ -219,7 +229,7 @@ def test_the_less_relevant_score_is_grey() -> None:
         for row in areas([0.4], method=method)
     ]
     table = TABLES["faithfulness"](frames(areas=rows), "ours")
-    grey = {row[2].text: [cell.grey for cell in row[3:6]] for row in table.rows}
+    grey = {row[2].value: ["grey" in cell.mark for cell in row[3:6]] for row in table.rows}
     assert grey["loo-sign"] == grey["beam(width=20)"] == [False, True, True]
     assert grey["loo-abs"] == grey["grad-l2"] == [True, False, False]
     assert grey["own-sign"] == [False, False, False], "nothing is guessed from a name"
@@ -294,12 +304,12 @@ def test_metrics_of_other_papers_are_means_over_seeds_with_links() -> None:
     [row] = rows_of(table)  # grad-l2 comes from a record without these metrics
     assert (row["method"], float(row["comprehensiveness"]), row["n"]) == ("loo-sign", 30.0, "2")
     assert (float(row["log_odds"]), row["sufficiency"]) == (-1.234, "")
-    assert "-1.23" in table.to_markdown()
+    assert "-1.23" in to_markdown(table)
     url = "https://aclanthology.org/2020.acl-main.408/"
-    assert f"[comprehensiveness]({url})" in table.to_markdown()
-    assert f'<a href="{url}">comprehensiveness</a>' in table.to_html()
-    assert f"comprehensiveness: {url}" in table.to_latex()
-    assert "Prefer ACU with its check" in table.to_markdown()
+    assert f"[comprehensiveness]({url})" in to_markdown(table)
+    assert f'<a href="{url}">comprehensiveness</a>' in render_table(table)
+    assert f"comprehensiveness: {url}" in latex.render(table, "")
+    assert "Prefer ACU with its check" in to_markdown(table)
 
 
 def test_faithful_and_plausible_stand_side_by_side(monkeypatch) -> None:
@@ -312,8 +322,8 @@ def test_faithful_and_plausible_stand_side_by_side(monkeypatch) -> None:
     )
     headings = {column.heading for column in table.columns}
     assert {("faithful", "ACU"), ("plausible", "AUPRC")} <= headings
-    assert "Neither says anything about the other" in table.to_markdown()
-    assert plausibility_table(frames(areas=areas([0.1]))).empty
+    assert "Neither says anything about the other" in to_markdown(table)
+    assert not plausibility_table(frames(areas=areas([0.1]))).rows
     monkeypatch.setattr("faithmeter.report.tables.TABLES", {"faithfulness": TABLES["faithfulness"]})
     on_page, _ = page._tables(frames(areas=rows), None, lambda *_: None)
     [section] = [one for one in page.fill_sections({}, on_page) if one.anchor == "areas"]
@@ -359,8 +369,8 @@ def test_models_shows_plain_fine_tuning_on_unmasked_texts() -> None:
         "1",
     ]
     assert row["performance_apart"] == "true"  # 75 + 1.4 and at most 0.55 by rounding
-    assert r"$80\%_{-0.0}^{+0.0}$" in table.to_latex()
-    assert r"$+5\%^{\dagger}$" in table.to_latex()
+    assert r"$80\%_{-0.0}^{+0.0}$" in latex.render(table, "")
+    assert r"$+5\%^{\dagger}$" in latex.render(table, "")
 
 
 def test_datasets_shows_where_the_published_metric_is_another() -> None:
@@ -418,11 +428,11 @@ def test_walltimes_of_measuring() -> None:
     assert [beam["hhmm_published"], beam["seconds_difference"], beam["runs"]] == ["00:54", "360.0", "2"]
     assert [beam["texts_published"], beam["texts_ours"]] == ["1000", "1000"]
     total, five = table.totals
-    assert [cell.text for cell in total[:4]] == ["sum", "roberta-base", "", None]
-    assert total[4].text == "01:18"  # 00:54 and 00:24
-    assert [total[3].mean, five[3].mean] == [3602.25, 5 * 3602.25]
-    assert "| Beam | 1:00:00 | 00:54 | +0:06:00 |" in table.to_markdown()
-    assert "share evaluations" in table.caption
+    assert [cell.value for cell in total[:3]] == ["sum", "roberta-base", ""]
+    assert texts_of(table, 0)[4] == "01:18"  # 00:54 and 00:24
+    assert [total[3].value, five[3].value] == [3602.25, 5 * 3602.25]
+    assert "| Beam | 1:00:00 | 00:54 | +0:06:00 |" in to_markdown(table)
+    assert "share evaluations" in " ".join(table.visible_notes)
 
 
 def test_times_of_different_work_are_neither_averaged_nor_subtracted() -> None:
@@ -441,9 +451,9 @@ def test_times_of_different_work_are_neither_averaged_nor_subtracted() -> None:
     table = TABLES["walltime_importance_measures"](found)
     times = {row["method"]: (row["seconds_ours"], row["seconds_difference"]) for row in rows_of(table)}
     assert times == {"beam": ("150.0", ""), "grad-l1": ("3.0", "-57.0"), "loo-abs": ("90.0", "-1350.0")}
-    assert "beam (50 of 1000 texts)" in table.caption
-    shown = [cell.text or cell.mean for cell in table.totals[0][3:6]]
-    assert shown == [243.0, "01:19", None]  # 54 + 1 + 24 minutes; no sum of some differences
+    assert "beam (50 of 1000 texts)" in " ".join(table.visible_notes)
+    shown = [cell.value for cell in table.totals[0][3:6]]
+    assert shown == [243.0, 79 * 60, None]  # 54 + 1 + 24 minutes; no sum of some differences
 
 
 def test_sums_of_our_times_are_those_of_each_model() -> None:
@@ -462,14 +472,23 @@ def test_sums_of_our_times_are_those_of_each_model() -> None:
     measured = [run | {"method": "beam"} for run in runs]
     table = TABLES["walltime_in_distribution"](frames(seconds=spent, areas=measured))
     assert [float(row["seconds_ours"]) for row in rows_of(table)] == [10, 20, 20, 40]
-    sums = [[cell.text or cell.mean for cell in total[:6]] for total in table.totals]
+    sums = [
+        [
+            total[0].value,
+            total[1].value,
+            total[2].value,
+            texts_of(table, at)[3],
+            *(c.value for c in total[4:6]),
+        ]
+        for at, total in enumerate(table.totals)
+    ]
     assert sums == [  # published: RTE 00:02 and 00:04, bAbI-1 00:01 and 00:03
         ["sum", "roberta-base", 30.0, "00:03", 30.0 - 180, 10.0],
         ["x5 seeds", "roberta-base", 150.0, "00:15", 5 * (30.0 - 180), 50.0],
         ["sum", "roberta-large", 60.0, "00:07", 60.0 - 420, 10.0],
         ["x5 seeds", "roberta-large", 300.0, "00:35", 5 * (60.0 - 420), 50.0],
     ]
-    assert all(cell.text == "" for total in table.totals for cell in total[6:])
+    assert all(cell.value == "" for total in table.totals for cell in total[6:])
 
 
 def test_walltimes_of_fine_tuning_are_means_over_seeds_and_strategies_of_whole_runs() -> None:
@@ -495,8 +514,8 @@ def test_walltimes_of_fine_tuning_are_means_over_seeds_and_strategies_of_whole_r
 @pytest.mark.parametrize("show", ["ours", "both"])
 def test_without_runs_a_table_is_empty_and_can_still_be_written(name: str, show: Any, tmp_path: Path) -> None:
     table = TABLES[name](frames(), show)
-    assert table.empty
-    assert table.to_html().startswith("<table>")
+    assert not table.rows
+    assert render_table(table).startswith("<table>")
     assert len(save(table, tmp_path, name)) == 3
 
 
@@ -521,14 +540,14 @@ def test_names_are_escaped_in_every_format() -> None:
     table = TABLES["faithfulness"](
         frames(areas=areas([0.4], task=EVIL, model=EVIL.replace("\\", ""), method=EVIL))
     )
-    page, text, latex = table.to_html(), table.to_markdown(), table.to_latex()
+    page, text, code = render_table(table), to_markdown(table), latex.render(table, "")
     assert "<c>" not in page
     assert "a_b &amp; &lt;c&gt; 100%" in page
     assert r"\\ \| e" in text
     escaped = r"a\_b \& \textless{}c\textgreater{} 100\% \$x\$ \#1 \{d\} "
     escaped += r"\textasciitilde{}\textasciicircum{}\textbackslash{} \textbar{} e"
-    assert latex.count(escaped) == 2
-    assert latex.count(escaped.replace(r"\textbackslash{}", "")) == 1
+    assert code.count(escaped) == 2
+    assert code.count(escaped.replace(r"\textbackslash{}", "")) == 1
     assert rows_of(table)[0]["task"] == EVIL
 
 
@@ -570,7 +589,7 @@ def test_the_cells_of_an_html_table_fill_its_grid(name: str, show: Any) -> None:
         seconds=[run | part | {"seconds": 9.0, "method": "beam"} for run in runs for part in (plain, *spent)],
     )
     table = TABLES[name](found, show)
-    grid = Grid(table.to_html())
+    grid = Grid(render_table(table))
     assert len(table.rows) >= 2
     assert grid.overlaps == 0
     assert len(grid.taken) == (grid.row + 1) * len(table.side_by_side)
@@ -578,7 +597,7 @@ def test_the_cells_of_an_html_table_fill_its_grid(name: str, show: Any) -> None:
 
 
 def test_html_says_what_is_grey_and_what_is_apart() -> None:
-    page = TABLES["faithfulness"](frames(areas=areas([0.40, 0.41, 0.42, 0.43, 0.44]))).to_html()
+    page = render_table(TABLES["faithfulness"](frames(areas=areas([0.40, 0.41, 0.42, 0.43, 0.44]))))
     assert re.search(r'<td class="apart">-4.1 <abbr title="[a-z ]+">†</abbr></td>', page)
     assert re.search(r'<td class="grey apart">-45.9 ', page)
     assert "<td>46.1 <sub>-0.7</sub> <sup>+0.7</sup></td>" in page
@@ -587,7 +606,7 @@ def test_html_says_what_is_grey_and_what_is_apart() -> None:
 def test_what_is_missing_everywhere_is_only_in_the_csv() -> None:
     """Nothing is published of this task, and Recursive ROAR was not run."""
     table = TABLES["faithfulness"](frames(areas=areas([0.4, 0.4], task="mine")))
-    texts = (table.to_html(), table.to_markdown(), table.to_latex())
+    texts = (render_table(table), to_markdown(table), latex.render(table, ""))
     assert not any(
         word in text for text in texts for word in ("published", "difference", "ROAR", "†", "dagger")
     )
@@ -609,8 +628,8 @@ def test_numbers_are_written_as_the_paper_does() -> None:
     column = Column(("x", "x_minus", "x_plus"), ("x",), form="number", decimals=(1, 1))
 
     def parts(*numbers: float) -> tuple[str, str, str]:
-        value = format_cell(Cell(None, *numbers), column)
-        return value.main, value.minus, value.plus
+        text = format_cell(Cell.around(*numbers), column)
+        return text.value, text.low, text.high
 
     assert parts(12.24, 0.66, 0.64) == ("12.2", "-0.7", "+0.6")
     assert parts(-0.04, 0.0, 0.0) == ("0.0", "-0.0", "+0.0")
@@ -619,28 +638,28 @@ def test_numbers_are_written_as_the_paper_does() -> None:
 
 number = st.floats(-200, 200).map(lambda value: round(value, 3))
 size = st.floats(0, 50).map(lambda value: round(value, 3))
-interval = st.builds(lambda mean, minus, plus: Cell(None, mean, minus, plus), number, size, size)
+interval = st.builds(lambda mean, minus, plus: Cell.around(mean, minus, plus), number, size, size)
 
 
 @given(interval, interval)
 def test_intervals_are_apart_if_more_than_rounding_lies_between_them(one: Cell, other: Cell) -> None:
     *_, difference = compare_cells(one, other, (1, 1))
-    (low, high), (lower, upper) = ((c.mean - c.minus, c.mean + c.plus) for c in (one, other))
+    (low, high), (lower, upper) = ((cell.low, cell.high) for cell in (one, other))
     gap = max(lower - high, low - upper)
     if abs(gap - 0.1) > 1e-6:
-        assert difference.apart == (gap > 0.1)
-    assert difference.mean == pytest.approx(other.mean - one.mean)
+        assert ("apart" in difference.mark) == (gap > 0.1)
+    assert difference.value == pytest.approx(other.value - one.value)
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)"])
 def test_texts_in_csv_are_never_formulas(name: str) -> None:
-    row = next(csv.reader(io.StringIO(one_task(name).to_csv().split("\r\n", 1)[1])))
+    row = next(csv.reader(io.StringIO(to_csv(one_task(name)).split("\r\n", 1)[1])))
     assert f"'{name}" in row
     assert "40.0" in row  # a number stays a number
 
 
 def test_markdown_escapes_html_and_links() -> None:
-    text = one_task("<img src=x> [click](https://x.y) www.x.y").to_markdown()
+    text = to_markdown(one_task("<img src=x> [click](https://x.y) www.x.y"))
     assert "<img" not in text.replace(r"\<img", "")
     assert "[click]" not in text
     assert "https://" not in text
@@ -659,7 +678,7 @@ def test_one_seed_has_the_interval_over_texts() -> None:
 
     [row] = rows_of(table_of(0.4))
     assert [row["acu"], row["acu_minus"], row["acu_plus"], row["racu_minus"]] == ["40.0", "5.0", "6.0", ""]
-    assert "interval over texts" in table_of(0.4).caption
-    assert "Seeds" not in table_of(0.4).to_html()
-    assert "over n seeds" in table_of(0.4, 0.5).caption
-    assert "interval over texts" not in table_of(0.4, 0.5).caption
+    assert "interval over texts" in " ".join(table_of(0.4).visible_notes)
+    assert "Seeds" not in render_table(table_of(0.4))
+    assert "over n seeds" in " ".join(table_of(0.4, 0.5).visible_notes)
+    assert "interval over texts" not in " ".join(table_of(0.4, 0.5).visible_notes)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Literal
 
+DIGITS = 6
+"""Decimals that the distances from a value to its bounds are exact to."""
 Role = Literal["top", "answer", "doubt", "fact"]
 Row = tuple["Cell", ...]
 
@@ -47,9 +50,31 @@ class Cell:
     def missing(self) -> bool:
         return self.value is None
 
+    @classmethod
+    def around(cls, value: float | None, minus: float | None = None, plus: float | None = None) -> Cell:
+        """Return the cell of a number with its distances down to the lower and up to the upper bound."""
+        if value is None or minus is None or plus is None:
+            return cls(value)
+        return cls(value, value - minus, value + plus)
+
+    @property
+    def number(self) -> float | None:
+        """The value, if it is a number."""
+        return None if isinstance(self.value, str) else self.value
+
     @property
     def has_interval(self) -> bool:
         return self.low is not None and self.high is not None
+
+    @property
+    def minus(self) -> float | None:
+        """Distance from the value down to the lower bound."""
+        return None if self.number is None or self.low is None else round(self.number - self.low, DIGITS)
+
+    @property
+    def plus(self) -> float | None:
+        """Distance from the value up to the upper bound."""
+        return None if self.number is None or self.high is None else round(self.high - self.number, DIGITS)
 
 
 @dataclass(frozen=True)
@@ -59,9 +84,12 @@ class Column:
     Attributes:
         heading: Lines of the heading, from top to bottom; equal first lines of neighbors are merged.
         role: A `section` is a heading above its rows; equal values of a `group` are merged.
-        form: How values are written; a `method` is written as in the paper.
+        form: How values are written; a `method` is written as in the paper, a `time` is in seconds.
         decimals: Decimals of a number and of its bounds.
-        trivial: A column that holds only this number is left out.
+        trivial: A column that holds only this number is left out, except from files of values.
+        names: Fields in a file of values: one; three with an interval; two for a difference and its mark.
+        side: Whose values they are, in a table that compares ours with published ones.
+        offsets: Whether bounds are written as distances from the value, as in the paper.
     """
 
     heading: tuple[str, ...]
@@ -70,16 +98,36 @@ class Column:
     decimals: tuple[int, int] = (1, 1)
     unit: str = ""
     trivial: float | None = None
+    names: tuple[str, ...] = ()
+    side: Literal["", "published", "ours", "difference"] = ""
+    offsets: bool = False
+
+    def without_comparison(self) -> Column:
+        """Return the column without "ours" in its names and heading, for a table without published values."""
+        names = tuple(name.replace("_ours", "") for name in self.names)
+        heading = tuple(line for line in self.heading if line not in ("", "ours"))
+        return replace(self, names=names, heading=heading)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Table whose rows have one cell for each column."""
+    """Table whose rows have one cell for each column.
+
+    Attributes:
+        totals: Rows below a line, which files of values leave out.
+        comparison_notes: Notes that apply only beside published values.
+        reference: Model of the published values, if it is not the one that was run.
+        definitions: Titles of columns, and the addresses of their definitions.
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
+    totals: tuple[Row, ...] = ()
+    comparison_notes: tuple[str, ...] = ()
+    reference: str = ""
+    definitions: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def filled(self) -> list[int]:
@@ -89,6 +137,63 @@ class Table:
     def _is_filled(self, at: int, column: Column) -> bool:
         values = [row[at].value for row in self.rows]
         return column.role == "label" or any(value not in (None, column.trivial) for value in values)
+
+    @property
+    def side_by_side(self) -> list[int]:
+        """Positions of the filled columns, except for the section, which becomes a heading above its rows."""
+        return [at for at in self.filled if self.columns[at].role != "section"]
+
+    @property
+    def compares_models(self) -> bool:
+        """Whether any row has published values of the model that was run."""
+        published = [at for at, column in enumerate(self.columns) if column.side == "published"]
+        has_published = any(not row[at].missing for row in self.rows for at in published)
+        return has_published and not self.reference
+
+    @property
+    def visible_notes(self) -> tuple[str, ...]:
+        """Notes that apply: those on published values only if the table shows any."""
+        compares = any(self.columns[at].side == "published" for at in self.filled)
+        return self.notes + (self.comparison_notes if compares else ())
+
+    def sections(self) -> list[tuple[str, list[Row]]]:
+        """Return consecutive rows grouped by section; the name is "" if the table has no section column."""
+        heads = [at for at, column in enumerate(self.columns) if column.role == "section"]
+        parts = groupby(self.rows, key=lambda row: " ".join(str(row[at].value or "") for at in heads))
+        return [(name, list(rows)) for name, rows in parts]
+
+    def spans(self, rows: Sequence[Row], at: int) -> list[int]:
+        """Return for each row how many rows its group cell spans; 0 if a cell above spans the row."""
+        spans: list[int] = []
+        for _, equal in groupby(rows, key=lambda row: [cell.value for cell in row[: at + 1]]):
+            height = len(list(equal))
+            spans += [height, *[0] * (height - 1)]
+        return spans
+
+    def head(self) -> Iterator[list[tuple[str, int]]]:
+        """Yield the lines of the table head; each lists headings with the number of columns they span."""
+        columns = [self.columns[at] for at in self.side_by_side]
+        depth = max(len(column.heading) for column in columns)
+        lines = [column.heading + ("",) * (depth - len(column.heading)) for column in columns]
+        for level in range(depth):
+            line: list[tuple[str, int]] = []
+            for prefix, equal in groupby(lines, key=lambda heading, level=level: heading[: level + 1]):  # type: ignore[misc]
+                width = len(list(equal))
+                line += [(prefix[-1], width)] if prefix[-1] else [("", 1)] * width
+            yield line
+
+    def without_comparison(self) -> Table:
+        """Return the table without columns and notes of published values and differences."""
+        kept = [
+            at for at, column in enumerate(self.columns) if column.side not in ("published", "difference")
+        ]
+        return replace(
+            self,
+            columns=tuple(self.columns[at].without_comparison() for at in kept),
+            rows=tuple(tuple(row[at] for at in kept) for row in self.rows),
+            totals=tuple(tuple(row[at] for at in kept) for row in self.totals),
+            comparison_notes=(),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from .blocks import Block, Cell, Chart, Code, Column, HeatMap, Section, Sentence, Table
-from .formats import format_interval, format_value
+from .blocks import Block, Cell, Chart, Code, Column, HeatMap, Row, Section, Sentence, Table
+from .formats import APART_MARK, format_cell, method_label
 from .heat import Part, heat_parts, legend_parts, list_strongest
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 560, 230, 44, 34, 14, 110
@@ -36,27 +36,72 @@ def _sentence(sentence: Sentence) -> str:
     return f"<p class='callout {sentence.role} {sentence.mood}'>{lead}{escape(sentence.text)}</p>"
 
 
-def _table(table: Table) -> str:
-    columns = [(at, table.columns[at]) for at in table.filled]
-    head = "".join(f"<th{_number_class(one)}>{escape(' '.join(one.heading))}</th>" for _, one in columns)
-    rows = (
-        "".join(f"<td{_number_class(one)}>{_cell(row[at], one)}</td>" for at, one in columns)
-        for row in table.rows
-    )
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    notes = "".join(f"<p class='soft'>{escape(note)}</p>" for note in table.notes)
-    title = f"<h3>{escape(table.title)}</h3>"
-    return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+def render_table(table: Table) -> str:
+    """Return a `<table>` with a caption, a `<tbody>` for each section, and totals in `<tfoot>`."""
+    links = [f'<a href="{escape(address)}">{escape(title)}</a>' for title, address in table.definitions]
+    notes = [*map(escape, table.visible_notes), *([f"Definitions: {', '.join(links)}."] if links else [])]
+    text = f' <span class="notes">{" ".join(notes)}</span>' if notes else ""
+    caption = f"<caption>{escape(table.title)}.{text}</caption>"
+    lines = ["<table>", caption, "<thead>", *_head(table), "</thead>"]
+    for section, rows in table.sections():
+        lines.append("<tbody>")
+        if section:
+            span = len(table.side_by_side)
+            lines.append(f'<tr><th scope="rowgroup" colspan="{span}">{escape(section)}</th></tr>')
+        lines += [*_rows(table, rows), "</tbody>"]
+    if table.totals:
+        lines += ["<tfoot>", *_rows(table, table.totals, merge=False), "</tfoot>"]
+    return "\n".join([*lines, "</table>"])
 
 
-def _cell(cell: Cell, column: Column) -> str:
-    interval = format_interval(cell, column)
-    text = escape(format_value(cell, column))
-    return f"{text} <small>{escape(interval)}</small>" if interval else text
+def _head(table: Table) -> Iterator[str]:
+    columns = [table.columns[at] for at in table.side_by_side]
+    lines = list(table.head())
+    alone = {at for at, column in enumerate(columns) if sum(map(bool, column.heading)) == 1}
+    for level, line in enumerate(lines):
+        cells, at = [], 0
+        for text, width in line:
+            if at in alone and width == 1:
+                whole = "".join(columns[at].heading)
+                rowspan = f' rowspan="{len(lines)}"' if len(lines) > 1 else ""
+                cells += [] if level else [f'<th scope="col"{rowspan}>{escape(whole)}</th>']
+            else:
+                scope = f'scope="colgroup" colspan="{width}"' if width > 1 else 'scope="col"'
+                cells.append(f"<th {scope}>{escape(text)}</th>")
+            at += width
+        yield f"<tr>{''.join(cells)}</tr>"
 
 
-def _number_class(column: Column) -> str:
-    return " class='number'" if column.role == "value" else ""
+def _rows(table: Table, rows: Sequence[Row], *, merge: bool = True) -> Iterator[str]:
+    groups = [at for at in table.side_by_side if merge and table.columns[at].role == "group"]
+    spans = {at: table.spans(rows, at) for at in groups}
+    for number, row in enumerate(rows):
+        cells = [
+            _cell(row[at], table.columns[at], spans[at][number] if at in spans else 1)
+            for at in table.side_by_side
+        ]
+        yield f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(cell: Cell, column: Column, height: int) -> str:
+    if column.role != "value":
+        rowspan = f' rowspan="{height}"' if height > 1 else ""
+        return f'<th scope="row"{rowspan}>{_value(cell, column)}</th>' if height else ""
+    attribute = f' class="{cell.mark}"' if cell.mark else ""
+    return f"<td{attribute}>{_value(cell, column)}</td>"
+
+
+def _value(cell: Cell, column: Column) -> str:
+    text = format_cell(cell, column)
+    if column.form == "method":
+        return escape("".join(method_label(text.value)))
+    if column.form == "code" and not cell.missing:
+        return f"<code>{escape(text.value)}</code>"
+    bounds = f" <small>{escape(text.interval)}</small>"
+    if column.offsets:
+        bounds = f" <sub>{escape(text.low)}</sub> <sup>{escape(text.high)}</sup>"
+    mark = f' <abbr title="the intervals do not overlap">{APART_MARK}</abbr>' if "apart" in cell.mark else ""
+    return escape(text.value) + (bounds if text.high else "") + mark
 
 
 def _chart(chart: Chart) -> str:
@@ -165,7 +210,7 @@ def _section(section: Section) -> str:
 
 RENDERERS: dict[type[Any], Any] = {
     Sentence: _sentence,
-    Table: _table,
+    Table: render_table,
     Chart: _chart,
     Code: _code,
     Section: _section,

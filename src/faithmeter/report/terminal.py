@@ -14,7 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .blocks import Block, Chart, Code, HeatMap, Section, Sentence, Table
-from .formats import format_interval, format_value
+from .formats import format_cell
 from .heat import AGAINST, Part, heat_parts, legend_parts, list_strongest
 
 MARKS = {
@@ -81,7 +81,7 @@ class FittedTable:
         for part in _split(values, width - min(names.width, MIN_NAME_WIDTH), gap):
             room = width - sum(column.width + gap for column in part)
             yield _grid(self.table, [names.folded(max(1, room)), *part], gap)
-        for note in self.table.notes:
+        for note in self.table.visible_notes:
             yield Text(note, "italic dim")
 
 
@@ -103,14 +103,15 @@ class TextColumn:
 
 def _text_columns(table: Table) -> Iterator[TextColumn]:
     """Yield the filled columns as texts, and a column of intervals after each column that has any."""
+    rows = [*table.rows, *table.totals]
     for at in table.filled:
         column = table.columns[at]
         is_number = column.role == "value"
         heading = " ".join(filter(None, column.heading))
-        yield TextColumn([heading, *(format_value(row[at], column) for row in table.rows)], is_number)
-        if any(row[at].has_interval for row in table.rows):
-            intervals = (format_interval(row[at], column) for row in table.rows)
-            yield TextColumn(["[95 %]", *intervals], is_number)
+        texts = [format_cell(row[at], column) for row in rows]
+        yield TextColumn([heading, *(text.value for text in texts)], is_number)
+        if any(text.high for text in texts):
+            yield TextColumn(["[95 %]", *(text.interval for text in texts)], is_number)
 
 
 def _fold(text: str, width: int) -> str:
@@ -142,8 +143,8 @@ def _grid(table: Table, columns: Sequence[TextColumn], gap: int) -> Grid:
         grid.add_column(
             Text(column.texts[0]), justify=justify, overflow="fold", no_wrap=number > 0, min_width=least
         )
-    for place, row in enumerate(table.rows, start=1):
-        style = "dim" if row[0].mark == "grey" else ""
+    for place, row in enumerate([*table.rows, *table.totals], start=1):
+        style = "dim" if "grey" in row[0].mark else ""
         grid.add_row(*(Text(column.texts[place]) for column in columns), style=style)
     return grid
 

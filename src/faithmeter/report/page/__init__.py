@@ -30,7 +30,7 @@ from .verdict import Verdict, together, verdicts
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ..tables import Table
+    from ..blocks import Table
 
     Frames = Mapping[str, DataFrame]
 
@@ -143,13 +143,14 @@ def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[
 
     The files always include the published values; the page includes them only for models of the paper.
     """
-    from ..tables import TABLES, save
+    from ..exports import save
+    from ..tables import TABLES
     from ..tables.other_metrics import other_metrics_table
     from ..tables.plausibility import plausibility_table
 
     tables, paths = {}, []
     for number, (name, table_of) in enumerate(TABLES.items(), start=1):
-        if not (table := table_of(tidy)).empty:
+        if (table := table_of(tidy)).rows:
             if table.compares_models:
                 tables[name] = _with_method_names(table)
             elif name not in PAPER_TABLES:
@@ -160,7 +161,7 @@ def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[
         "plausibility": plausibility_table(tidy),
         "other_metrics": other_metrics_table(tidy),
     }.items():
-        if not more.empty:
+        if more.rows:
             tables[name] = _with_method_names(more)
             paths += save(more, folder, name) if folder else []
     return tables, paths

@@ -12,6 +12,7 @@ from typing import Any
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ...verdict import STEP_WARNING
 from ..figures import config
+from ..fragments import render_table
 from ..heat import heat_script, heat_style
 from .examples import SCORE_LEVELS, compress_json, to_json
 
@@ -64,6 +65,7 @@ def fill_template(name: str, scripts: Sequence[str], **values: Any) -> str:
         loader=PackageLoader(package, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     ).get_template(name)
     return template.render(
+        render_table=render_table,
         policy=_policy(scripts, style),
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],

@@ -1,6 +1,6 @@
 """Tables of the paper by name, with published values, values of our runs, or both side by side.
 
-`TABLES[name](frames, show)` returns a `Table`, which can be written as Markdown, CSV, LaTeX or HTML. With
+`TABLES[name](frames, show)` returns a `Table`, which `exports` write as Markdown, CSV and LaTeX. With
 `ours` and `both`, a table has a row for each run or group of runs, so it is empty without runs. Pass frames
 from `comparable`; otherwise means mix different settings.
 """
@@ -14,11 +14,10 @@ from typing import Literal, Protocol, get_args
 from ...data import TASKS
 from ...errors import unknown
 from ..aggregate import Frames
+from ..blocks import Table
 from . import datasets, faithfulness, models, walltimes
-from .cells import Cell, Column
-from .table import Table, save
 
-__all__ = ["TABLES", "Cell", "Column", "Frames", "Show", "Table", "save"]
+__all__ = ["TABLES", "Frames", "Show", "Table"]
 
 Show = Literal["published", "ours", "both"]
 

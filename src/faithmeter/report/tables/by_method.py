@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..aggregate import Frames, over_seeds
+from ..blocks import Cell, Column, Table
 from ..labels import short_names
-from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, MeanCells, mean_cells, mean_row_cells
+from .cells import SEED_COLUMNS, MeanCells, column, interval_notes, mean_cells, mean_row_cells
 from .same_texts import note_fewer_texts
-from .table import Table
 
 
 def number_column(name: str, heading: tuple[str, ...], unit: str = "%") -> Column:
     """Return the column of a number with its interval; percents have one decimal, other numbers two."""
     decimals = (1, 1) if unit else (2, 2)
     names = (name, f"{name}_minus", f"{name}_plus")
-    return Column(names, heading, form="number", decimals=decimals, unit=unit)
+    return column(names, heading, form="number", decimals=decimals, unit=unit)
 
 
 def table_by_method(
@@ -48,14 +48,9 @@ def table_by_method(
         if not present[task, model, method].value.missing
     )
     heads = (
-        Column(("task",), ("Dataset",), "section"),
-        Column(("model",), ("Model",), "group"),
-        Column(("method",), ("Method",), "label", form="method"),
+        column(("task",), ("Dataset",), "section"),
+        column(("model",), ("Model",), "group"),
+        column(("method",), ("Method",), "label", form="method"),
     )
-    return Table(
-        title,
-        (*heads, *columns.values(), *SEED_COLUMNS),
-        rows,
-        (),
-        (*notes, SEEDS_NOTE, *note_fewer_texts(areas)),
-    )
+    layout = (*heads, *columns.values(), *SEED_COLUMNS)
+    return Table(title, layout, rows, (*notes, *interval_notes(rows, layout), *note_fewer_texts(areas)))

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from ...paper import published
-from .cells import Cell, Column, Key
+from ..blocks import DIGITS, Cell, Column
+from .cells import Key, column
 
 SIZES = {"roberta-base": "base", "roberta-large": "large"}
 """Sizes of the models of the paper; its tables name their columns after them."""
@@ -34,15 +35,15 @@ def compare_cells(
     The difference is marked `apart` if the intervals do not overlap even after the largest rounding error.
     `decimals` are those of the published mean and of its bounds.
     """
-    if published.mean is None or ours.mean is None or not comparable:
+    if published.number is None or ours.number is None or not comparable:
         return ours, published, Cell()
-    difference, apart = round(ours.mean - published.mean, 6), False
-    if None not in (published.minus, published.plus, ours.minus, ours.plus):
+    difference, apart = round(ours.number - published.number, DIGITS), False
+    if published.has_interval and ours.has_interval:
         rounding = sum(0.5 * 10**-places for places in decimals)
         above = difference > 0
         reach = published.plus + ours.minus if above else published.minus + ours.plus  # type: ignore[operator]
         apart = abs(difference) > reach + rounding
-    return ours, published, Cell(mean=difference, apart=apart)
+    return ours, published, Cell(difference, mark="apart" if apart else "")
 
 
 def comparison_columns(
@@ -50,14 +51,14 @@ def comparison_columns(
 ) -> tuple[Column, Column, Column]:
     """Return the columns for the cells of `compare_cells`, with bounds and a mark only if `interval`."""
 
-    def column(side: Literal["published", "ours", "difference"], *extra: str) -> Column:
+    def one(side: Literal["published", "ours", "difference"], *extra: str) -> Column:
         names = tuple(f"{name}_{end}" for end in (side, *(extra if interval else ())))
-        return Column(names, (heading, side), form="number", side=side, decimals=decimals, unit=unit)
+        return column(names, (heading, side), form="number", side=side, decimals=decimals, unit=unit)
 
     return (
-        column("ours", "ours_minus", "ours_plus"),
-        column("published", "published_minus", "published_plus"),
-        column("difference", "apart"),
+        one("ours", "ours_minus", "ours_plus"),
+        one("published", "published_minus", "published_plus"),
+        one("difference", "apart"),
     )
 
 
@@ -114,7 +115,7 @@ def published_rows(name: str) -> tuple[Mapping[str, Any], ...]:
 def published_cell(row: Mapping[str, Any], name: str, bounds: str = "") -> Cell:
     """Return a published number with its interval, from the columns `{bounds}_minus` and `{bounds}_plus`."""
     minus, plus = (row.get(f"{bounds or name}_{end}") for end in ("minus", "plus"))
-    return Cell(mean=row.get(name), minus=minus, plus=plus)
+    return Cell.around(row.get(name), minus, plus)
 
 
 def published_size(model: str) -> str:

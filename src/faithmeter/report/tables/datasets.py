@@ -10,9 +10,9 @@ from pandas import DataFrame
 
 from ...verdict.formats import format_metric
 from ..aggregate import Frames
+from ..blocks import Cell, Column, Table
 from . import comparison
-from .cells import Cell, Column
-from .table import Table
+from .cells import column
 
 SPLITS = ("train", "validation", "test")
 INPUT_COLUMNS = ("masked", "auxiliary")
@@ -25,14 +25,14 @@ def published_table() -> Table:
     """Return the table of datasets as published."""
     columns = (
         *chain(*_columns("dataset", "Size")),
-        Column(("metric",), ("Performance", "metric")),
-        Column(("class_majority_percent",), ("Performance", "class-majority"), form="number", unit="%"),
+        column(("metric",), ("Performance", "metric")),
+        column(("class_majority_percent",), ("Performance", "class-majority"), form="number", unit="%"),
     )
     rows = (
-        (*chain(*_cells(row, row["dataset"])), Cell(row["metric"]), Cell(mean=row["class_majority_percent"]))
+        (*chain(*_cells(row, row["dataset"])), Cell(row["metric"]), Cell(row["class_majority_percent"]))
         for row in comparison.published_rows("datasets")
     )
-    return Table(f"{TITLE}, published", columns, tuple(rows), (), (MAJORITY_NOTE,))
+    return Table(f"{TITLE}, published", columns, tuple(rows), (MAJORITY_NOTE,))
 
 
 def comparison_table(frames: Frames) -> Table:
@@ -47,8 +47,8 @@ def comparison_table(frames: Frames) -> Table:
     for (task,) in comparison.sort_keys(((task,) for task in test["task"].unique()), paper):
         ours, theirs = test[test["task"] == task], paper.get(comparison.strip_options(task), {})
         majority = comparison.compare_cells(
-            Cell(mean=theirs.get("class_majority_percent")),
-            Cell(mean=round(100 * float(ours["majority"].mean()), 6)),
+            Cell(theirs.get("class_majority_percent")),
+            Cell(round(100 * float(ours["majority"].mean()), 6)),
             comparable=comparison.has_published_counts(task, texts=ours["rows"].max()),
         )
         metric = format_metric(str(ours["metric"].iloc[0]))
@@ -60,32 +60,32 @@ def comparison_table(frames: Frames) -> Table:
     columns = (
         *label_columns,
         *(
-            Column((f"{split}_ours",), ("Our size", split.capitalize()), form="number", side="ours")
+            column((f"{split}_ours",), ("Our size", split.capitalize()), form="number", side="ours")
             for split in SPLITS
         ),
         *size_columns,
         *input_columns,
-        Column(("metric_ours",), ("Metric", "ours"), side="ours"),
-        Column(("metric_published",), ("Metric", "published"), side="published"),
+        column(("metric_ours",), ("Metric", "ours"), side="ours"),
+        column(("metric_published",), ("Metric", "published"), side="published"),
         *comparison.comparison_columns(
             "class_majority_percent", "Class majority", decimals=(0, 0), unit="%", interval=False
         ),
     )
-    return Table(TITLE, columns, tuple(rows), (), (MAJORITY_NOTE,), (SIZE_NOTE,))
+    return Table(TITLE, columns, tuple(rows), (MAJORITY_NOTE,), comparison_notes=(SIZE_NOTE,))
 
 
 def _sizes(train: DataFrame) -> list[Cell]:
     """Return the cells of the largest train, validation and test split in any run."""
     largest = {"train": train["train_rows"].max(), **train.groupby("split")["rows"].max()}
-    return [Cell(mean=int(largest[split])) if split in largest else Cell() for split in SPLITS]
+    return [Cell(int(largest[split])) if split in largest else Cell() for split in SPLITS]
 
 
 def _columns(name: str, size: str) -> tuple[list[Column], list[Column], list[Column]]:
     """Return the label, size and input columns of a dataset; `size` is the heading of the sizes."""
     return (
-        [Column(("type",), ("Type",), "group"), Column((name,), ("Dataset",), "label")],
-        [Column((split,), (size, split.capitalize()), form="number", side="published") for split in SPLITS],
-        [Column((column,), ("Inputs", column), form="code") for column in INPUT_COLUMNS],
+        [column(("type",), ("Type",), "group"), column((name,), ("Dataset",), "label")],
+        [column((split,), (size, split.capitalize()), form="number", side="published") for split in SPLITS],
+        [column((name,), ("Inputs", name), form="code") for name in INPUT_COLUMNS],
     )
 
 
@@ -93,6 +93,6 @@ def _cells(row: Mapping[str, Any], name: str) -> tuple[list[Cell], list[Cell], l
     """Return the cells of a published row for the columns of `_columns`."""
     return (
         [Cell(row.get("type")), Cell(name)],
-        [Cell(mean=row.get(split)) for split in SPLITS],
-        [Cell(row.get(column)) for column in INPUT_COLUMNS],
+        [Cell(row.get(split)) for split in SPLITS],
+        [Cell(row.get(name)) for name in INPUT_COLUMNS],
     )

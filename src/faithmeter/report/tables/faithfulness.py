@@ -13,23 +13,21 @@ from ...config import BASELINE
 from ...methods.registry import find_method
 from ...stats.curves import Curve, racu
 from ..aggregate import POOLED_SEEDS, Frames, TaskGroup, over_task_groups, task_groups
+from ..blocks import Cell, Column, Row, Table
 from ..labels import short_names
 from ..seeds_evidence import choose_tunings
 from . import comparison
 from .cells import (
     POOLED_NOTE,
     SEED_COLUMNS,
-    SEEDS_NOTE,
-    TEXTS_NOTE,
-    Cell,
-    Column,
     Key,
     MeanCells,
+    column,
+    interval_notes,
     mean_cells,
     mean_row_cells,
 )
 from .same_texts import keep_usual_texts, note_fewer_texts
-from .table import Row, Table
 
 LABELS = ("model", "dataset", "importance_measure")
 BOUNDS = {"acu": "acu", "racu": "racu", "rroar_racu": "rroar"}  # score → the published name of its bounds
@@ -49,11 +47,11 @@ def published_table(task: str | None = None) -> Table:
     """Return the table of faithfulness as published, or its part on one task."""
     rows = [row for row in comparison.published_rows("faithfulness") if task in (None, row["dataset"])]
     columns = (
-        Column(("model",), ("Model",), "section"),
-        Column(("dataset",), ("", "Dataset"), "group"),
-        Column(("importance_measure",), ("", "IM"), "label", "method"),
+        column(("model",), ("Model",), "section"),
+        column(("dataset",), ("", "Dataset"), "group"),
+        column(("importance_measure",), ("", "IM"), "label", "method"),
         *(
-            Column(
+            column(
                 (score, f"{bounds}_minus", f"{bounds}_plus"),
                 ("Faithfulness [%]", *heading),
                 form="number",
@@ -63,7 +61,7 @@ def published_table(task: str | None = None) -> Table:
         ),
     )
     cells = tuple(map(_published_cells, rows))
-    return Table(_title(task) + ", published", columns, cells, (), (HIGHER_NOTE, GREY_NOTE))
+    return Table(_title(task) + ", published", columns, cells, (HIGHER_NOTE, GREY_NOTE))
 
 
 def comparison_table(frames: Frames, task: str | None = None) -> Table:
@@ -87,11 +85,11 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
     reference = comparison.reference_model({*areas["model"], *roar["model"]})
     texts = {score: _texts(frame) for score, frame in scores.items()}
     rows = tuple(_rows(means, texts, reference, like_published, [group.name for group in groups]))
+    columns = comparison.name_reference(_columns(), reference)
     notes = (
         HIGHER_NOTE,
         GREY_NOTE,
-        SEEDS_NOTE,
-        TEXTS_NOTE,
+        *interval_notes(rows, columns),
         *([CEILING_NOTE] if areas[SHARE].notna().any() else []),
         *([POOLED_NOTE] if POOLED_SEEDS in areas and areas[POOLED_SEEDS].notna().any() else []),
         *_group_notes(groups),
@@ -99,8 +97,7 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
         *note_fewer_texts(areas),
     )
     comparison_notes = comparison.REFERENCE_NOTES if reference else comparison.DIFFERENCE_NOTES
-    columns = comparison.name_reference(_columns(), reference)
-    return Table(_title(task), columns, rows, (), notes, comparison_notes, reference)
+    return Table(_title(task), columns, rows, notes, comparison_notes=comparison_notes, reference=reference)
 
 
 def recursive_roar(frames: Frames) -> DataFrame:
@@ -136,17 +133,17 @@ def _all_tasks_cells(frame: DataFrame, score: str, groups: list[TaskGroup]) -> d
 def _columns() -> tuple[Column, ...]:
     roar_seeds = (replace(column, names=(f"rroar_{column.names[0]}",)) for column in SEED_COLUMNS)
     return (
-        Column(("model",), ("Model",), "section"),
-        Column(("task",), ("Dataset",), "group"),
-        Column(("method",), ("Method",), "label", "method"),
+        column(("model",), ("Model",), "section"),
+        column(("task",), ("Dataset",), "group"),
+        column(("method",), ("Method",), "label", "method"),
         *comparison.comparison_columns("acu", "ACU [%]"),
         *comparison.comparison_columns("racu", "RACU [%]"),
         *comparison.comparison_columns("rroar_racu", "R-ROAR RACU [%]"),
-        Column((SHARE,), ("Ceiling", "share [%]"), form="number", decimals=(1, 1)),
+        column((SHARE,), ("Ceiling", "share [%]"), form="number", decimals=(1, 1)),
         *SEED_COLUMNS,
-        Column(("texts",), ("Texts",), form="number"),
+        column(("texts",), ("Texts",), form="number"),
         *(replace(column, heading=("R-ROAR", column.heading[-1])) for column in roar_seeds),
-        Column(("rroar_texts",), ("R-ROAR", "texts"), form="number"),
+        column(("rroar_texts",), ("R-ROAR", "texts"), form="number"),
     )
 
 
@@ -174,17 +171,17 @@ def _rows(
             ours = means[score].get(key, MeanCells()).value
             published = comparison.published_cell(theirs, score, bounds)
             triple = comparison.compare_cells(published, ours, comparable=not reference)
-            cells += [replace(cell, grey=_is_grey(score, method)) for cell in triple]
-        cells.append(replace(means[SHARE].get(key, MeanCells()).value, minus=None, plus=None))
+            cells += [_set_back(cell, score, method) for cell in triple]
+        cells.append(Cell(means[SHARE].get(key, MeanCells()).value.value))
         for score in ("acu", "rroar_racu"):
-            cells += [*means[score].get(key, MeanCells()).seeds, Cell(mean=texts[score].get(key))]
+            cells += [*means[score].get(key, MeanCells()).seeds, Cell(texts[score].get(key))]
         yield (Cell(names[model]), Cell(task), Cell(method), *cells)
 
 
 def _published_cells(row: Mapping[str, Any]) -> Row:
     labels, method = (Cell(row[name]) for name in LABELS), row[LABELS[-1]]
     scores = (
-        replace(comparison.published_cell(row, score, bounds), grey=_is_grey(score, method))
+        _set_back(comparison.published_cell(row, score, bounds), score, method)
         for score, bounds in BOUNDS.items()
     )
     return (*labels, *scores)
@@ -205,6 +202,11 @@ def _group_notes(groups: list[TaskGroup]) -> list[str]:
     partial = [group for group in groups if group.tasks != every]
     lacking = [f"{group.name}: without {', '.join(sorted(every - group.tasks))}." for group in partial]
     return [ALL_NOTE, *lacking] if groups else []
+
+
+def _set_back(cell: Cell, score: str, method: str) -> Cell:
+    """Return the cell, in grey if the score (ACU or RACU) is the less relevant one of the method."""
+    return replace(cell, mark=f"grey {cell.mark}".strip()) if _is_grey(score, method) else cell
 
 
 def _is_grey(score: str, method: str) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..aggregate import Frames
+from ..blocks import Cell, Table
 from ..labels import short_names
 from . import comparison
-from .cells import SEED_COLUMNS, SEEDS_NOTE, Cell, Column, mean_cells
-from .table import Table
+from .cells import SEED_COLUMNS, column, interval_notes, mean_cells
 
 TITLE = "Unmasked test performance after plain fine-tuning"
 
@@ -14,18 +14,18 @@ TITLE = "Unmasked test performance after plain fine-tuning"
 def published_table() -> Table:
     """Return the table of models as published."""
     columns = (
-        Column(("dataset",), ("Dataset",), "label"),
-        Column(("max_epochs",), ("max epoch",), form="number"),
+        column(("dataset",), ("Dataset",), "label"),
+        column(("max_epochs",), ("max epoch",), form="number"),
         *(
-            Column((size, f"{size}_minus", f"{size}_plus"), ("Performance", model), form="number", unit="%")
+            column((size, f"{size}_minus", f"{size}_plus"), ("Performance", model), form="number", unit="%")
             for model, size in comparison.SIZES.items()
         ),
     )
     rows = []
     for row in comparison.published_rows("performance"):
         values = (comparison.published_cell(row, size) for size in comparison.SIZES.values())
-        rows.append((Cell(row["dataset"]), Cell(mean=row["max_epochs"]), *values))
-    return Table(f"{TITLE}, published", columns, tuple(rows), (), ("Mean with a 95 % confidence interval.",))
+        rows.append((Cell(row["dataset"]), Cell(row["max_epochs"]), *values))
+    return Table(f"{TITLE}, published", columns, tuple(rows), ("Mean with a 95 % confidence interval.",))
 
 
 def comparison_table(frames: Frames) -> Table:
@@ -49,17 +49,22 @@ def comparison_table(frames: Frames) -> Table:
         performance = comparison.compare_cells(
             comparison.published_cell(theirs, size), ours.value, (0, 1), comparable=not reference
         )
-        maximum = (Cell(mean=int(epochs[task, model])), Cell(mean=theirs.get("max_epochs")))
+        maximum = (Cell(int(epochs[task, model])), Cell(theirs.get("max_epochs")))
         rows.append((Cell(task), Cell(names[model]), *maximum, *performance, *ours.seeds))
     columns = (
-        Column(("task",), ("Dataset",), "group"),
-        Column(("model",), ("Model",), "label"),
-        Column(("max_epochs_ours",), ("max epoch", "ours"), form="number", side="ours"),
-        Column(("max_epochs_published",), ("max epoch", "in the paper"), form="number", side="published"),
+        column(("task",), ("Dataset",), "group"),
+        column(("model",), ("Model",), "label"),
+        column(("max_epochs_ours",), ("max epoch", "ours"), form="number", side="ours"),
+        column(("max_epochs_published",), ("max epoch", "in the paper"), form="number", side="published"),
         *comparison.comparison_columns("performance", "Performance", decimals=(0, 1), unit="%"),
         *SEED_COLUMNS,
     )
     notes = comparison.REFERENCE_NOTES if reference else comparison.DIFFERENCE_NOTES
     return Table(
-        TITLE, comparison.name_reference(columns, reference), tuple(rows), (), (SEEDS_NOTE,), notes, reference
+        TITLE,
+        comparison.name_reference(columns, reference),
+        tuple(rows),
+        interval_notes(rows, columns),
+        comparison_notes=notes,
+        reference=reference,
     )

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from ...stats.other_metrics import OTHER_METRICS
 from ..aggregate import Frames
+from ..blocks import Table
 from .by_method import number_column, table_by_method
-from .table import Table
 
 TITLE = "Metrics of other papers on the same erasures"
 PREFERENCE = (

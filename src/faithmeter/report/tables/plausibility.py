@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...measuring.plausibility import PLAUSIBILITY
 from ..aggregate import Frames
+from ..blocks import Table
 from .by_method import number_column, table_by_method
-from .table import Table
 
 TITLE = "Faithful and plausible explanations"
 DIFFERENCE = (

@@ -9,11 +9,11 @@ from math import isnan
 from pandas import DataFrame
 
 from ..aggregate import Frames
+from ..blocks import Cell, Column, Row, Table
 from ..labels import short_names
 from . import comparison
-from .cells import Cell, Column
+from .cells import column
 from .same_texts import keep_usual_texts, note_fewer_texts
-from .table import Row, Table
 
 PER_METHOD = ("walltime_importance_measures",)
 """Names of the tables that have a row for each method."""
@@ -80,10 +80,10 @@ def published_table(name: str) -> Table:
     """Return the table of wall-times as published, with recomputed sums."""
     per_method, part = name in PER_METHOD, PARTS[name]
     columns = (
-        Column(("dataset",), ("Dataset",), "group" if per_method else "label"),
-        *([Column(("importance_measure",), ("IM",), "label", "method")] if per_method else []),
+        column(("dataset",), ("Dataset",), "group" if per_method else "label"),
+        *([column(("importance_measure",), ("IM",), "label", "method")] if per_method else []),
         *(
-            Column((f"{size}_hhmm",), (f"{HEADING} [hh:mm]", model), form="time", side="published")
+            column((f"{size}_hhmm",), (f"{HEADING} [hh:mm]", model), form="time", side="published")
             for model, size in comparison.SIZES.items()
         ),
     )
@@ -92,7 +92,7 @@ def published_table(name: str) -> Table:
         for row in comparison.published_rows(name)
     )
     notes = filter(None, (part.note, part.published_note, SUM_NOTE, TRUNCATION_NOTE))
-    return Table(f"{part.title}, published", columns, rows, tuple(_totals(columns, rows)), tuple(notes))
+    return Table(f"{part.title}, published", columns, rows, tuple(notes), tuple(_totals(columns, rows)))
 
 
 def comparison_table(frames: Frames, name: str) -> Table:
@@ -115,9 +115,9 @@ def comparison_table(frames: Frames, name: str) -> Table:
         labels = (Cell(task), Cell(names[model]), *map(Cell, key[2:]))
         rows.append((*labels, *_values(part, groups[key], theirs, comparable=not reference)))
     columns = (
-        Column(("task",), ("Dataset",), "group"),
-        Column(("model",), ("Model",), "group" if per_method else "label"),
-        *([Column(("method",), ("Method",), "label", "method")] if per_method else []),
+        column(("task",), ("Dataset",), "group"),
+        column(("model",), ("Model",), "group" if per_method else "label"),
+        *([column(("method",), ("Method",), "label", "method")] if per_method else []),
         *_columns(part),
     )
     totals = []
@@ -130,8 +130,8 @@ def comparison_table(frames: Frames, name: str) -> Table:
         part.title,
         comparison.name_reference(columns, reference),
         tuple(rows),
-        tuple(totals),
         tuple(notes),
+        tuple(totals),
         tuple(filter(None, (FORMAT_NOTE, part.published_note, TRUNCATION_NOTE, *basis))),
         reference,
     )
@@ -155,29 +155,29 @@ def _values(part: Part, runs: DataFrame, theirs: Cell, *, comparable: bool) -> I
     """Yield the cells of a group of runs for the columns of `_columns`."""
     task, counts = str(runs["task"].iloc[0]), {name: int(runs[name].iloc[0]) for name in part.counts}
     comparable = comparable and comparison.has_published_counts(task, **counts)
-    ours = Cell(mean=round(float(runs["seconds"].mean()), 3))
+    ours = Cell(round(float(runs["seconds"].mean()), 3))
     yield from comparison.compare_cells(theirs, ours, comparable=comparable)
     each = runs.drop_duplicates("digest")
     if part.shared_phase:
         shared = each["shared"].mean()
-        yield Cell() if isnan(shared) else Cell(mean=round(float(shared), 3))
-    yield Cell(mean=len(each))
+        yield Cell() if isnan(shared) else Cell(round(float(shared), 3))
+    yield Cell(len(each))
     for name, count in counts.items():
-        yield Cell(mean=count)
+        yield Cell(count)
         published = {} if theirs.missing else comparison.published_counts()[comparison.strip_options(task)]
-        yield Cell(mean=published.get(name))
+        yield Cell(published.get(name))
 
 
 def _columns(part: Part) -> Iterator[Column]:
-    yield Column(("seconds_ours",), (HEADING, "ours"), form="time", side="ours")
-    yield Column(("hhmm_published",), (HEADING, "published"), form="time", side="published")
-    yield Column(("seconds_difference",), (HEADING, "difference"), form="time", side="difference")
+    yield column(("seconds_ours",), (HEADING, "ours"), form="time", side="ours")
+    yield column(("hhmm_published",), (HEADING, "published"), form="time", side="published")
+    yield column(("seconds_difference",), (HEADING, "difference"), form="time", side="difference")
     if part.shared_phase:
-        yield Column((f"{part.shared_phase}_seconds_ours",), ("Fitting", "ours"), form="time", side="ours")
-    yield Column(("runs",), ("Runs",), form="number", trivial=1)
+        yield column((f"{part.shared_phase}_seconds_ours",), ("Fitting", "ours"), form="time", side="ours")
+    yield column(("runs",), ("Runs",), form="number", trivial=1)
     for name, heading in part.counts.items():
-        yield Column((f"{name}_ours",), (heading, "ours"), form="number", side="ours")
-        yield Column((f"{name}_published",), (heading, "in the paper"), form="number", side="published")
+        yield column((f"{name}_ours",), (heading, "ours"), form="number", side="ours")
+        yield column((f"{name}_published",), (heading, "in the paper"), form="number", side="published")
 
 
 def _totals(
@@ -188,7 +188,7 @@ def _totals(
     The sums are over the rows of `model`, or over all rows if it is "". Without `five_seeds`, a single row
     has no sum.
     """
-    summed = [row for row in rows if not model or row[1].text == model]
+    summed = [row for row in rows if not model or row[1].value == model]
     factors = {"sum": 1} | ({f"x{PAPER_SEEDS} seeds": PAPER_SEEDS} if five_seeds else {})
     totals = []
     for label, factor in factors.items() if five_seeds or len(summed) > 1 else ():
@@ -205,18 +205,15 @@ def _total(column: Column, cells: list[Cell], factor: int) -> Cell:
     """
     if column.form != "time":
         return Cell("")
-    seconds = [cell.mean for cell in cells if cell.mean is not None]
+    seconds = [cell.number for cell in cells if cell.number is not None]
     if not seconds or (column.side == "difference" and len(seconds) < len(cells)):
         return Cell()
-    total = factor * sum(seconds)
-    if column.side != "published":
-        return Cell(mean=round(total, 3))
-    return Cell(f"{total // 3600:02.0f}:{total % 3600 // 60:02.0f}", total)
+    return Cell(round(factor * sum(seconds), 3))
 
 
 def _hhmm_cell(text: str | None) -> Cell:
-    """Return a published time (hh:mm) as a cell that also holds the seconds; None gives a missing cell."""
+    """Return a published time (hh:mm) as a cell of seconds; None gives a missing cell."""
     if text is None:
         return Cell()
     hours, minutes = text.split(":")
-    return Cell(text, 3600 * int(hours) + 60 * int(minutes))
+    return Cell(3600 * int(hours) + 60 * int(minutes))

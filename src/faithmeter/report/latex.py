@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from .cells import Cell, Column, format_cell, heading_lines, method_label
-
-if TYPE_CHECKING:
-    from .table import Row, Table
+from .blocks import Cell, Column, Row, Table
+from .formats import format_cell, method_label
 
 PACKAGES = ("booktabs", "longtable", "multirow", "pdflscape", "textcomp", "xcolor")
 MAX_ROWS_PER_PAGE = 30  # also on a page in landscape format
@@ -49,13 +46,13 @@ def render(table: Table, label: str) -> str:
 
 def _short_table(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
     yield from (r"\begin{table}[ht]", r"\centering", _caption(table, label) + r"\vspace{0.1in}", size)
-    yield from (rf"\begin{{tabular}}{{{_align(columns)}}}", r"\toprule", *_head(columns), r"\midrule")
+    yield from (rf"\begin{{tabular}}{{{_align(columns)}}}", r"\toprule", *_head(table), r"\midrule")
     yield from (*_body(table, columns), r"\bottomrule", r"\end{tabular}", r"\end{table}")
 
 
 def _long_table(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
     """Yield the lines of a table over several pages, each of which repeats the table head."""
-    head = (r"\toprule", *_head(columns), r"\midrule")
+    head = (r"\toprule", *_head(table), r"\midrule")
     yield from (
         "{" + size,
         r"\setlength{\LTcapwidth}{\linewidth}",
@@ -66,15 +63,18 @@ def _long_table(table: Table, columns: list[Column], size: str, label: str) -> I
 
 
 def _caption(table: Table, label: str) -> str:
-    return rf"\caption{{{escape(table.caption)}}}" + (rf"\label{{{label}}}" if label else "")
+    addresses = "; ".join(f"{title}: {address}" for title, address in table.definitions)
+    definitions = [f"Definitions: {addresses}."] if addresses else []
+    text = " ".join([f"{table.title}.", *table.visible_notes, *definitions])
+    return rf"\caption{{{escape(text)}}}" + (rf"\label{{{label}}}" if label else "")
 
 
 def _align(columns: list[Column]) -> str:
     return "".join("c" if column.role == "value" else "l" for column in columns)
 
 
-def _head(columns: list[Column]) -> Iterator[str]:
-    for line in heading_lines(columns):
+def _head(table: Table) -> Iterator[str]:
+    for line in table.head():
         cells, rules, at = [], [], 1
         for text, width in line:
             cells.append(escape(text) if width == 1 else rf"\multicolumn{{{width}}}{{c}}{{{escape(text)}}}")
@@ -117,20 +117,20 @@ def _rows(table: Table, columns: list[Column], rows: list[Row]) -> Iterator[str]
 
 def _cell(cell: Cell, column: Column) -> str:
     text = "--" if cell.missing else _value(cell, column)
-    return rf"\textcolor{{gray}}{{{text}}}" if cell.grey else text
+    return rf"\textcolor{{gray}}{{{text}}}" if "grey" in cell.mark else text
 
 
 def _value(cell: Cell, column: Column) -> str:
     value = format_cell(cell, column)
     if column.form == "method":
-        label, options = method_label(value.main, latex=True)
+        label, options = method_label(value.value, latex=True)
         return label + escape(options)
-    text = escape(value.main)
+    text = escape(value.value)
     if column.form == "code":
         return rf"\texttt{{{text}}}"
-    if cell.text is not None:
+    if cell.number is None or (column.form == "time" and column.side == "published"):
         return text
     if column.form == "time":
         return text.replace("-", "$-$")
-    mark = r"^{\dagger}" if cell.apart else ""
-    return f"${text}_{{{value.minus}}}^{{{value.plus}}}$" if value.plus else f"${text}{mark}$"
+    mark = r"^{\dagger}" if "apart" in cell.mark else ""
+    return f"${text}_{{{value.low}}}^{{{value.high}}}$" if value.high else f"${text}{mark}$"
