@@ -23,8 +23,8 @@ def column(
     **settings: Any,
 ) -> Column:
     """Return a column that files have, too; its bounds are distances from the value, as in the paper."""
-    settings = {"decimals": (0, 1), "offsets": len(names) == 3} | settings
-    return Column(heading, role, form, names=names, **settings)
+    settings.setdefault("decimals", (0, 1))
+    return Column(heading, role, form, names=names, offsets=len(names) == 3, **settings)
 
 
 MISSING = Cell()
