@@ -35,8 +35,8 @@ from faithmeter.errors import DamageWarning, InputError  # noqa: E402
 from faithmeter.files import read_parquet  # noqa: E402
 from faithmeter.models.folders import load_tokenizer  # noqa: E402
 from faithmeter.models.token_cache import tokenize  # noqa: E402
+from faithmeter.paper.roar import roar  # noqa: E402
 from faithmeter.runs import measurements  # noqa: E402
-from faithmeter.runs import run as runs  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402
 from faithmeter.runs.measured import task_of  # noqa: E402
 from faithmeter.store.records import read_measurement  # noqa: E402
@@ -100,7 +100,7 @@ def read_traces(root: Path) -> Any:
 
 def read_step(root: Path) -> Any:
     """Return the record of a step of Recursive ROAR and the positions that it erased."""
-    from faithmeter.runs.roar import read_positions
+    from faithmeter.paper.roar import read_positions
 
     store = fm.RunStore(root)
     record = store.get(STEP)
@@ -132,7 +132,7 @@ def build() -> list[Unit]:
     measurements.measure_checkpoint(
         store.folder(TRAINING), MeasureConfig(methods=("grad-l2",), limit=70), store
     )
-    runs.roar(STEP, store)
+    roar(STEP, store)
     unfinished = TRAINING.replace(seed=1)
     with suppress(KeyboardInterrupt):
         fm.train(unfinished, store, callbacks=[Killed()])

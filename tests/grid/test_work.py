@@ -8,13 +8,13 @@ from faithmeter.grid.work import _summed
 def test_parts_of_different_sizes_count_equally() -> None:
     steps: list[tuple[str, int, int, str]] = []
     move = _summed(lambda *step: steps.append(step), parts=2)
-    for part, texts, total in (
+    for part, done, total in (
         ("check", 600, 1000),
         ("check", 1000, 1000),
         ("random", 5, 10),
         ("random", 10, 10),
     ):
-        move(part, texts, total)
+        move(part, done, total)
     assert steps == [
         ("check", 30, 100, ""),
         ("check", 50, 100, ""),

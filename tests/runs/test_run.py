@@ -15,8 +15,8 @@ import fixtures_report as made_up
 from faithmeter.config import MeasureConfig, RoarConfig
 from faithmeter.errors import DamageWarning
 from faithmeter.files import seal, write_json
+from faithmeter.paper import roar
 from faithmeter.report import page as report
-from faithmeter.runs import roar
 from faithmeter.runs import run as runs
 from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.store.run_store import Unready
@@ -104,14 +104,14 @@ def test_roar_explains_once_though_it_is_killed(plain: fm.RunStore, tmp_path: Pa
     store, config = copy(plain, tmp_path / "runs"), RoarConfig(**SMALL, percent=50, step=50)
     moved: list[tuple[str, int, int]] = []
     with pytest.raises(KeyboardInterrupt):
-        runs.roar(config, store, callbacks=[Killed()], progress=lambda *done: moved.append(done))
+        roar.roar(config, store, callbacks=[Killed()], progress=lambda *done: moved.append(done))
     assert moved[0] == ("explain", 0, 96)
     assert moved[-1] == ("explain", 96, 96), "all rows of all splits"
     file = store.folder(config) / roar.ERASED
     before = file.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(roar, "erase_splits", lambda *_, **__: pytest.fail("explained again"))
-        record = runs.roar(config, store)
+        record = roar.roar(config, store)
     assert file.read_bytes() == before
     assert record.seconds["explain"] > 0
     assert roar.ERASED in record.files

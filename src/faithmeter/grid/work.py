@@ -28,14 +28,17 @@ def perform(run: Run, store: RunStore, show: Show, device: str = "auto", process
         moved = _summed(show, parts=len(config.methods) + 2)  # the check and the baseline
         measure_checkpoint(folder, config, store, data_dir=_data_dir(run), device=device, progress=moved)
         return
-    from ..runs import run as runs
     from ..training.steps import StepReport
 
     options: dict[str, Any] = {"callbacks": [StepReport(partial(show, ""))], "processes": processes}
     if isinstance(config, RoarConfig):
-        runs.roar(config, store, progress=_summed(show, parts=1), **options)
+        from ..paper.roar import roar
+
+        roar(config, store, progress=_summed(show, parts=1), **options)
     else:
-        runs.train(run.trained, store, resume=True, **options)
+        from ..runs.run import train
+
+        train(run.trained, store, resume=True, **options)
 
 
 def _summed(show: Show, *, parts: int) -> Callable[[str, int, int], None]:

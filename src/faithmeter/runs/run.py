@@ -1,4 +1,4 @@
-"""Training and Recursive ROAR of a config; finished runs are read from the store."""
+"""Training of a config; finished runs are read from the store."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
 from ..data import Task
 from ..errors import InputError
 from ..phases import Progress
-from ..store.records import RoarRecord, TrainRecord
-from ..store.run_store import RunStore, Unready
+from ..store.records import TrainRecord
+from ..store.run_store import RunStore
 from ..training import UNFINISHED
 from .fitted_tests import fitted_tests
 from .measured import filled_config, task_of
@@ -68,7 +68,7 @@ def train(
     task = task_of(config)
 
     def work(folder: Path) -> dict[str, Any]:
-        result = _finetune(config, task, folder, processes, callbacks, progress, resume=resume)
+        result = finetune_in(config, task, folder, processes, callbacks, progress, resume=resume)
         moveable = config.data or config.data_dir or config.task.endswith(".toml")
         if moveable:
             _fit_tests(config, task, folder, result["data"], progress)
@@ -112,58 +112,7 @@ def run_once(
         return record
 
 
-def roar(
-    config: RoarConfig,
-    store: RunStore,
-    *,
-    callbacks: Sequence[TrainerCallback] = (),
-    progress: Progress | None = None,
-    processes: int = 1,
-) -> RoarRecord:
-    """Perform one step of Recursive ROAR, or return its record if the store already has it.
-
-    Raises:
-        Unready: The previous step is not in the store.
-        InputError: Another process is working on the run, or its inputs have changed.
-    """
-    from ..models.loading import load
-    from ..training.inputs import load_splits
-    from . import roar as erasing
-
-    folder, before, task = store.folder(config), store.folder(config.before), task_of(config)
-    if finished := store.find(config):
-        _require_same_inputs(config, finished, store, current_inputs)
-        return finished
-    with store.claim(config):
-        if record := store.get(config):
-            return record
-        earlier = store.get(config.before)
-        if earlier is None:
-            raise Unready(f"{before} has no record; Recursive ROAR needs the step before: run that first")
-        erased, explained = erasing.stored_positions(
-            folder,
-            earlier.fingerprint,
-            lambda: erasing.erase_splits(
-                load(str(before)),
-                load_splits(config, task),
-                erasing.read_positions(before),
-                config.method,
-                config.percent,
-                seed=config.seed,
-                progress=progress,
-            ),
-        )
-        options: dict[str, Any] = {"resume": True, "erased": erased, "previous": earlier.fingerprint}
-        result = _finetune(config, task, folder, processes, callbacks, None, **options)
-        plain = earlier.plain if isinstance(earlier, RoarRecord) else earlier.unmasked
-        seconds = {"explain": explained, **result["seconds"]}
-        _keep_logs(folder)
-        record = store.put(config, {**result, "plain": plain, "seconds": seconds})
-        shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
-        return record
-
-
-def _finetune(
+def finetune_in(
     config: TrainConfig,
     task: Task,
     folder: Path,

@@ -185,7 +185,7 @@ def hub_results(facts: Facts) -> list[dict[str, Any]]:
         {
             "dataset": {"id": result.dataset_type, "task_id": result.dataset_config or "default"},
             "value": result.metric_value,
-            "source": {"url": result.source_url, "name": f"{OWNER} {result.metric_args[OWNER]}"},
+            "source": {"url": result.source_url, "name": f"{OWNER} {(result.metric_args or {})[OWNER]}"},
             "notes": result.metric_name,
         }
         for result in results(facts)

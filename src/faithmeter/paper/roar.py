@@ -1,15 +1,16 @@
-"""Recursive ROAR (Hooker 2019, Madsen 2022): the tokens that each step erases for the next training."""
+"""Recursive ROAR (Hooker 2019, Madsen 2022): each step trains without the tokens that a method erased."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..config import RoarConfig
 from ..errors import InputError
 from ..files import read_parquet, timed, write_json, write_parquet
 from ..measuring.erase import erase
@@ -18,16 +19,74 @@ from ..measuring.texts import read_slices
 from ..methods.registry import parse
 from ..models.evaluator import Evaluator
 from ..phases import Progress, start_phase
+from ..runs.measured import task_of
+from ..runs.run import finetune_in, run_once
+from ..store.records import RoarRecord
+from ..store.run_store import RunStore, Unready
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from pandas import DataFrame
+    from transformers import TrainerCallback
 
 ERASED = "erased.parquet"
 NOTE = "trainer/explained.json"
 """File with the model that erased the texts and the seconds it took, deleted when the run finishes."""
 Positions = dict[str, list[list[int]]]
 """By split, the erased token positions of each row."""
+
+
+def roar(
+    config: RoarConfig,
+    store: RunStore,
+    *,
+    callbacks: Sequence[TrainerCallback] = (),
+    progress: Progress | None = None,
+    processes: int = 1,
+) -> RoarRecord:
+    """Perform one step of Recursive ROAR, or return its record if the store already has it.
+
+    Args:
+        config: Training, method and percent of the step.
+        store: Store with the step before.
+        callbacks: Callbacks for the Hugging Face Trainer.
+        progress: Called with a phase, the number of texts done in it so far, and the total.
+        processes: Number of processes that share the training.
+
+    Raises:
+        Unready: The previous step is not in the store.
+        InputError: Another process is working on the run, or its inputs have changed.
+    """
+    from ..models.loading import load
+    from ..training.inputs import load_splits
+
+    task = task_of(config)
+
+    def work(folder: Path) -> dict[str, Any]:
+        earlier, before = store.get(config.before), store.folder(config.before)
+        if earlier is None:
+            raise Unready(f"{before} has no record; Recursive ROAR needs the step before: run that first")
+        erased, explained = stored_positions(
+            folder,
+            earlier.fingerprint,
+            lambda: erase_splits(
+                load(str(before)),
+                load_splits(config, task),
+                read_positions(before),
+                config.method,
+                config.percent,
+                seed=config.seed,
+                progress=progress,
+            ),
+        )
+        options: dict[str, Any] = {"resume": True, "erased": erased, "previous": earlier.fingerprint}
+        result = finetune_in(config, task, folder, processes, callbacks, None, **options)
+        plain = earlier.plain if isinstance(earlier, RoarRecord) else earlier.unmasked
+        return {**result, "plain": plain, "seconds": {"explain": explained, **result["seconds"]}}
+
+    record = run_once(config, store, work, resume=True, restart=False)
+    assert isinstance(record, RoarRecord)
+    return record
 
 
 def erase_splits(
