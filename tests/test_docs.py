@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,34 @@ PUBLISHED = [
     *(ROOT / "docs").glob("notebooks/*.ipynb"),
 ]
 SOURCES = (".md", ".ipynb", ".py", ".toml", ".js", ".css", ".html", ".jinja", ".json")
+
+
+def test_every_statement_of_the_paper_has_a_place_or_a_reason(claim_letters: set[str]) -> None:
+    with (ROOT / "docs" / "paper_checklist.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["number"] for row in rows] == [str(number) for number in range(1, len(rows) + 1)]
+    assert len(rows) >= 137, "as many as an audit has counted"
+    assert len({row["statement"] for row in rows}) == len(rows)
+    for row in rows:
+        assert len(row["statement"].split()) <= 25, row["number"]
+        assert row["status"] in ("equal", "differs", "missing")
+        assert row["status"] == "equal" or len(row["why"].split()) >= 1, f"{row['number']} needs a reason"
+        assert row["where"], row["number"]
+        for name in row["where"].split():
+            module, _, attribute = name.partition(":")
+            if module == "claim":
+                assert attribute in claim_letters, name
+            else:
+                value: object = import_module(module)
+                for part in attribute.split("."):
+                    value = getattr(value, part)
+
+
+@pytest.fixture
+def claim_letters() -> set[str]:
+    """Letters of the claims that docs/results.md judges."""
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    return set(re.findall(r"^\| \((\w)\) ", page, re.MULTILINE))
 
 
 def test_the_list_of_packages_is_that_of_the_code() -> None:

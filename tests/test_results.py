@@ -18,7 +18,7 @@ from faithmeter.config import BASELINE
 from faithmeter.stats.predictions import Predictions
 
 ROOT = Path(__file__).parents[1]
-NAMES = r"bAbI-1|SST2|SST-2|F1|MiniLM-L3|granite-30m|95 %|100 %|0\.05|2E|ICML 2024"
+NAMES = r"bAbI-1|SST2|SST-2|F1|MiniLM-L3|granite-30m|95 %|100 %|0\.05|2E|ICML 2024|table \d+"
 """Digits that are names or levels, not results."""
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -128,10 +131,42 @@ def _escape(text: str) -> str:
     return "`".join(parts)
 
 
+CHECKLIST = Path(__file__).parents[2] / "docs" / "paper_checklist.csv"
+
+
+def write_checklist() -> str:
+    """Return the number of statements of the paper by status, and a table of all."""
+    with CHECKLIST.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    counts = Counter(row["status"] for row in rows)
+    lines = [
+        f"{len(rows)} statements: "
+        + ", ".join(f"{count} {status}" for status, count in counts.items())
+        + ".",
+        "",
+        "| | section | statement | where | | why |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        where = " ".join(_place(name) for name in row["where"].split())
+        cells = (row["number"], row["section"], row["statement"], where, row["status"], row["why"])
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def _place(name: str) -> str:
+    """Return a name of the code, or a link to the claims."""
+    module, _, attribute = name.partition(":")
+    if module == "claim":
+        return f"[({attribute})](results.md#claims)"
+    return f"`{module.removeprefix('faithmeter.')}.{attribute}`"
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "api": write_api,
     "cli": write_cli,
     "methods": write_methods,
+    "checklist": write_checklist,
     **{f"{name}-file": partial(write_schema, name) for name in ("grid", "task", "record")},
 }
 """Parts of pages that `<!-- generated: NAME -->` stands for."""

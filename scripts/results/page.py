@@ -43,7 +43,18 @@ def write_page(study: Study, template: str) -> str:
     )
 
 
-STUDY_TABLES = ("performance", "pvalues", "areas", "decisions", "options", "costs", "runs")
+STUDY_TABLES = (
+    "performance",
+    "pvalues",
+    "areas",
+    "decisions",
+    "options",
+    "costs",
+    "runs",
+    "measures",
+    "strategies",
+    "hardware",
+)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,13 @@ from evidence import (
     published_areas,
 )
 
+from faithmeter.methods.registry import METHODS as REGISTERED
+from faithmeter.methods.registry import find_method
+from faithmeter.report.figures.styles import STRATEGIES, TRAINING_NAMES
 from faithmeter.verdict.formats import UNDEFINED, format_number
 
 NAMES = {MASKED: "masked", PLAIN: "plain", ONLY_MASKED: "only masking"}
+VARIANTS_OF_SIGN = {"sign": "signed", "abs": "absolute"}
 EXTRA_METHODS = ("beam", "search", "int-grad-sign(baseline=mask)", "loo-sign-once", "grad-l2-once")
 
 
@@ -158,6 +162,42 @@ def costs_table(study: Study) -> str:
              f"{evaluations:,.0f}" if evaluations else UNDEFINED)
         )  # fmt: skip
     return markdown(("grid", "kind", "runs", "seconds", "by phase", "evaluations"), rows)
+
+
+def measures_table(study: Study) -> str:
+    """Return the paper's table of importance measures, from the registry, with those that are not in it."""
+    stems: dict[str, list[str]] = {}
+    built_in = [name for name, method in REGISTERED.items() if not method.code]
+    for name in built_in:
+        stem, _, end = name.rpartition("-")
+        known = end in VARIANTS_OF_SIGN
+        stems.setdefault(stem if known else name, []).append(VARIANTS_OF_SIGN[end] if known else "")
+    rows = []
+    for stem, variants in stems.items():
+        method = find_method(stem if "" in variants else f"{stem}-sign")
+        assert method is not None
+        one = "signed" if method.directed else "absolute"
+        names = "both" if len(variants) > 1 else one
+        rows.append((f"`{stem}`", names, "yes" if method.by_default else "no", method.about))
+    return markdown(("name", "variants", "in the paper", "score of a word"), rows)
+
+
+def strategies_table(study: Study) -> str:
+    """Return the paper's table of names of fine-tunings, with the options that select them."""
+    rows = [
+        (name, TRAINING_NAMES[strategy], f"`--strategy {strategy} --validation {validation}`")
+        for (strategy, validation), name in STRATEGIES.items()
+        if strategy in TRAINING_NAMES
+    ]
+    return markdown(("fine-tuning", "training strategy", "options"), rows)
+
+
+def hardware_table(study: Study) -> str:
+    """Return the machines and versions of the runs."""
+    columns = ["machine", "cores", "python", "torch", "transformers"]
+    counted = study.every_run.groupby(columns, as_index=False).size()
+    rows = [tuple(map(str, row)) for row in counted.itertuples(index=False)]
+    return markdown((*columns, "runs"), rows)
 
 
 def runs_table(study: Study) -> str:
