@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from functools import partial
@@ -18,9 +17,12 @@ from faithmeter.measuring.context import join_contexts
 from faithmeter.measuring.measurement import Measurement
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace, frame_traces
+from faithmeter.stats.behavior import Behavior
 from faithmeter.stats.comparisons import rank_methods
-from faithmeter.stats.intervals import resample_texts
+from faithmeter.stats.intervals import Interval, resample_texts
 from faithmeter.stats.predictions import Predictions
+from faithmeter.stats.recalibration import recalibrate
+from faithmeter.verdict import verdict
 from faithmeter.verdict.formats import format_percent
 from traces import FLOORS, PERCENTS, context, falling, result, trace, traces
 
@@ -67,16 +69,22 @@ def test_one_seed_is_as_the_frame_of_its_texts(number: int, metric: str, classes
     facts = {"classes": classes, "metric": metric, "others": ("accuracy",), "threshold": 0.2}
     new = result(one, trained_with="half", **facts)
     old = as_frames(one, new)
-    assert new.evidence == old.evidence
-    assert new.verdict == old.verdict
+    assert new.evidence.outside_share == old.evidence.outside_share
+    assert new.evidence.p_wholly_masked == old.evidence.p_wholly_masked
     mine, theirs = new.to_dict(), old.to_dict()
     assert mine.pop("seeds") == 1
-    for values in mine["methods"].values():
+    for name, values in mine["methods"].items():
         assert values.pop("texts") == 30
-    for values in (*mine["methods"].values(), *theirs["methods"].values()):
-        values.pop("plausibility")  # of the frame it is given, of the traces computed
-    assert json.dumps(mine, sort_keys=True) == json.dumps(theirs, sort_keys=True)
-    pd.testing.assert_frame_equal(new.table(), old.table(), check_exact=True)
+        # of the frame it is given, of the traces computed
+        before = {key: value for key, value in theirs["methods"][name].items() if key != "plausibility"}
+        for kind in ("faithfulness", "beyond"):
+            values.pop(kind)
+            values["intervals"].pop(kind)
+            values["others"]["accuracy"].pop(kind)
+        assert repr(before) == repr({key: values[key] for key in before})
+    for column in ("acu", "racu", "p_crossfit", "evaluations"):
+        theirs_, ours = old.table().set_index("method")[column], new.table().set_index("method")[column]
+        pd.testing.assert_series_equal(ours.sort_index(), theirs_.sort_index(), check_exact=True)
 
 
 def test_several_seeds_are_pooled_over_seeds_and_texts() -> None:
@@ -87,7 +95,7 @@ def test_several_seeds_are_pooled_over_seeds_and_texts() -> None:
     intervals = resample_texts(predictions, resamples=199)
     for name in SHARES:
         each = [result(one).acu(name) for one in seeds]
-        assert pooled.areas(name) == each
+        assert pooled.areas(name, "acu") == each
         assert pooled.acu(name) == pytest.approx(np.mean(each))
         assert pooled.interval(name, "acu") == intervals.acu(name)
         assert repr(pooled.interval(name, "racu")) == repr(intervals.racu(name))
@@ -95,7 +103,8 @@ def test_several_seeds_are_pooled_over_seeds_and_texts() -> None:
         assert pooled.curve(name).values[3] == pytest.approx(
             np.mean([one[name].predictions[:, 3] == LABELS for one in seeds])
         )
-    assert pooled.leaders == rank_methods(predictions, swaps=199).leaders
+    own = pooled.group("loo-sign").select(["loo-sign", "grad-l2"]).predictions("mean")
+    assert pooled.leaders == rank_methods(own, "faithfulness", swaps=199).leaders
     assert pooled.evidence.seeds == 3
     alone = [result(one) for one in seeds]
     assert pooled.p("grad-l2", "crossfit") == fm.simes([one.p("grad-l2", "crossfit") for one in alone])
@@ -136,21 +145,22 @@ def test_seeds_on_other_texts_are_not_pooled_and_named(change: str) -> None:
 
 def test_methods_on_fewer_texts_have_their_own_areas_and_are_compared_on_the_shared_ones() -> None:
     one = seed(0)
-    one["beam"] = replace(one["search"], method="beam").first(20)
+    one["again"] = replace(one["loo-sign"], method="again").first(20)
     mixed = result(one, trained_with="half")
     few = result({name: each.first(20) for name, each in one.items()})
-    assert (mixed.texts, mixed.texts_of("beam")) == (60, 20)
-    assert mixed.acu("beam") == few.acu("beam") == few.acu("search")
-    assert mixed.acu("search") == result(seed(0)).acu("search") != few.acu("search")
-    assert mixed.interval("beam") == few.interval("beam")
-    assert set(mixed.rivals) == {"loo-sign", "grad-l2", "search"}
+    assert (mixed.texts, mixed.texts_of("again")) == (60, 20)
+    assert mixed.acu("again") == few.acu("again") == few.acu("loo-sign")
+    assert mixed.acu("loo-sign") == result(seed(0)).acu("loo-sign") != few.acu("loo-sign")
+    assert mixed.interval("again") == few.interval("again")
+    assert mixed.rivals == ["loo-sign", "grad-l2"]
     assert mixed.ranking == result(seed(0)).ranking
-    assert mixed.shared_areas("beam", "search") == (20, {n: few.acu(n) for n in one if n != "random"})
-    assert f"On the 20 texts that both were measured on, beam has {format_percent(few.acu('beam'))}%" in (
-        mixed.verdict.answers[1].text
-    )
+    areas = {name: few.area(name) for name in one if name != "random"}
+    assert mixed.shared_areas("again", "loo-sign") == (20, areas)
+    both = f"On the 20 texts that both were measured on, again has {format_percent(areas['again'])}%"
+    accepted = Behavior((50,), (Interval(0, -0.01, 0.01),), (Interval(-0.2, -0.3, -0.1),), 60, 60)
+    assert both in verdict(replace(mixed.evidence, behavior=accepted)).answers[1].text
     assert mixed.first(20).methods == list(one)
-    assert "beam" not in mixed.first(21).methods
+    assert "again" not in mixed.first(21).methods
 
 
 def test_seeds_with_fewer_texts_are_cut_to_those_of_all() -> None:
@@ -168,7 +178,7 @@ def test_a_method_that_only_some_seeds_have_is_measured_with_these() -> None:
     assert (pooled.seeds_of("search"), pooled.seeds_of("loo-sign")) == (1, 2)
     assert pooled.acu("search") == result(first).acu("search")
     assert pooled.rivals == ["loo-sign", "grad-l2"]
-    assert pooled.shared_areas("search", "loo-sign")[1]["loo-sign"] == result(first).acu("loo-sign")
+    assert pooled.shared_areas("search", "loo-sign")[1]["loo-sign"] == result(first).area("loo-sign")
 
 
 def test_the_ceiling_is_the_mean_over_seeds() -> None:
@@ -195,7 +205,9 @@ def test_numbers_have_areas_in_their_metric() -> None:
     numbers = result(one, metric="pearson", floors={})
     curve = numbers.curve("random")
     assert curve.values[4] == pytest.approx(np.corrcoef(truth, logits[:, 4, 1])[0, 1])
-    assert numbers.evidence == as_frames(one, numbers).evidence
+    assert numbers.evidence.kind == "acu"
+    assert numbers.evidence.methods == as_frames(one, numbers).evidence.methods
+    assert math.isnan(numbers.area("grad-l2", "faithfulness"))
     assert numbers.to_dict()["methods"]["grad-l2"]["metrics"]["deletion"] is not None
 
 
@@ -247,3 +259,41 @@ def test_traces_that_do_not_belong_together_are_refused() -> None:
 def test_unknown_names_are_told(call: Any, message: str) -> None:
     with pytest.raises(fm.InputError, match=message):
         call(result(seed(0)))
+
+
+def calibrated(texts: int, sharpness: float, random: int) -> dict[str, Trace]:
+    """Traces of a model whose logits fade with the share masked, times a sharpness."""
+    rng = np.random.default_rng(random)
+    evidence = 2 * rng.normal(size=texts)
+    labels = (rng.random(texts) < 1 / (1 + np.exp(-2 * evidence))).astype(int)
+    flat = trace("random", np.zeros((texts, 11), int), labels)
+    logits = np.stack([-evidence, evidence], axis=1)[:, None] * np.ones((11, 1))
+    logits[:, 1:] *= sharpness
+    return {"random": replace(flat, logits=logits.astype(np.float32))}
+
+
+@pytest.mark.parametrize(("sharpness", "outcome"), [(1.0, "accepted"), (6.0, "rejected")])
+def test_the_behavioral_check_compares_test_texts_with_validation_texts(
+    sharpness: float, outcome: str
+) -> None:
+    validation, test = calibrated(400, sharpness, 1), calibrated(400, sharpness, 2)
+    random = validation["random"]
+    known = recalibrate(random.logits, random.targets, random.percents)
+    measured = result(test, recalibrations=(known,))
+    assert measured.behavior is not None
+    assert measured.behavior.outcome == outcome
+    assert measured.behavior.percents == PERCENTS[1:-1]
+    assert measured.evidence.measurable == (outcome == "accepted")
+    assert result(test).behavior is None
+
+
+def test_one_seed_that_is_rejected_decides_for_all() -> None:
+    good, bad = calibrated(400, 1.0, 2), calibrated(400, 6.0, 2)
+    knowns = []
+    for sharpness in (1.0, 6.0):
+        random = calibrated(400, sharpness, 1)["random"]
+        knowns.append(recalibrate(random.logits, random.targets, random.percents))
+    both = result(good, bad, recalibrations=tuple(knowns))
+    assert both.behavior is not None
+    assert both.behavior.outcome == "rejected"
+    assert result(good, bad, recalibrations=(knowns[0],)).behavior is None

@@ -90,7 +90,7 @@ def test_swapping_two_methods_at_a_text_changes_only_the_sign_of_its_contributio
         "b": np.where(where, arrays["a"], arrays["b"]),
     }
     before, after = (
-        comparisons._influences(Predictions(labels, of, 3, metric, PERCENTS), "a", "b")
+        comparisons._pooled_influences(Predictions(labels, of, 3, metric, PERCENTS), "a", "b")
         for of in (arrays, other)
     )
     assert after == pytest.approx(np.where(swapped, -before, before), abs=1e-9)
@@ -182,3 +182,37 @@ def test_equal_methods_are_seldom_told_apart(count: int) -> None:
         )
         apart += len(ranking.leaders) < count
     assert apart <= 11
+
+
+def probabilities(shares: dict[str, float], texts: int, seed: int) -> Predictions:
+    """The label's probability as methods remove it over a share of the text; each text adds noise."""
+    rng, x = np.random.default_rng(seed), np.linspace(0, 1, 11)
+    methods = {}
+    for name, share in {"random": 1.0, **shares}.items():
+        fall = np.clip(x / (share * rng.uniform(0.6, 1.4, (texts, 1))), 0, 1)
+        methods[name] = 0.9 - 0.4 * fall
+    return Predictions(np.zeros(texts, int), methods, 2, "mean", tuple(range(0, 101, 10)))
+
+
+def test_methods_are_ranked_by_faithfulness():
+    ranking = rank_methods(probabilities({"weak": 0.7, "strong": 0.2}, 100, 0), "faithfulness", swaps=199)
+    assert list(ranking.areas) == ["strong", "weak"]
+    assert 0.3 < ranking.areas["weak"] < ranking.areas["strong"] <= 1
+    assert ranking.leaders == ("strong",)
+
+
+def test_equal_methods_are_seldom_told_apart_by_faithfulness():
+    apart = 0
+    for seed in range(60):
+        ranking = rank_methods(probabilities({"a": 0.4, "b": 0.4}, 64, seed), "faithfulness", swaps=199)
+        apart += len(ranking.leaders) == 1
+    assert apart <= 8  # 3 expected
+
+
+def test_without_anything_to_remove_nobody_leads():
+    rng = np.random.default_rng(0)
+    flat = {name: 0.5 + 0.01 * rng.normal(size=(64, 11)) for name in ("random", "a", "b")}
+    predictions = Predictions(np.zeros(64, int), flat, 2, "mean", tuple(range(0, 101, 10)))
+    ranking = rank_methods(predictions, "faithfulness", swaps=199)
+    assert ranking.leaders == ()
+    assert ranking.texts_needed is None

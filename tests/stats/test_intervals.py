@@ -226,3 +226,26 @@ def test_intervals_over_texts_contain_the_truth_about_as_often_as_they_say() -> 
         misses += [not interval.lower <= 0 <= interval.upper for interval in pair]
     assert (misses >= 1).all()
     assert (misses <= 17).all()
+
+
+def test_bounds_stay_within_what_an_area_can_be():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 11)
+    random = np.clip(0.9 - 0.4 * x + 0.05 * rng.normal(size=(8, 1)), 0, 1) * np.ones(11)
+    at_once = np.where(x > 0, random[:, -1:], random[:, :1])
+    predictions = Predictions(
+        np.zeros(8, int), {"random": random, "all": at_once}, 2, "mean", tuple(range(0, 101, 10))
+    )
+    intervals = resample_texts(predictions, resamples=199)
+    share, beyond = intervals.area("all", "faithfulness"), intervals.area("all", "beyond")
+    assert share.upper <= 1
+    assert beyond.lower >= 0
+    two = Predictions(
+        np.array([0, 1]),
+        {"random": np.array([[0, 1, 1], [1, 1, 0]]), "a": np.array([[0, 1, 0], [1, 0, 1]])},
+        2,
+        "accuracy",
+        (0, 50, 100),
+    )
+    acu = resample_texts(two, resamples=199).acu("a")
+    assert -1 <= acu.lower <= acu.upper <= 1

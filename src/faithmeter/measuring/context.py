@@ -12,6 +12,8 @@ from ..config import TrainedWith, UnitName
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from ..stats.recalibration import Recalibration
+
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
@@ -35,6 +37,8 @@ class Context:
             they are not at hand (see `chunks.locate_tokens`).
         cost: Performance on whole texts lost against a plainly fine-tuned model, as a fraction.
         p_plain: P-value of the check of that model.
+        recalibrations: For each seed, what its masked validation texts tell about its predictions (see
+            `stats.behavior`); None, or no entry, if they were not evaluated.
     """
 
     classes: int
@@ -53,6 +57,7 @@ class Context:
     inputs: DataFrame | None = None
     cost: float = math.nan
     p_plain: float = math.nan
+    recalibrations: tuple[Recalibration | None, ...] = ()
 
 
 FACTS = (
@@ -75,4 +80,5 @@ def join_contexts(contexts: Sequence[Context]) -> Context:
         device=", ".join(dict.fromkeys(context.device for context in contexts)),
         precision=min(context.precision for context in contexts),  # bf16 and fp16 sort before fp32
         agreement=min(agreements, default=math.nan),
+        recalibrations=tuple(next(iter(context.recalibrations), None) for context in contexts),
     )

@@ -87,6 +87,8 @@ class Group:
     def areas(self, method: str, kind: str, metric: str | None = None) -> list[float]:
         """Return the area of a kind in each seed; `metric` replaces the task's."""
         quantity = KINDS[kind].of_metric(metric or self.metric)
+        if quantity == PROBABILITY and self.numbers:
+            return [math.nan] * len(self.seeds)
         ratios = np.asarray(self.percents) / 100
         pairs = zip(self.curves(method, quantity), self.curves(BASELINE, quantity), strict=True)
         areas = []
@@ -109,13 +111,23 @@ class Group:
         return intervals
 
     def interval(self, method: str, kind: str) -> Interval:
-        """Return the interval of a method's area of a kind."""
+        """Return the interval of a method's area of a kind; undefined for the probability of numbers."""
+        if KINDS[kind].quantity == PROBABILITY and self.numbers:
+            return Interval.undefined(self.texts)
         return self.intervals(KINDS[kind].of_metric(self.metric)).area(method, kind)
 
-    @cached_property
-    def ranking(self) -> Ranking:
-        """Methods ranked by ACU, with a test of each pair."""
-        return rank_methods(self.predictions(self.metric))
+    @property
+    def numbers(self) -> bool:
+        """Whether the model predicts numbers."""
+        return self.seeds[0][BASELINE].numbers
+
+    def ranking(self, kind: str) -> Ranking:
+        """Return the methods ranked by a kind of area, with a test of each pair."""
+        key = "ranking", kind
+        if key not in self._memory:
+            self._memory[key] = rank_methods(self.predictions(KINDS[kind].of_metric(self.metric)), kind)
+        ranking: Ranking = self._memory[key]
+        return ranking
 
     @cached_property
     def ceilings(self) -> tuple[Curve, ...] | None:

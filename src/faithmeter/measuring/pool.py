@@ -9,12 +9,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..config import BASELINE
 from ..errors import InputError, unknown
-from ..stats.metrics import majority
-from ..verdict import guess_level
+from ..methods.registry import find_optimizers
+from ..stats.behavior import Behavior, most_doubtful
+from ..stats.guessing import best_guess, lead_over_guessing
+from ..stats.intervals import Interval
+from ..stats.recalibration import check_behavior
+from ..verdict import MAIN_KIND, NUMBER_KIND
 from .context import Context
 from .groups import Group
 from .trace import Trace
@@ -71,11 +74,38 @@ class Pool:
     def _has_learned(self, seed: Seed) -> bool:
         alone = self._group([seed], [BASELINE], len(seed[BASELINE]))
         whole = alone.curves(BASELINE, self.metric)[0].values[0]
-        return whole > self.context.threshold and whole > self._guess(alone.labels)
+        return whole > self.context.threshold and self._lead(seed[BASELINE]).lower > 0
 
-    def _guess(self, labels: NDArray[Any]) -> float:
-        constant = majority([self.metric], labels, labels, self.context.classes)[self.metric]
-        return guess_level(self.metric, constant, len(labels))
+    def _lead(self, trace: Trace) -> Interval:
+        """Return how much better a model is on whole texts than guessing without reading them."""
+        return lead_over_guessing(self.metric, trace.targets, trace.predictions[:, 0], self.context.classes)
+
+    @cached_property
+    def lead(self) -> Interval:
+        """Performance on whole texts above the best guess, of the used seed where it is least sure."""
+        leads = [self._lead(seed[BASELINE]) for seed in self.used]
+        return min(leads, key=lambda lead: lead.lower)
+
+    @cached_property
+    def behavior(self) -> Behavior | None:
+        """Behavioral check of the used seed that it speaks most against; None if one was not checked."""
+        recalibrations = dict(enumerate(self.context.recalibrations))
+        checks = []
+        for number, seed in enumerate(self.seeds):
+            trace, known = seed[BASELINE], recalibrations.get(number)
+            if not any(seed is other for other in self.used):
+                continue
+            if known is None or trace.numbers:
+                return None
+            known = known.at([percent for percent in trace.percents if 0 < percent < 100])
+            steps = [trace.percents.index(percent) for percent in known.percents]
+            checks.append(check_behavior(known, trace.logits[:, steps], trace.targets))
+        return most_doubtful(checks)
+
+    @property
+    def main_kind(self) -> str:
+        """Kind of area that methods are ranked by; numbers have no probability of a label."""
+        return NUMBER_KIND if self.used[0][BASELINE].numbers else MAIN_KIND
 
     @property
     def metric(self) -> str:
@@ -140,15 +170,24 @@ class Pool:
 
     @cached_property
     def rivals(self) -> list[str]:
-        """Methods that can be ranked together: those measured on the most common number of texts."""
-        places = Counter(self._place(name) for name in self.methods if name != BASELINE)
+        """Methods that can be ranked together: those measured on the most common number of texts.
+
+        Searches are left out, as they optimize the measured order.
+        """
+        rivals = [name for name in self.methods if name not in (BASELINE, *self.optimizers)]
+        places = Counter(self._place(name) for name in rivals)
         usual = max(places, key=lambda place: (places[place], len(place[0]), place[1]), default=None)
-        return [name for name in self.methods if name != BASELINE and self._place(name) == usual]
+        return [name for name in rivals if self._place(name) == usual]
+
+    @property
+    def optimizers(self) -> tuple[str, ...]:
+        """Methods that search for the measured order itself."""
+        return find_optimizers(self.methods)
 
     @property
     def majority(self) -> float:
-        """Performance of guessing: always the most frequent class of these texts, or their mean."""
-        return self._guess(self.group(BASELINE).labels)
+        """Performance of the best guess that does not depend on the text."""
+        return best_guess(self.metric, self.group(BASELINE).labels, self.context.classes)
 
 
 def _fits(trace: Trace, other: Trace) -> bool:

@@ -22,7 +22,7 @@ from ..stats.intervals import Interval
 from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
 from ..stats.pvalues import DatasetPValue, dataset_pvalue, join_pvalues, of_steps, simes
 from ..verdict import (
-    MAIN_KIND,
+    NUMBER_KIND,
     Measured,
     MethodEvidence,
     TaskEvidence,
@@ -31,6 +31,7 @@ from ..verdict import (
 )
 from ..verdict.formats import format_metric, format_percent
 from .context import FACTS
+from .groups import Group
 from .plausibility import mark_rationales, score_trace
 from .pool import Pool, Seed
 from .rendered import Rendered
@@ -59,15 +60,20 @@ class Result(Pool, Measured, Rendered):
     """
 
     def __repr__(self) -> str:
-        areas = ", ".join(f"{name} {format_percent(self.acu(name))}" for name in self.ranked)
+        areas = ", ".join(f"{name} {format_percent(self.area(name))}" for name in self.ranked)
         seeds = f" with {len(self.used)} seeds" if len(self.used) > 1 else ""
         metric = format_metric(self.metric)
-        return f"<Result of {self.texts} texts{seeds} by {metric}, ACU in %: {areas}>"
+        return f"<Result of {self.texts} texts{seeds} by {metric}, {self.main_kind} in %: {areas}>"
 
     @property
     def ranked(self) -> list[str]:
-        """Methods by ACU, the highest first; random last."""
-        return sorted(self.methods, key=lambda name: (name == BASELINE, -self.acu(name)))
+        """Methods by faithfulness, the highest first, those without it by ACU; random last."""
+
+        def place(name: str) -> tuple[bool, float, float]:
+            area = self.area(name)
+            return name == BASELINE, math.inf if math.isnan(area) else -area, -self.acu(name)
+
+        return sorted(self.methods, key=place)
 
     def first(self, texts: int) -> Result:
         """Return the result on the first texts, with the methods that were measured on as many."""
@@ -89,18 +95,20 @@ class Result(Pool, Measured, Rendered):
         """Return the interval of each point of a method's curve."""
         return self.group(method).intervals(self.metric).curve(method)
 
-    def areas(self, method: str, kind: str = MAIN_KIND, metric: str | None = None) -> list[float]:
-        """Return the area of a kind (see `areas.KINDS`) with each seed, as a fraction."""
+    def areas(self, method: str, kind: str = "", metric: str | None = None) -> list[float]:
+        """Return the area of a kind (see `areas.KINDS`; default: `main_kind`) with each seed, a fraction."""
+        kind = kind or self.main_kind
         if kind not in KINDS:
             raise unknown("kind of area", kind, KINDS)
         return self.group(method).areas(method, kind, metric)
 
-    def area(self, method: str, kind: str = MAIN_KIND, metric: str | None = None) -> float:
+    def area(self, method: str, kind: str = "", metric: str | None = None) -> float:
         """Return the area of a kind, the mean over seeds."""
         return _mean(self.areas(method, kind, metric))
 
-    def interval(self, method: str, kind: str = MAIN_KIND) -> Interval:
+    def interval(self, method: str, kind: str = "") -> Interval:
         """Return the confidence interval of an area over texts or, with several seeds, seeds and texts."""
+        kind = kind or self.main_kind
         key = "interval", method, kind
         if key not in self._memory:
             self._memory[key] = self.group(method).interval(method, kind)
@@ -117,12 +125,17 @@ class Result(Pool, Measured, Rendered):
 
     @property
     def ranking(self) -> Ranking:
-        """The rivals ranked by ACU, with a test of each pair."""
-        return self.group(self.rivals[0] if self.rivals else BASELINE).ranking
+        """The rivals ranked by their areas, with a test of each pair."""
+        group = self.group(self.rivals[0] if self.rivals else BASELINE)
+        key = "rivals", tuple(self.rivals)
+        if key not in self._memory:
+            self._memory[key] = group.select(self.rivals)
+        rivals: Group = self._memory[key]
+        return rivals.ranking(self.main_kind)
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """Method with the highest ACU, followed by those that cannot be told apart from it."""
+        """Method with the largest area, followed by those that cannot be told apart from it."""
         return self.ranking.leaders if self.rivals else ()
 
     @property
@@ -143,7 +156,7 @@ class Result(Pool, Measured, Rendered):
         if not both:
             return 0, {}
         group = self._group_at(both, count)
-        return count, {name: _mean(group.areas(name, MAIN_KIND)) for name in group.methods[1:]}
+        return count, {name: _mean(group.areas(name, self.main_kind)) for name in group.methods[1:]}
 
     @property
     def ceiling(self) -> Curve | None:
@@ -193,12 +206,17 @@ class Result(Pool, Measured, Rendered):
         """Facts from which doubts and verdict are derived."""
         context, tests, leader = self.context, self.tests, next(iter(self.leaders), None)
         baseline = self.group(BASELINE)
+        several = leader is not None and self.seeds_of(leader) > 1
         whole = [curve.values[0] for curve in baseline.curves(BASELINE, self.metric)]
-        others = [name for name in self.methods if name not in {BASELINE, *self.rivals}]
+        others = [name for name in self.methods if name not in {BASELINE, *self.rivals, *self.optimizers}]
         return gather_evidence(
             {name: self._method_evidence(name) for name in self.methods},
             self.seed_pvalues(BASELINE, choose_test(tests)) if tests else [],
-            kind=MAIN_KIND,
+            kind=self.main_kind,
+            lead=self.lead,
+            behavior=self.behavior,
+            optimizers=self.optimizers,
+            training_spread=float(np.std(self.areas(leader), ddof=1)) if leader and several else math.nan,
             group=self.leaders,
             texts_needed=self.texts_needed,
             shared={name: self.shared_areas(name, leader) for name in others} if leader else {},
@@ -218,7 +236,8 @@ class Result(Pool, Measured, Rendered):
     def _method_evidence(self, method: str) -> MethodEvidence:
         p = {test: self.p(method, test) for test in self.tests if self._has_test(method, test)}
         area = self.interval(method).or_mean()
-        return MethodEvidence(area, p, self.texts_of(method), self.seeds_of(method))
+        beyond = None if self.main_kind == NUMBER_KIND else self.interval(method, "beyond").or_mean()
+        return MethodEvidence(area, p, self.texts_of(method), self.seeds_of(method), beyond)
 
     def _has_test(self, method: str, test: str) -> bool:
         return all(test in seed[method].pvalues for seed in self.group(method).seeds)

@@ -348,6 +348,12 @@ def find_searches(names: Iterable[str]) -> set[str]:
     return {method.searches for method in known if method is not None and method.searches}
 
 
+def find_optimizers(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the methods that search for the measured order itself: the ceiling of others, not rivals."""
+    known = {name: find_method(name) for name in names}
+    return tuple(name for name, method in known.items() if method is not None and method.searches)
+
+
 def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: str | Method) -> Tensor:
     """Return the importance of each token, as scored by a method.
 

@@ -76,7 +76,7 @@ VIEWS: dict[str, Callable[[Any], list[Block]]] = {
 def top_sentence(verdict: Verdict) -> list[Block]:
     """Return the sentence that answers which method to use."""
     answer = verdict.answers[1]
-    return [Sentence(answer.text, answer.mood, "top")]
+    return [Sentence(verdict.headline or answer.text, answer.mood, "top")]
 
 
 def verdict_sentences(verdict: Verdict, *, methods: bool = True) -> list[Block]:

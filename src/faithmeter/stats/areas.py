@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from .counts import MEAN
 from .curves import absolute_area, relative_area
+from .faithfulness import removed_share, share_beyond
 
 Floats = NDArray[np.float64]
 METRIC = ""
@@ -24,6 +26,9 @@ class Kind(NamedTuple):
     """What the curves show: `METRIC`, or `MEAN` for the mean probability of the label."""
     area: Callable[[Floats, Floats, Floats], Floats]
     """Function of curves [..., S], random curves [..., S] and fractions erased [S]; returns areas [...]."""
+    lowest: float = -math.inf
+    highest: float = math.inf
+    """Limits of the area, whatever the curves; bounds of intervals respect them."""
 
     def of_metric(self, metric: str) -> str:
         """Return what the curves show if the task has this metric."""
@@ -31,7 +36,9 @@ class Kind(NamedTuple):
 
 
 KINDS: dict[str, Kind] = {
-    "acu": Kind("ACU", METRIC, absolute_area),
+    "faithfulness": Kind("faithfulness", MEAN, removed_share, highest=1.0),
+    "beyond": Kind("beyond", MEAN, share_beyond, lowest=0.0),
+    "acu": Kind("ACU", METRIC, absolute_area, -1.0, 1.0),  # of metrics that lose at most 1
     "racu": Kind("RACU", METRIC, relative_area),
 }
 """Kinds by name."""

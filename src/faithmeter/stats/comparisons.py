@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri, stdtr
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
+from .areas import KINDS, Kind
 from .bounds import ROUNDING, combined_quantile
 from .curves import absolute_area
 from .intervals import RESAMPLES
@@ -42,14 +44,19 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Methods except `random`, ranked from the highest ACU to the lowest, and compared in pairs."""
+    """Methods except `random`, ranked from the largest area to the smallest, and compared in pairs."""
 
     areas: Mapping[str, float]
     comparisons: tuple[Comparison, ...]  # the first of each pair is the one ranked higher
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """Method with the highest ACU, followed by those that cannot be told apart from it."""
+        """Method with the largest area, followed by those that cannot be told apart from it.
+
+        Empty if the areas are not defined, as there is nothing to remove.
+        """
+        if any(math.isnan(area) for area in self.areas.values()):
+            return ()
         return (*[*self.areas][:1], *(pair.second for pair in self._with_best if not pair.apart))
 
     @property
@@ -66,8 +73,10 @@ class Ranking:
         return [pair for pair in self.comparisons if pair.first == next(iter(self.areas))]
 
 
-def rank_methods(predictions: Predictions, *, swaps: int = RESAMPLES, seed: int = 0) -> Ranking:
-    """Rank the methods by ACU, and test the difference between each pair.
+def rank_methods(
+    predictions: Predictions, kind: str = "acu", *, swaps: int = RESAMPLES, seed: int = 0
+) -> Ranking:
+    """Rank the methods by their areas of a kind, and test the difference between each pair.
 
     A pair is tested by swapping the two methods' predictions on random texts: if the methods are equal,
     every swap is as probable as the observed assignment. Methods may also be equal only on average, one far
@@ -77,15 +86,17 @@ def rank_methods(predictions: Predictions, *, swaps: int = RESAMPLES, seed: int 
     many, are told apart in at most 5 % of measurements.
 
     Args:
-        predictions: Predicted classes of the methods, including `random`, on the same texts.
+        predictions: Predictions of the methods, including `random`, on the same texts.
+        kind: Kind of area (see `areas.KINDS`). Without a defined area there is no comparison.
         swaps: Number of random swaps.
         seed: Seed of the swaps; the same seed gives the same result.
     """
-    areas = _ranked_areas(predictions)
+    areas = _ranked_areas(predictions, kind)
     pairs = list(combinations(areas, 2))
-    if not pairs:
+    if not pairs or any(math.isnan(area) for area in areas.values()):
         return Ranking(areas, ())
-    influences = [_influences(predictions, *pair) for pair in pairs]
+    influence = _pooled_influences if kind == "acu" else partial(_own_influences, KINDS[kind])
+    influences = [influence(predictions, *pair) for pair in pairs]
     contributions = np.stack([part.mean(axis=0) for part in influences])  # [P, N]
     pvalues = np.maximum(_swap_pvalues(contributions, swaps, seed), _skew_pvalues(contributions))
     if predictions.seeds > 1:
@@ -118,18 +129,18 @@ def texts_needed(difference: float, deviation: float, *, pairs: int = 1) -> int 
     return math.ceil((quantiles * deviation / difference) ** 2)
 
 
-def _ranked_areas(predictions: Predictions) -> dict[str, float]:
-    """Return the ACU of each method, averaged over seeds, highest first."""
+def _ranked_areas(predictions: Predictions, kind: str) -> dict[str, float]:
+    """Return the area of each method, averaged over seeds, largest first."""
     curves = predictions.weighted_curves([np.ones((1, predictions.texts), np.int64)])
     areas = {
-        name: float(absolute_area(values, curves[BASELINE], predictions.ratios).mean())
+        name: float(KINDS[kind].area(values, curves[BASELINE], predictions.ratios).mean())
         for name, values in curves.items()
         if name != BASELINE
     }
     return dict(sorted(areas.items(), key=lambda item: -item[1]))
 
 
-def _influences(predictions: Predictions, first: str, second: str) -> Floats:
+def _pooled_influences(predictions: Predictions, first: str, second: str) -> Floats:
     """Return the contribution of each text to the difference between two methods' ACU, [G seeds, N texts].
 
     The predictions of both methods are pooled. A contribution is the scaled area under the pooled curve
@@ -141,6 +152,24 @@ def _influences(predictions: Predictions, first: str, second: str) -> Floats:
     curves = both.left_out_curves(BASELINE)
     areas = (both.texts - 1) * absolute_area(np.zeros_like(curves), curves, both.ratios).T
     return areas[:, : predictions.texts] - areas[:, predictions.texts :]
+
+
+def _own_influences(kind: Kind, predictions: Predictions, first: str, second: str) -> Floats:
+    """Return the contribution of each text to the difference of two areas, [G seeds, N texts].
+
+    It is the jackknife's pseudo-value: N times the difference, minus N - 1 times that without the text. Their
+    mean is the difference, but for the bias of a quotient, which falls with 1/N.
+    """
+    n, parts = predictions.texts, []
+    everything = predictions.weighted_curves([np.ones((1, n), np.int64)])
+    for name in (first, second):
+        whole = kind.area(everything[name][0], everything[BASELINE][0], predictions.ratios)  # [G]
+        without = kind.area(
+            predictions.left_out_curves(name), predictions.left_out_curves(BASELINE), predictions.ratios
+        )  # [N, G]
+        without = np.where(np.isnan(without), whole, without)  # the last text with something to remove
+        parts.append((n * whole - (n - 1) * without).T)
+    return parts[0] - parts[1]
 
 
 def _swap_pvalues(influences: Floats, swaps: int, seed: int) -> Floats:

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from .bounds import widened_bca
 from .counts import COUNTS, SHARES
-from .intervals import FEW_RESAMPLES, RESAMPLES, Interval
+from .intervals import FEW_RESAMPLES, Interval
 from .metric_definitions import NUMBER_METRICS, Metric
 from .metrics import find_metric, kind_of
 from .predictions import resampling_weights
 
 SHUFFLES = 20
 """Random orders of the labels that stand for random guesses, for a metric without a formula."""
+FAST_RESAMPLES = 1999
+"""Number of bootstrap resamples for a metric that counts give."""
 Floats = NDArray[np.float64]
 
 
@@ -64,7 +66,7 @@ def lead_over_guessing(
     everything = np.ones((1, n), np.int64)
     value = float(lead(everything)[0])
     resampled = np.concatenate(
-        [lead(block) for block in resampling_weights(n, RESAMPLES if fast else FEW_RESAMPLES, rng)]
+        [lead(block) for block in resampling_weights(n, FAST_RESAMPLES if fast else FEW_RESAMPLES, rng)]
     )
     left_out = lead(everything - np.eye(n, dtype=np.int64))
     return Interval(value, *widened_bca(value, resampled, [left_out], 0.95), n)

@@ -132,7 +132,12 @@ class TextIntervals:
         An area that is divided by what random erasure loses, such as RACU, has no bounds if the texts are too
         few to show such a loss, and is NaN if there is none.
         """
-        return self._interval(self._area(method, kind), widened_bca)
+        interval = self._interval(self._area(method, kind), widened_bca)
+        lowest, highest = KINDS[kind].lowest, KINDS[kind].highest
+        if not lowest <= interval.mean <= highest:  # such as the ACU of a loss without limits, or NaN
+            return interval
+        lower, upper = max(interval.lower, lowest), min(interval.upper, highest)
+        return interval._replace(lower=lower, upper=upper) if interval.wide else interval
 
     def acu(self, method: str) -> Interval:
         """Return the interval of a method's ACU."""

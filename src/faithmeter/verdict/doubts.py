@@ -78,8 +78,27 @@ def describe_performance(evidence: TaskEvidence) -> str:
     )
 
 
+def misbehaving(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if not evidence.by_faithfulness:
+        return
+    if evidence.behavior is None:
+        text = f"masked texts were not checked, so no area proves anything. {explain_unchecked_masks()}"
+        yield Doubt("unchecked", BAD, (), text.removesuffix("."))
+    elif evidence.behavior.outcome == "rejected":
+        text = "the model handles masked texts badly, so its areas say little about what it relies on"
+        yield Doubt("misbehaving", BAD, (), text)
+    elif evidence.behavior.outcome == "undecided":
+        text = "too few texts tell whether the model handles masked texts well"
+        yield Doubt("undecided", BAD, (), text)
+
+
+def explain_unchecked_masks() -> str:
+    """Return what to do for a model that was not checked on masked texts."""
+    return "Name the task of the model, give --valid FILE or, in Python, tests=fm.fit_tests(…)."
+
+
 def unchecked(evidence: Evidence) -> Iterator[Doubt]:
-    if not evidence.checked:
+    if not evidence.checked and not _is_checked_otherwise(evidence):
         text = "nothing tells whether masked texts are normal to this model, so no area proves anything"
         yield Doubt("unchecked", BAD, (), f"{text}: {explain_unchecked(evidence)}")
 
@@ -92,8 +111,13 @@ def explain_unchecked(evidence: Evidence) -> str:
     return f"there are too few validation texts for a p-value below {floor:.2g}"
 
 
+def _is_checked_otherwise(evidence: Evidence) -> bool:
+    """Return whether the behavioral check decides, so that the test of hidden states only casts doubts."""
+    return isinstance(evidence, TaskEvidence) and evidence.by_faithfulness
+
+
 def undecided(evidence: TaskEvidence) -> Iterator[Doubt]:
-    if evidence.undecided:
+    if evidence.undecided and not evidence.by_faithfulness:
         text = f"{explain_undecided(evidence.outside_share)}, so no area proves anything"
         yield Doubt("undecided", BAD, (), text)
 
@@ -106,6 +130,9 @@ def explain_undecided(outside_share: float) -> str:
 
 
 def outside(evidence: TaskEvidence) -> Iterator[Doubt]:
+    if evidence.by_faithfulness:
+        yield from _unusual(evidence)
+        return
     for method in evidence.methods:
         if evidence.is_outside(method):
             how = describe_outside(evidence, method)
@@ -115,6 +142,15 @@ def outside(evidence: TaskEvidence) -> Iterator[Doubt]:
             else:
                 text = f"texts erased by {method} are out of distribution ({how}), so do not trust its areas"
                 yield Doubt("outside", BAD, (method,), text)
+
+
+def _unusual(evidence: TaskEvidence) -> Iterator[Doubt]:
+    """Yield a doubt about methods whose erased texts look unusual to the model."""
+    names = [name for name in evidence.methods if evidence.is_outside(name)]
+    if names:
+        hows = ", ".join(f"{name}: {describe_outside(evidence, name)}" for name in names)
+        text = f"texts erased by {join_names(names)} look unusual to the model ({hows})"
+        yield Doubt("outside", CAUTION, tuple(names), f"{text}: see its predictions on them as less sure")
 
 
 def describe_outside(evidence: TaskEvidence, method: str) -> str:
@@ -178,7 +214,7 @@ def unfaithful(evidence: TaskEvidence) -> Iterator[Doubt]:
     weak = [
         name
         for name, method in evidence.explained.items()
-        if method.area.lower <= 0 and not evidence.is_outside(name)
+        if not (method.area.lower > 0 or evidence.is_outside(name))
     ]
     if weak:
         text = f"{join_names(weak)}: not clearly better than a random order"
@@ -312,6 +348,7 @@ COMMON: Sequence[Rule] = (untold_training, powerless_published, truncated, low_p
 RULES: dict[type[Evidence], tuple[Rule, ...]] = {
     TaskEvidence: (
         unlearned,
+        misbehaving,
         unchecked,
         undecided,
         outside,

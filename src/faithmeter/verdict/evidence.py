@@ -14,10 +14,13 @@ from ..stats.pvalues import DatasetPValue, simes
 from .equality import EqualByFields
 
 if TYPE_CHECKING:
+    from ..stats.behavior import Behavior
     from ..stats.intervals import Interval
 
-MAIN_KIND = "acu"
+MAIN_KIND = "faithfulness"
 """Kind of area (see `stats.areas.KINDS`) that verdicts and rankings go by."""
+NUMBER_KIND = "acu"
+"""The same for models that predict numbers, which have no probability of a label."""
 
 MIN_TEXTS = 100
 """Number of texts below which small differences between methods mean little."""
@@ -85,12 +88,14 @@ class MethodEvidence:
         p: P-value by test.
         texts: Number of texts.
         seeds: Number of training runs.
+        beyond: Area below the wholly masked level, relative to the removable one; None if not measured.
     """
 
     area: Interval
     p: Mapping[str, float]
     texts: int
     seeds: int = 1
+    beyond: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,10 +124,14 @@ class TaskEvidence(Evidence):
         shared: By method that was measured on other texts than most: the number of texts that it shares with
             the best method, and the areas of methods on them.
         explained_once: Methods whose scores were computed elsewhere, for whole texts only.
+        lead: Performance on whole texts above the best guess that ignores the text; None if not computed.
+        behavior: Behavioral check on masked texts; None if it was not made.
+        optimizers: Methods that optimize the measured order itself: the ceiling, not rivals.
+        training_spread: Standard deviation over training runs of the best method's area.
     """
 
     methods: Mapping[str, MethodEvidence]
-    kind: str = MAIN_KIND
+    kind: str = NUMBER_KIND
     metric: str = "accuracy"
     whole: float
     majority: float
@@ -140,11 +149,22 @@ class TaskEvidence(Evidence):
     other_seeds: int = 0
     shared: Mapping[str, tuple[int, Mapping[str, float]]] = field(default_factory=dict)
     explained_once: tuple[str, ...] = ()
+    lead: Interval | None = None
+    behavior: Behavior | None = None
+    optimizers: tuple[str, ...] = ()
+    training_spread: float = math.nan
 
     @property
     def learned(self) -> bool:
-        """Whether the model passes the task's threshold and is better than guessing."""
-        return self.converged and self.whole > self.majority
+        """Whether the model passes the task's threshold and is clearly better than guessing."""
+        if self.lead is None or math.isnan(self.lead.lower):
+            return self.converged and self.whole > self.majority
+        return self.converged and self.lead.lower > 0
+
+    @property
+    def by_faithfulness(self) -> bool:
+        """Whether methods are judged by faithfulness, and the model by the behavioral check."""
+        return self.kind == MAIN_KIND
 
     def p(self, method: str) -> float:
         """Return a method's p-value by the deciding test; NaN if it cannot reject, or is not available."""
@@ -168,7 +188,10 @@ class TaskEvidence(Evidence):
 
     @property
     def measurable(self) -> bool:
-        """Whether the model learned masked texts, and a test that could have rejected them did not."""
+        """Whether the model learned the task, and the check accepts its predictions on masked texts."""
+        if self.by_faithfulness:
+            accepted = self.behavior is not None and self.behavior.outcome == "accepted"
+            return self.learned and accepted and self.trained_with != "none"
         masked = self.trained_with in ("half", "all")
         decided = self.checked and not self.undecided
         return masked and self.learned and decided and not self.is_outside(BASELINE)
@@ -177,14 +200,22 @@ class TaskEvidence(Evidence):
     def explained(self) -> dict[str, MethodEvidence]:
         """Methods other than the baseline, largest area first."""
         others = {name: method for name, method in self.methods.items() if name != BASELINE}
-        return dict(sorted(others.items(), key=lambda item: -item[1].area.mean))
+        return dict(sorted(others.items(), key=lambda item: -_or_least(item[1].area.mean)))
 
     @property
     def rivals(self) -> list[str]:
-        """Methods that can be ranked together: those measured on the most common number of texts."""
-        counts = Counter((method.seeds, method.texts) for method in self.explained.values())
+        """Methods that can be ranked together: those measured on the most common number of texts.
+
+        Searches optimize the measured order and do not compete.
+        """
+        candidates = {name: own for name, own in self.explained.items() if name not in self.optimizers}
+        counts = Counter((method.seeds, method.texts) for method in candidates.values())
         usual = max(counts, key=lambda place: (counts[place], *place), default=None)
-        return [name for name, own in self.explained.items() if (own.seeds, own.texts) == usual]
+        return [name for name, own in candidates.items() if (own.seeds, own.texts) == usual]
+
+
+def _or_least(area: float) -> float:
+    return -math.inf if math.isnan(area) else area
 
 
 def gather_evidence(

@@ -36,6 +36,27 @@ def format_pvalue(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.2f}" if p >= 0.1 else f"p = {p:.3f}"
 
 
+PLAIN_NAMES = {
+    "loo-sign": "leave one out",
+    "loo-abs": "leave one out, size only",
+    "grad-l1": "size of the gradient",
+    "grad-l2": "size of the gradient",
+    "inp-grad-sign": "gradient times input",
+    "inp-grad-abs": "gradient times input, size only",
+    "int-grad-sign": "integrated gradients",
+    "int-grad-abs": "integrated gradients, size only",
+    "beam": "beam search",
+    "search": "search for the best order",
+}
+"""What methods do, in plain words, by the code that names them everywhere."""
+
+
+def describe_method(name: str) -> str:
+    """Return the name of a method with what it does, e.g. `loo-sign (leave one out)`."""
+    plain = PLAIN_NAMES.get(name.partition("(")[0])
+    return f"{name} ({plain})" if plain else name
+
+
 def format_metric(metric: str) -> str:
     """Return the display name of a metric, e.g. "macro F1" for "macro_f1"."""
     return METRIC_NAMES.get(metric, metric.replace("_", " "))

@@ -23,6 +23,7 @@ from .doubts import (
     explain_undecided,
 )
 from .evidence import ROUNDING, ProbeEvidence, TaskEvidence, TextEvidence
+from .faithful import headline, judge_model, name_best
 from .formats import format_percent, join_names
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Verdict:
         answers: For a task, the answers to the three questions; for one text, an answer for each method;
             for a masked text, whether it is in distribution.
         doubts: All reasons to doubt the measurement.
+        headline: What to use, what it achieves and whether to rely on it, in plain words; empty for a text.
     """
 
     trusted: tuple[str, ...]
@@ -78,6 +80,7 @@ class Verdict:
     leaders: tuple[str, ...]
     answers: tuple[Answer, ...]
     doubts: tuple[Doubt, ...]
+    headline: str = ""
 
     @property
     def summary(self) -> Answer:
@@ -114,12 +117,15 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
     if isinstance(evidence, TextEvidence):
         answers = tuple(_judge_text(evidence, reasons))
     else:
-        second, leaders = _find_leaders(evidence, trusted)
+        by_faithfulness = evidence.by_faithfulness
+        first = judge_model(evidence) if by_faithfulness else _judge_model(evidence)
+        second, leaders = name_best(evidence) if by_faithfulness else _find_leaders(evidence, trusted)
         second = _compare_on_shared_texts(evidence, second, leaders)
-        sentences = (_judge_model(evidence), second, _list_doubts(evidence, reasons))
+        sentences = (first, second, _list_doubts(evidence, reasons))
         answers = tuple(Answer(question, *pair) for question, pair in zip(QUESTIONS, sentences, strict=True))
         answers = (*answers[:-1], replace(answers[-1], points=_points(reasons)))
-    return Verdict(tuple(trusted), tuple(faithful), leaders, answers, tuple(reasons))
+    top = headline(evidence) if isinstance(evidence, TaskEvidence) and evidence.by_faithfulness else ""
+    return Verdict(tuple(trusted), tuple(faithful), leaders, answers, tuple(reasons), top)
 
 
 class Measured(ABC):

@@ -1,0 +1,210 @@
+"""Answers about a model that was measured by faithfulness: the answer first, then the reason, then numbers.
+
+The behavioral check decides whether the model may be measured, and faithfulness which method is best. A first
+sentence has at most twelve words. `docs/faithfulness.md` tells why the area of accuracy does not decide.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ..config import BASELINE
+from ..stats.behavior import MAX_EXCESS, MAX_SHORTFALL, Behavior, judge
+from .doubts import BAD, CAUTION, describe_performance, explain_unchecked_masks
+from .formats import describe_method, format_number, format_percent, join_names
+
+if TYPE_CHECKING:
+    from ..stats.intervals import Interval
+    from .evidence import TaskEvidence
+
+GOOD = "good"
+Mooded = tuple[str, str]
+"""Mood and text of an answer."""
+
+
+def judge_model(evidence: TaskEvidence) -> Mooded:
+    """Return the answer to whether the model is measurable."""
+    basis = describe_basis(evidence)
+    if not evidence.learned:
+        total = evidence.seeds + evidence.unlearned_seeds
+        seeds = f" with any of {total} seeds" if total > 1 else ""
+        reason = f"It has {describe_performance(evidence)}{_describe_doubtful_lead(evidence)}."
+        return BAD, f"No: it did not learn the task{seeds}. {reason} {basis}"
+    behavior = evidence.behavior
+    if behavior is None:
+        return CAUTION, f"Not known: masked texts were not checked. {explain_unchecked_masks()} {basis}"
+    checked = describe_checked_texts(behavior)
+    if behavior.outcome == "rejected":
+        return BAD, f"No: it handles masked texts badly. {describe_misbehavior(behavior)} {checked}"
+    if behavior.outcome == "undecided":
+        needed = describe_texts_needed(behavior)
+        return CAUTION, f"Not known: {needed}. {describe_misbehavior(behavior)} {checked}"
+    reason = "It predicts from masked texts as well as their visible words allow."
+    numbers = f"At each masking rate the log-loss in excess is at most {format_nats(_largest(behavior))} nats"
+    text = f"it passes the check. {reason} {numbers} (accepted: {MAX_EXCESS:g}). {checked}"
+    text += _describe_cost(evidence)
+    if evidence.trained_with == "none":
+        return CAUTION, f"Perhaps: {text} It was fine-tuned without masks."
+    return GOOD, f"Yes: {text}"
+
+
+def name_best(evidence: TaskEvidence) -> tuple[Mooded, tuple[str, ...]]:
+    """Return the answer to which method is most faithful, and the leading methods."""
+    basis = describe_basis(evidence)
+    if not evidence.explained:
+        return (CAUTION, "Not known: no method was measured."), ()
+    if not evidence.learned:
+        return (CAUTION, f"Not known: the model did not learn the task. {basis}"), ()
+    if not evidence.measurable:
+        return (BAD, f"None can be named while the model is not measurable. {basis}"), ()
+    ceiling = _describe_ceiling(evidence)
+    if not evidence.rivals:
+        return (CAUTION, f"Not known: only searches were measured. {ceiling} {basis}"), ()
+    best, *others = evidence.rivals
+    share = evidence.methods[best].area
+    if math.isnan(share.mean):
+        reason = "Masking words hardly changes the probability of the label, so no share can be told."
+        return (BAD, f"None: there is nothing to remove. {reason} {basis}"), ()
+    removes = f"Masking its words removes {describe_share(share)}."
+    if share.lower <= 0:
+        return (BAD, f"None is clearly better than a random order. The best is {best}. {removes} {basis}"), ()
+    tail = " ".join(part for part in (_describe_beyond(evidence, best), ceiling, basis) if part)
+    if not others:
+        single = f"Not known: {best} was measured alone, without a rival."
+        return (CAUTION, f"{single} {removes} {tail}"), (best,)
+    leaders = find_leaders(evidence)
+    if len(leaders) > 1:
+        needed = f" About {evidence.texts_needed:,} texts would decide." if evidence.texts_needed else ""
+        names = join_names(leaders)
+        first = f"Not decided: {names} cannot be told apart." if len(names.split()) < 9 else "Not decided."
+        group = "" if len(names.split()) < 9 else f" These cannot be told apart: {names}."
+        return (CAUTION, f"{first}{group} Of {best}: {_lower(removes)}{needed} {tail}"), leaders
+    lead = format_percent(share.mean - evidence.methods[others[0]].area.mean)
+    text = f"It is {describe_method(best)}, {lead} points ahead of {others[0]}. {removes} {tail}"
+    return (GOOD, text), leaders
+
+
+def headline(evidence: TaskEvidence) -> str:
+    """Return the sentence above the verdict: what to use, what it achieves, and whether to rely on it."""
+    behavior = evidence.behavior
+    if not evidence.explained:
+        return "No explanation was measured."
+    if not evidence.learned:
+        return "Do not use these explanations. The model did not learn the task."
+    if behavior is None:
+        return "Do not rely on these explanations yet. The model was not checked on masked texts."
+    if behavior.outcome == "rejected":
+        return "Do not use these explanations. The model does not pass the check."
+    if behavior.outcome == "undecided":
+        needed = describe_texts_needed(behavior)
+        return f"Do not rely on these explanations yet. It is not known whether the model passes: {needed}."
+    if not evidence.measurable:
+        return "Do not rely on these explanations. The model was fine-tuned without masks."
+    leaders = find_leaders(evidence)
+    if not leaders:
+        return "Use none of these explanations. None removes clearly more than a random order."
+    shares = [describe_share(evidence.methods[name].area) for name in leaders]
+    removes = f"Masking its words removes {shares[0]}. The model passes the check."
+    if len(leaders) > 1:
+        names = f"{', '.join(leaders[:-1])} or {leaders[-1]}"
+        return f"Use {names}, which cannot be told apart. For {leaders[0]}: {_lower(removes)}"
+    if len(evidence.rivals) == 1:
+        return f"Only {leaders[0]} was measured. {removes}"
+    return f"Use {leaders[0]}. {removes}"
+
+
+def find_leaders(evidence: TaskEvidence) -> tuple[str, ...]:
+    """Return the best method and those that cannot be told apart from it; empty if none beats chance."""
+    rivals = evidence.rivals
+    if not (evidence.measurable and rivals and evidence.methods[rivals[0]].area.lower > 0):
+        return ()
+    return (rivals[0], *(name for name in evidence.group if name in rivals[1:]))
+
+
+def describe_share(share: Interval) -> str:
+    """Describe a faithfulness, e.g. `96% of what can be removed (likely 91–99%)`."""
+    likely = ""
+    if share.wide:
+        likely = f" (likely {format_percent(share.lower, 0)}–{format_percent(share.upper, 0)}%)"
+    return f"{format_percent(share.mean, 0)}% of what can be removed{likely}"
+
+
+def describe_basis(evidence: TaskEvidence) -> str:
+    """Say how many texts and trainings the numbers rest on, and what trainings leave open."""
+    texts = evidence.methods[BASELINE].texts if BASELINE in evidence.methods else 0
+    if evidence.seeds > 1:
+        spread = evidence.training_spread
+        open_ = f"; it varies by {format_percent(spread)} points between trainings" if spread > 0 else ""
+        return f"This rests on {texts} texts and {evidence.seeds} trainings{open_}."
+    return f"This rests on {texts} texts and one training; another may change the order of close methods."
+
+
+def describe_checked_texts(behavior: Behavior) -> str:
+    return f"Checked on {behavior.texts} texts after {behavior.validation_texts} validation texts."
+
+
+def describe_texts_needed(behavior: Behavior) -> str:
+    """Say how many texts would decide the check."""
+    needed = behavior.texts_needed
+    if needed is None:
+        return "many more texts are needed to check it"
+    return f"the check needs about {needed:,} texts"
+
+
+def describe_misbehavior(behavior: Behavior) -> str:
+    """Describe the masking rate at which the check rejects, or comes closest to rejecting."""
+    place = behavior.percents.index(behavior.worst)
+    excess, shortfall = behavior.excess[place], behavior.shortfall[place]
+    at = f"With {behavior.worst}% masked"
+    if judge(shortfall, MAX_SHORTFALL) == "rejected" or shortfall.mean - MAX_SHORTFALL > excess.mean:
+        points = f"{format_percent(shortfall.mean)} points [{format_percent(shortfall.lower)}, "
+        points += f"{format_percent(shortfall.upper)}]"
+        return f"{at}, always guessing one class is right more often, by {points}."
+    bounds = f"[{format_nats(excess.lower)}, {format_nats(excess.upper)}]"
+    numbers = f"{format_nats(excess.mean)} nats {bounds}, accepted: {MAX_EXCESS:g}"
+    return f"{at}, recalibrating alone would lower its log-loss by {numbers}."
+
+
+def format_nats(value: float) -> str:
+    return format_number(value, 3)
+
+
+def _largest(behavior: Behavior) -> float:
+    return max(each.upper for each in behavior.excess)
+
+
+def _describe_doubtful_lead(evidence: TaskEvidence) -> str:
+    lead = evidence.lead
+    if lead is None or not lead.mean > 0 or math.isnan(lead.lower):
+        return ""
+    return f", and the lead may be chance [{format_percent(lead.lower)}, {format_percent(lead.upper)} points]"
+
+
+def _describe_cost(evidence: TaskEvidence) -> str:
+    if math.isnan(evidence.cost):
+        return ""
+    points = format_percent(abs(evidence.cost))
+    than = "less" if evidence.cost > 0 else "more"
+    return f" On all test texts it has {points} points {than} than a plainly fine-tuned model."
+
+
+def _describe_beyond(evidence: TaskEvidence, method: str) -> str:
+    beyond = evidence.methods[method].beyond
+    if beyond is None or not beyond.lower > 0.005:
+        return ""
+    share = format_percent(beyond.mean, 0)
+    return f"A further {share}% is evidence against the label, which is not counted."
+
+
+def _describe_ceiling(evidence: TaskEvidence) -> str:
+    """Describe the searches, which optimize what is measured and therefore do not compete."""
+    searches = [(evidence.methods[name].area.mean, name) for name in evidence.optimizers]
+    if not searches or math.isnan(max(searches)[0]):
+        return ""
+    share, name = max(searches)
+    return f"{name} optimizes the measured steps themselves: its {format_percent(share, 0)}% is the ceiling."
+
+
+def _lower(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
