@@ -63,6 +63,12 @@ def checkpoint(train, folder: Path) -> Path:
     return next((folder / "runs").glob("train-*"))
 
 
+def test_quiet_leaves_standard_error_empty(faithmeter, checkpoint, tmp_path: Path) -> None:
+    outcome = faithmeter("measure", checkpoint, "-m", "grad-l2", "--limit", 4, "-o", tmp_path, "-q")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "Is the model measurable?" in outcome.out
+
+
 def test_train_previews_own_data_trains_and_prints_a_summary(train) -> None:
     outcome = train("--restart")
     assert outcome.code == 0

@@ -238,6 +238,22 @@ def test_commands_can_be_copied(page: Any) -> None:
     assert copied.startswith("faithmeter train --task bAbI-1")
 
 
+def test_on_a_phone_the_contents_are_a_menu(page: Any) -> None:
+    contents, button = page.locator("#contents"), page.locator("#menu")
+    assert contents.is_visible()
+    assert not button.is_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert not contents.is_visible()
+    button.click()
+    assert contents.is_visible()
+    page.keyboard.press("Escape")
+    assert not contents.is_visible()
+    button.click()
+    contents.get_by_text("Examples").click()
+    assert not contents.is_visible()
+    assert page.url.endswith("#examples")
+
+
 def test_a_phone_needs_no_sideways_scrolling(page: Any) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     page.wait_for_timeout(400)  # charts are drawn again after the last change of size

@@ -431,6 +431,14 @@ def evidence(**facts: Any) -> TaskEvidence:
     return TaskEvidence(**{**known, "trained_with": "half", **facts})
 
 
+def test_a_printed_verdict_is_its_sentences() -> None:
+    decided = verdict(evidence(group=("a",), truncated=0.5))
+    lines = str(decided).splitlines()
+    assert lines[:3] == [f"{answer.question} {answer.text}" for answer in decided.answers]
+    assert lines[3:] == [f"{doubt.text}." for doubt in decided.doubts]
+    assert lines[3:]
+
+
 def test_methods_that_cannot_be_told_apart_share_the_lead() -> None:
     decided = verdict(evidence(group=("a",)))
     assert decided.leaders == ("a",)

@@ -8,7 +8,7 @@ from ..config import AdaptConfig
 from .options import Restart, Resume, configured
 from .progress import bars, phase_bars, training_bar
 from .results import print_truncated, show
-from .screen import Json, Store, console, print_json, quiet
+from .screen import Json, Store, note, print_json, quiet
 
 
 @configured(AdaptConfig, argument="model")
@@ -39,7 +39,8 @@ def adapt(
             callbacks=[training_bar(progress, Path(config.title).name)],
             progress=phase_bars(progress),
         )
-    console.print(f"checkpoint: {root.folder(config)}", soft_wrap=True)
+    note(f"checkpoint: {root.folder(config)}")
+    note(f"next: faithmeter measure {root.folder(config)}")
     print_truncated(record)
     if as_json:
         answers = [{"question": a.question, "mood": a.mood, "text": a.text} for a in record.answers]

@@ -32,7 +32,7 @@ from .own_texts import (
 from .progress import Clock, bars
 from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements, quantities
 from .results import print_bounds, remark_verdict, show
-from .screen import Json, Store, console, note, print_json, quiet
+from .screen import Json, Store, note, print_json, quiet
 
 if TYPE_CHECKING:
     from ..data import Task
@@ -141,7 +141,7 @@ def measure(
         where = "auto" if cluster else device
         result = run(checkpoint, config, store, data_dir, None if own else data, own, where, compute)
     if result.texts < limit:
-        console.print(f"{result.texts} texts were measured: there are no more", soft_wrap=True)
+        note(f"{result.texts} texts were measured: there are no more")
     if as_json:
         print_json(result.to_dict())
         remark_verdict(result.verdict)

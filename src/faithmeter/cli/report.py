@@ -12,7 +12,7 @@ import typer
 from ..errors import InputError
 from .progress import bars
 from .results import show
-from .screen import Json, console, print_json, quiet
+from .screen import Json, note, print_json, quiet
 
 if TYPE_CHECKING:
     from ..report.page import Progress
@@ -98,9 +98,9 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
         print_json(written.to_dict())
         return
     show(answer_sentences(written.verdict.sentences))
-    console.print(f"page: {page}", soft_wrap=True)
+    note(f"page: {page}")
     if files is not None:
-        console.print(f"tables and figures: {files}", soft_wrap=True)
+        note(f"tables and figures: {files}")
 
 
 def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bool, as_json: bool) -> None:
@@ -114,7 +114,7 @@ def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bo
         print_json(written.to_dict())
         return
     show(answer_sentences(together(written.verdicts).sentences))
-    console.print(f"gallery: {written.index}", soft_wrap=True)
+    note(f"gallery: {written.index}")
 
 
 @contextmanager
@@ -138,4 +138,4 @@ def _write_card(checkpoint: Path, store: RunStore, as_json: bool) -> None:
     if as_json:
         print_json({"model_card": str(path)})
     else:
-        console.print(f"model card: {path}", soft_wrap=True)
+        note(f"model card: {path}")

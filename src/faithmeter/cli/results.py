@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ..verdict.formats import format_percent
-from .screen import console, output, volume
+from .screen import console, note, output, volume
 
 if TYPE_CHECKING:
     from ..report.blocks import Block
@@ -36,12 +36,11 @@ def print_bounds(bounds: Bounds) -> None:
     """Print how many evaluations each method needs at most, cheapest first, and which are left out."""
     ranked = sorted(bounds.evaluations.items(), key=lambda item: item[1])
     each = ", ".join(f"{name} {count:,}" for name, count in ranked)
-    console.print(f"{bounds.texts} texts, at most so many evaluations: {each}", soft_wrap=True)
+    note(f"{bounds.texts} texts, at most so many evaluations: {each}")
     for name, count in bounds.left_out.items():
-        console.print(
+        note(
             f"{name} is left out: up to {count:,} evaluations, more than all others together; to measure it, "
-            f"name the methods: --method {name} …",
-            soft_wrap=True,
+            f"name the methods: --method {name} …"
         )
 
 
@@ -49,8 +48,7 @@ def print_truncated(record: TrainRecord) -> None:
     """Print which share of a split's texts was truncated in training, if any was."""
     role, share = max(record.truncated.items(), key=lambda item: item[1])
     if share:
-        console.print(
+        note(
             f"{format_percent(share)}% of the {role} texts are too long for the model: training reads only "
-            "their beginnings; check, measure and explain read them in windows with --overlap",
-            soft_wrap=True,
+            "their beginnings; check, measure and explain read them in windows with --overlap"
         )

@@ -13,7 +13,7 @@ from .listing import task_parts
 from .options import Restart, Resume, configured
 from .progress import bars, phase_bars, training_bar
 from .results import print_truncated, show
-from .screen import Json, Store, console, output, print_json, quiet
+from .screen import Json, Store, note, output, print_json, quiet
 
 if TYPE_CHECKING:
     from ..store.records import TrainRecord
@@ -71,6 +71,8 @@ def run(
             processes=processes,
             progress=phase_bars(progress),
         )
-    console.print(f"checkpoint: {store.folder(config)}", soft_wrap=True)
+    folder = store.folder(config)
+    note(f"checkpoint: {folder}")
+    note(f"next: faithmeter measure {folder}")
     print_truncated(record)
     return record

@@ -36,6 +36,12 @@ def _sentence(sentence: Sentence) -> str:
     return f"<p class='callout {sentence.role} {sentence.mood}'>{lead}{escape(sentence.text)}</p>"
 
 
+def _table(table: Table) -> str:
+    """Return the table in a box that can be scrolled sideways."""
+    attributes = f'class="scroll numbers" tabindex="0" role="group" aria-label="{escape(table.title)}"'
+    return f"<div {attributes}>{render_table(table)}</div>"
+
+
 def render_table(table: Table) -> str:
     """Return a `<table>` with a caption, a `<tbody>` for each section, and totals in `<tfoot>`."""
     links = [f'<a href="{escape(address)}">{escape(title)}</a>' for title, address in table.definitions]
@@ -210,7 +216,7 @@ def _section(section: Section) -> str:
 
 RENDERERS: dict[type[Any], Any] = {
     Sentence: _sentence,
-    Table: render_table,
+    Table: _table,
     Chart: _chart,
     Code: _code,
     Section: _section,

@@ -54,5 +54,5 @@ def write_page(results: Iterable[object], path: str | Path, *, title: str = "fai
 
 
 def _card(content: str) -> str:
-    rules = palette_style(SCOPE) + resource("card.css") + heat_style(SCOPE)
+    rules = palette_style(SCOPE) + resource("card.css") + resource("area.css") + heat_style(SCOPE)
     return f"<div class='faithmeter'><style>{rules}</style>{content}</div>"

@@ -82,6 +82,10 @@ class Verdict:
     doubts: tuple[Doubt, ...]
     headline: str = ""
 
+    def __str__(self) -> str:
+        answers = [f"{answer.question} {answer.text}" for answer in self.answers]
+        return "\n".join([*answers, *(f"{doubt.text}." for doubt in self.doubts)])
+
     @property
     def summary(self) -> Answer:
         """Summary, in one sentence, of a measurement of one text."""

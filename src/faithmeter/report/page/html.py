@@ -14,6 +14,7 @@ from ...verdict import STEP_WARNING
 from ..figures import config
 from ..fragments import render_table
 from ..heat import heat_script, heat_style
+from ..styles import resource
 from .examples import SCORE_LEVELS, compress_json, to_json
 
 CONSTANTS = {
@@ -26,12 +27,15 @@ CONSTANTS = {
 SCRIPTS = ("page.js", "charts.js", "numbers.js", "examples.js")
 
 
-def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **values: Any) -> str:
+def render(
+    specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], *, top: str = "", **values: Any
+) -> str:
     """Return the HTML of the page.
 
     Args:
         specs: Vega-Lite specs of the charts by name.
         texts: Groups of example texts, from `example_groups`.
+        top: HTML of the first screen.
         values: Variables of the template.
     """
     from markupsafe import Markup
@@ -44,6 +48,7 @@ def render(specs: Mapping[str, Any], texts: Sequence[Mapping[str, Any]], **value
         chart_data=Markup(to_json(charts)),
         example_data=compress_json({**CONSTANTS, "groups": texts}) if texts else "",
         examples=bool(texts),
+        top=top,
         **values,
     )
 
@@ -59,7 +64,7 @@ def fill_template(name: str, scripts: Sequence[str], **values: Any) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    style = heat_style() + _resource("page.css")
+    style = heat_style() + resource("area.css") + _resource("page.css")
     package = __package__.rpartition(".")[0]
     template = Environment(
         loader=PackageLoader(package, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True

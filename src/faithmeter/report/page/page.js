@@ -35,6 +35,12 @@ const build = (tag, content, settings = {}) => {
   );
   for (const id of links.keys()) observer.observe(document.getElementById(id));
 
+  const menu = document.getElementById("menu");
+  const open = (expanded) => menu.setAttribute("aria-expanded", String(expanded));
+  menu.addEventListener("click", () => open(menu.getAttribute("aria-expanded") !== "true"));
+  for (const link of links.values()) link.addEventListener("click", () => open(false));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && open(false));
+
   /* Select the text, too, because access to the clipboard may be forbidden and Ctrl-C then copies it. */
   document.getElementById("copy").addEventListener("click", async () => {
     const commands = document.getElementById("commands");
