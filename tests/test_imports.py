@@ -43,10 +43,10 @@ def test_a_module_imports_only_those_above_it(path: Path) -> None:
         assert ORDER.index(name) < here, f"{module_of(path)} must not import {name}"
 
 
-def test_only_commands_grids_and_their_reports_know_the_paper() -> None:
+def test_only_commands_and_grids_know_the_paper() -> None:
     """A user without the paper's tasks meets none of what the replication needs."""
     users = {module_of(path) for path in FILES if "paper" in imported(path)} - {"paper"}
-    assert users <= {"cli", "grid", "report"}
+    assert users == {"cli", "grid"}
 
 
 MARKUP = re.compile(

@@ -56,9 +56,9 @@ LAYERS = {
     "measuring": "texts erased step by step → traces and results",
     "store": "a folder of runs: records, identity, locks",
     "runs": "configs → records in a store",
+    "report": "a store → tables, figures, report, model card",
     "paper": "what only the replication of the paper needs",
     "grid": "a TOML file → many runs",
-    "report": "a store → tables, figures, report, model card",
     "serve": "the live page and its JSON API",
     "cli": "the command line",
 }

@@ -377,7 +377,7 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
     monkeypatch.setattr(demo, "BEAM", "beam(width=2)")
     monkeypatch.setattr(demo, "BEAM_TEXTS", 2)
     monkeypatch.setattr("faithmeter.report.figures.FIGURES", {})  # they have tests of their own
-    monkeypatch.setattr("faithmeter.report.tables.TABLES", {})
+    monkeypatch.setattr("faithmeter.paper.tables.TABLES", {})
     outcome = faithmeter("demo", "-o", tmp_path)
     assert outcome.code == 0, outcome.err
     for seen in (

@@ -35,7 +35,6 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def written(stores: list[Path], tmp_path_factory: pytest.TempPathFactory) -> gallery.Gallery:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("faithmeter.report.figures.FIGURES", {})
-        patch.setattr("faithmeter.report.tables.TABLES", {})
         return gallery.write(stores, tmp_path_factory.mktemp("gallery") / "site", examples=5)
 
 

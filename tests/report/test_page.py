@@ -23,6 +23,7 @@ from faithmeter.config import TrainConfig
 from faithmeter.errors import InputError
 from faithmeter.files import read_parquet, write_parquet
 from faithmeter.methods import METHODS
+from faithmeter.paper.tables import replication
 from faithmeter.report import figures
 from faithmeter.report import page as report
 from faithmeter.report.labels import task_names
@@ -166,7 +167,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[report.Report, st
     measure(store, trained, texts, strengths, labels=[*PLACES[:5], "<u>office"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("faithmeter.report.figures.FIGURES", FIGURES)
-        done = report.write(store, folder / "report.html", files=folder / "report_files")
+        done = report.write(
+            store, folder / "report.html", files=folder / "report_files", replication=replication()
+        )
     return done, done.page.read_text(encoding="utf-8"), store
 
 
@@ -206,7 +209,7 @@ def test_the_same_store_gives_the_same_page(
 ) -> None:
     done, page, store = written
     monkeypatch.setattr("faithmeter.report.figures.FIGURES", FIGURES)
-    assert report.write(store, done.page).page.read_text(encoding="utf-8") == page
+    assert report.write(store, done.page, replication=replication()).page.read_text(encoding="utf-8") == page
 
 
 def test_commands_make_the_same_runs(tmp_path: Path) -> None:
@@ -261,7 +264,7 @@ def test_the_verb_prints_paths_and_verdict_as_json(tmp_path: Path) -> None:
 def test_a_store_that_was_only_trained_has_a_page(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     train(store)
-    done = report.write(store, tmp_path / "report.html")
+    done = report.write(store, tmp_path / "report.html", replication=replication())
     assert done.verdict.sentences[0].text == (
         "Not known yet: it was trained but not measured; whole texts: 99.0% with strategy half, "
         "20.0% by guessing."
@@ -302,7 +305,7 @@ def test_texts_that_have_no_room_are_left_out(tmp_path: Path, monkeypatch: pytes
     [group] = example_groups(choose_sources(store.records()), 500, first)
     assert (len(group["texts"]), group["total"]) == (1, 2)
     monkeypatch.setattr("faithmeter.report.page.MAX_PAGE_BYTES", 0)
-    page = report.write(store, tmp_path / "report.html").page
+    page = report.write(store, tmp_path / "report.html", replication=replication()).page
     assert 'id="examples"' not in page.read_text(encoding="utf-8")
 
 
@@ -377,7 +380,7 @@ def test_own_data_is_called_by_the_name_of_its_task_and_doubts_are_a_list(
     store = RunStore(tmp_path / "runs")
     trained = train(store, task="data/full.toml", task_name="film reviews", strategy="none")
     measure(store, trained, TEXTS, {"loo-sign": 0.4, "random": 0.0})
-    done = report.write(store, tmp_path / "report.html")
+    done = report.write(store, tmp_path / "report.html", replication=replication())
     page = done.page.read_text(encoding="utf-8")
     assert "<h1>film reviews, embedded</h1>" in page
     points = done.verdict.sentences[2].points

@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
+from faithmeter.paper.tables import TABLES
+from faithmeter.paper.tables.comparison import compare_cells
 from faithmeter.report import latex, page
 from faithmeter.report.blocks import Cell, Table
 from faithmeter.report.exports import save, to_csv, to_markdown
 from faithmeter.report.formats import format_cell, format_duration
 from faithmeter.report.fragments import render_table
-from faithmeter.report.tables import TABLES
 from faithmeter.report.tables.cells import column as Column
-from faithmeter.report.tables.comparison import compare_cells
 from faithmeter.report.tables.other_metrics import other_metrics_table
 from faithmeter.report.tables.plausibility import plausibility_table
 from faithmeter.stats.intervals import bootstrap_interval
@@ -312,7 +312,7 @@ def test_metrics_of_other_papers_are_means_over_seeds_with_links() -> None:
     assert "Prefer ACU with its check" in to_markdown(table)
 
 
-def test_faithful_and_plausible_stand_side_by_side(monkeypatch) -> None:
+def test_faithful_and_plausible_stand_side_by_side() -> None:
     agreement = {"token_f1": 0.5, "token_iou": 0.4, "auprc": 0.75}
     rows = [*areas([0.4], **agreement), *areas([0.1], method="grad-l2", task="IMDB")]
     table = plausibility_table(frames(areas=rows))
@@ -324,8 +324,8 @@ def test_faithful_and_plausible_stand_side_by_side(monkeypatch) -> None:
     assert {("faithful", "ACU"), ("plausible", "AUPRC")} <= headings
     assert "Neither says anything about the other" in to_markdown(table)
     assert not plausibility_table(frames(areas=areas([0.1]))).rows
-    monkeypatch.setattr("faithmeter.report.tables.TABLES", {"faithfulness": TABLES["faithfulness"]})
-    on_page, _ = page._tables(frames(areas=rows), None, lambda *_: None)
+    paper = page.Replication({"faithfulness": TABLES["faithfulness"]})
+    on_page, _ = page._tables(frames(areas=rows), paper, None, lambda *_: None)
     [section] = [one for one in page.fill_sections({}, on_page) if one.anchor == "areas"]
     assert [one.title for one in section.tables] == [on_page["faithfulness"].title, table.title]
 

@@ -140,7 +140,6 @@ def test_a_report_uses_nothing_of_a_damaged_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: str
 ) -> None:
     monkeypatch.setattr("faithmeter.report.figures.FIGURES", {})
-    monkeypatch.setattr("faithmeter.report.tables.TABLES", {})
     store = fm.RunStore(tmp_path)
     texts = [{"text": "Mary is here.", "label": 0}, {"text": "John is not.", "label": 1}]
     config = made_up.measure(store, made_up.train(store), texts, {"grad-l2": 0.4, "random": 0.0})

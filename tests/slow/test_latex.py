@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-
-from faithmeter.report.tables import TABLES
 from faithmeter.report.tables.latex import PACKAGES
+
+from faithmeter.paper.tables import TABLES
 from faithmeter.store.frames import COLUMNS
 
 pytestmark = pytest.mark.slow

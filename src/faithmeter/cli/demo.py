@@ -46,6 +46,7 @@ def demo(
     Needs no downloads. Example: faithmeter demo --seed 1
     """
     from ..models.folders import load_tokenizer
+    from ..paper.tables import replication
     from ..report import page as report
     from ..report.view import answer_sentences, areas_table, check_table, training_table
     from ..store.run_store import RunStore
@@ -69,7 +70,7 @@ def demo(
     measured = {"loo-sign": fast, BEAM: beam, "random": fast}
     hits = {method: hit_rate(result, method, tokenizer) for method, result in measured.items()}
     console.print("4. the report", style="bold")
-    written = report.write(RunStore(store), store / "report.html")
+    written = report.write(RunStore(store), store / "report.html", replication=replication())
     if as_json:
         checked = {name: result.to_dict() for name, result in checks.items()}
         measurements = [fast.to_dict(), beam.to_dict()]

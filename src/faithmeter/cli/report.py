@@ -88,12 +88,15 @@ def _require_one_output(
 def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_json: bool) -> None:
     if page.is_dir():
         raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
+    from ..paper.tables import replication
     from ..report import page as writing
     from ..report.view import answer_sentences
 
     files = None if page_only else page.with_name(f"{page.stem}_files")
     with _progress() as advance:
-        written = writing.write(store, page, examples=examples, files=files, progress=advance)
+        written = writing.write(
+            store, page, examples=examples, files=files, progress=advance, replication=replication()
+        )
     if as_json:
         print_json(written.to_dict())
         return
@@ -104,12 +107,20 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
 
 
 def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bool, as_json: bool) -> None:
+    from ..paper.tables import replication
     from ..report import gallery
     from ..report.page.verdict import together
     from ..report.view import answer_sentences
 
     with _progress() as advance:
-        written = gallery.write(roots, folder, examples=examples, page_only=page_only, progress=advance)
+        written = gallery.write(
+            roots,
+            folder,
+            examples=examples,
+            page_only=page_only,
+            progress=advance,
+            replication=replication(),
+        )
     if as_json:
         print_json(written.to_dict())
         return

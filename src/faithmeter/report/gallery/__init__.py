@@ -49,6 +49,7 @@ def write(
     examples: int = 500,
     page_only: bool = False,
     progress: page.Progress | None = None,
+    replication: page.Replication | None = None,
 ) -> Gallery:
     """Write a report on each store, and an index with all verdicts.
 
@@ -58,6 +59,7 @@ def write(
         examples: Maximum number of example texts in each report.
         page_only: Write no tables and figures beside the reports.
         progress: Callback that is called after each figure, each table and each report.
+        replication: What the reports show beside the runs, from the paper that they replicate.
 
     Returns:
         The path of the index, and the reports.
@@ -74,7 +76,14 @@ def write(
         place = folder / name / REPORT
         place.parent.mkdir(parents=True, exist_ok=True)
         files = None if page_only else place.with_name(f"{place.stem}_files")
-        reports[name] = page.write(RunStore(root), place, examples=examples, files=files, progress=progress)
+        reports[name] = page.write(
+            RunStore(root),
+            place,
+            examples=examples,
+            files=files,
+            progress=progress,
+            replication=replication,
+        )
     gallery = Gallery(folder / INDEX, reports)
     with atomic(gallery.index) as temporary:
         temporary.write_text(_render(gallery), encoding="utf-8", newline="\n")

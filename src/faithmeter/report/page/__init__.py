@@ -12,7 +12,6 @@ from ... import __version__
 from ...config import BASELINE
 from ...errors import InputError
 from ...files import atomic
-from ...paper import published
 from ...store import frames
 from ...store.records import MeasureRecord, Record
 from ...store.run_store import RunStore, sound
@@ -45,6 +44,19 @@ Progress = Callable[[str, int, int], object]
 
 
 @dataclass(frozen=True)
+class Replication:
+    """What a report shows beside the runs of a store: the tables of a paper, and its published areas.
+
+    Attributes:
+        tables: By name, functions that return a table from the frames of a store.
+        areas: Published ACU in percent, by task, model and method.
+    """
+
+    tables: Mapping[str, Callable[[Frames], Table]] = field(default_factory=dict)
+    areas: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Report:
     """Paths of the written page and files, the verdict that the page states, and those on each model."""
 
@@ -66,6 +78,7 @@ def write(
     examples: int = 500,
     files: Path | None = None,
     progress: Progress | None = None,
+    replication: Replication | None = None,
 ) -> Report:
     """Write the report on the runs of a store.
 
@@ -75,6 +88,7 @@ def write(
         examples: Maximum number of example texts.
         files: Folder for tables and figures; if None, they are only on the page.
         progress: Callback that is called after each figure, each table and the page.
+        replication: What is shown beside the runs, from the paper that they replicate; None for nothing.
 
     Returns:
         The paths of the page and the files, and the verdict.
@@ -82,7 +96,7 @@ def write(
     Raises:
         InputError: The store holds no finished run.
     """
-    advance = progress or (lambda kind, done, total: None)
+    advance, replication = progress or (lambda kind, done, total: None), replication or Replication()
     records = [(folder, record) for folder, record in store.records() if _readable(folder, record)]
     _require_runs(store, records)
     tidy, left_out = frames.comparable({kind: frames.frame(kind, records) for kind in frames.COLUMNS})
@@ -91,8 +105,8 @@ def write(
     names = task_names(record for _, record in records)
     tidy = {kind: rename_tasks(frame, names) for kind, frame in pool_seeds(tidy, records).items()}
     specs, figure_files = _figures(tidy, files and files / "figures", advance)
-    tables, table_files = _tables(tidy, files and files / "tables", advance)
-    by_model = verdicts({**tidy, "shared": rename_tasks(shared(records), names)}, _published())
+    tables, table_files = _tables(tidy, replication, files and files / "tables", advance)
+    by_model = verdicts({**tidy, "shared": rename_tasks(shared(records), names)}, replication.areas)
     methods = _methods(records)
     render_page = partial(
         render,
@@ -138,25 +152,26 @@ def _figures(
     return specs, paths
 
 
-def _tables(tidy: Frames, folder: Path | None, advance: Progress) -> tuple[dict[str, Table], list[Path]]:
+def _tables(
+    tidy: Frames, replication: Replication, folder: Path | None, advance: Progress
+) -> tuple[dict[str, Table], list[Path]]:
     """Return the tables of the page, and the files written to the folder, if any.
 
     The files always include the published values; the page includes them only for models of the paper.
     """
     from ..exports import save
-    from ..tables import TABLES
     from ..tables.other_metrics import other_metrics_table
     from ..tables.plausibility import plausibility_table
 
     tables, paths = {}, []
-    for number, (name, table_of) in enumerate(TABLES.items(), start=1):
+    for number, (name, table_of) in enumerate(replication.tables.items(), start=1):
         if (table := table_of(tidy)).rows:
             if table.compares_models:
                 tables[name] = _with_method_names(table)
             elif name not in PAPER_TABLES:
                 tables[name] = _with_method_names(table.without_comparison())
             paths += save(table, folder, name) if folder else []
-        advance("tables", number, len(TABLES))
+        advance("tables", number, len(replication.tables))
     for name, more in {
         "plausibility": plausibility_table(tidy),
         "other_metrics": other_metrics_table(tidy),
@@ -217,13 +232,6 @@ def _finished(records: provenance.Records) -> str:
 def _methods(records: provenance.Records) -> list[str]:
     measured = (record for _, record in records if isinstance(record, MeasureRecord))
     return list(dict.fromkeys(name for record in measured for name in record.methods))
-
-
-def _published() -> dict[tuple[str, str, str], float]:
-    """Return the published ACU in percent, by task, model and method."""
-    rows = published.table("faithfulness").dropna(subset=["acu"])
-    keys = zip(rows["dataset"], rows["model"], rows["importance_measure"], strict=True)
-    return dict(zip(keys, rows["acu"], strict=True))
 
 
 def _with_method_names(table: Table) -> Table:

@@ -8,11 +8,11 @@ from typing import Any
 
 from pandas import DataFrame
 
+from ...report.aggregate import Frames
+from ...report.blocks import Cell, Column, Table
+from ...report.tables.cells import column
 from ...verdict.formats import format_metric
-from ..aggregate import Frames
-from ..blocks import Cell, Column, Table
 from . import comparison
-from .cells import column
 
 SPLITS = ("train", "validation", "test")
 INPUT_COLUMNS = ("masked", "auxiliary")

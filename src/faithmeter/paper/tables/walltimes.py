@@ -8,12 +8,12 @@ from math import isnan
 
 from pandas import DataFrame
 
-from ..aggregate import Frames
-from ..blocks import Cell, Column, Row, Table
-from ..labels import short_names
+from ...report.aggregate import Frames
+from ...report.blocks import Cell, Column, Row, Table
+from ...report.labels import short_names
+from ...report.tables.cells import column
+from ...report.tables.same_texts import keep_usual_texts, note_fewer_texts
 from . import comparison
-from .cells import column
-from .same_texts import keep_usual_texts, note_fewer_texts
 
 PER_METHOD = ("walltime_importance_measures",)
 """Names of the tables that have a row for each method."""

@@ -9,9 +9,9 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ...paper import published
-from ..blocks import DIGITS, Cell, Column
-from .cells import Key, column
+from ...report.blocks import DIGITS, Cell, Column
+from ...report.tables.cells import Key, column
+from .. import published
 
 SIZES = {"roberta-base": "base", "roberta-large": "large"}
 """Sizes of the models of the paper; its tables name their columns after them."""

@@ -11,13 +11,11 @@ from pandas import DataFrame
 
 from ...config import BASELINE
 from ...methods.registry import find_method
-from ...stats.curves import Curve, racu
-from ..aggregate import POOLED_SEEDS, Frames, TaskGroup, over_task_groups, task_groups
-from ..blocks import Cell, Column, Row, Table
-from ..labels import short_names
-from ..seeds_evidence import choose_tunings
-from . import comparison
-from .cells import (
+from ...report.aggregate import POOLED_SEEDS, Frames, TaskGroup, over_task_groups, task_groups
+from ...report.blocks import Cell, Column, Row, Table
+from ...report.labels import short_names
+from ...report.seeds_evidence import choose_tunings
+from ...report.tables.cells import (
     POOLED_NOTE,
     SEED_COLUMNS,
     Key,
@@ -27,7 +25,9 @@ from .cells import (
     mean_cells,
     mean_row_cells,
 )
-from .same_texts import keep_usual_texts, note_fewer_texts
+from ...report.tables.same_texts import keep_usual_texts, note_fewer_texts
+from ...stats.curves import Curve, racu
+from . import comparison
 
 LABELS = ("model", "dataset", "importance_measure")
 BOUNDS = {"acu": "acu", "racu": "racu", "rroar_racu": "rroar"}  # score → the published name of its bounds

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..aggregate import Frames
-from ..blocks import Cell, Table
-from ..labels import short_names
+from ...report.aggregate import Frames
+from ...report.blocks import Cell, Table
+from ...report.labels import short_names
+from ...report.tables.cells import SEED_COLUMNS, column, interval_notes, mean_cells
 from . import comparison
-from .cells import SEED_COLUMNS, column, interval_notes, mean_cells
 
 TITLE = "Unmasked test performance after plain fine-tuning"
 

@@ -1,0 +1,64 @@
+"""Tables of the paper by name, with published values, values of our runs, or both side by side.
+
+`TABLES[name](frames, show)` returns a `Table`, which `exports` write as Markdown, CSV and LaTeX. With
+`ours` and `both`, a table has a row for each run or group of runs, so it is empty without runs. Pass frames
+from `comparable`; otherwise means mix different settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, Protocol, get_args
+
+from ...data import TASKS
+from ...errors import unknown
+from ...report.aggregate import Frames
+from ...report.blocks import Table
+from ...report.page import Replication
+from .. import published
+from . import datasets, faithfulness, models, walltimes
+
+__all__ = ["TABLES", "Frames", "Show", "Table", "replication"]
+
+Show = Literal["published", "ours", "both"]
+
+
+class TableFunction(Protocol):
+    """Function in `TABLES`, which returns a table from the frames of a store."""
+
+    def __call__(self, frames: Frames, show: Show = "both") -> Table: ...
+
+
+def _table_function(published: Callable[[], Table], comparison: Callable[[Frames], Table]) -> TableFunction:
+    def table(frames: Frames, show: Show = "both") -> Table:
+        if show not in get_args(Show):
+            raise unknown("variant of a table", show, get_args(Show))
+        if show == "published":
+            return published()
+        both = comparison(frames)
+        return both if show == "both" else both.without_comparison()
+
+    return table
+
+
+TABLES: dict[str, TableFunction] = {
+    "datasets": _table_function(datasets.published_table, datasets.comparison_table),
+    "models": _table_function(models.published_table, models.comparison_table),
+    "faithfulness": _table_function(faithfulness.published_table, faithfulness.comparison_table),
+}
+for _task in TASKS:
+    TABLES[f"faithfulness_{_task}"] = _table_function(
+        partial(faithfulness.published_table, _task), partial(faithfulness.comparison_table, task=_task)
+    )
+for _name in walltimes.PARTS:
+    TABLES[_name] = _table_function(
+        partial(walltimes.published_table, _name), partial(walltimes.comparison_table, name=_name)
+    )
+
+
+def replication() -> Replication:
+    """Return what a report on runs adds from the paper: its tables, and its ACU in percent."""
+    rows = published.table("faithfulness").dropna(subset=["acu"])
+    keys = zip(rows["dataset"], rows["model"], rows["importance_measure"], strict=True)
+    return Replication(TABLES, dict(zip(keys, rows["acu"], strict=True)))
