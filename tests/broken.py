@@ -13,6 +13,8 @@ from safetensors.torch import load_file, save_file
 from toy import encoder
 
 WEIGHTS = "model.safetensors"
+OLD_TORCH = "|vulnerability issue in `torch.load`" if torch.__version__ < "2.6" else ""
+"""Transformers reads no pickles with a torch that could run their code."""
 
 
 def write(name: str, content: str | bytes) -> Callable[[Path], None]:
@@ -63,11 +65,11 @@ BROKEN = {
         "no model could be loaded from .* SafetensorError",
     ),
     "empty weights": (write(WEIGHTS, ""), "no model could be loaded"),
-    "no weights": (without(WEIGHTS), "no file named model.safetensors"),
+    "no weights": (without(WEIGHTS), "no file named .*model.safetensors"),
     "config is a list": (write("config.json", "[]"), "could be loaded from"),
     "config is nested": (write("config.json", "[" * 100_000), "RecursionError"),
     "config without type": (write("config.json", "{}"), "Should have a `model_type`"),
-    "size is a word": (settings(hidden_size="x"), "expected int, got str"),
+    "size is a word": (settings(hidden_size="x"), "expected int, got str|but got str"),
     "negative size": (settings(hidden_size=-4), "negative dimension"),
     "labels in a list": (settings(id2label=["a"]), "could be loaded from"),
     "vocab_size + 8": (settings(vocab_size=33), "other shapes than its config.json says: .*word_embeddings"),
@@ -81,15 +83,18 @@ BROKEN = {
         write("tokenizer_config.json", '{"model_max_length": "x", "mask_token": "<mask>"}'),
         "could be loaded from",
     ),
-    "no tokenizer files": (without("*token*"), "knows no words: every text would be unknown"),
+    "no tokenizer files": (
+        without("*token*"),
+        "knows no words: every text would be unknown|no tokenizer could be loaded",
+    ),
     "all weights NaN": (weights(lambda _, tensor: tensor * torch.nan), "not finite: .* and 37 more"),
     "one weight infinite": (
         weights(lambda name, tensor: tensor + torch.inf if name.endswith("out_proj.bias") else tensor),
         "not finite: classifier.out_proj.bias",
     ),
     "other shapes": (weights(lambda _, tensor: tensor[..., :1].contiguous()), "other shapes"),
-    "pickle with code": (pickled({"a": Evil()}), "hold more than tensors, and no code is run"),
-    "pickle of a whole model": (pickled(encoder("bert")), "hold more than tensors"),
+    "pickle with code": (pickled({"a": Evil()}), f"hold more than tensors, and no code is run{OLD_TORCH}"),
+    "pickle of a whole model": (pickled(encoder("bert")), f"hold more than tensors{OLD_TORCH}"),
     "no pickle": (
         lambda folder: (without(WEIGHTS)(folder), write("pytorch_model.bin", "x")(folder)),
         "no model could be loaded",

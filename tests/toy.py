@@ -45,6 +45,7 @@ def word_tokenizer(
         special_tokens=[("<s>", BOS), ("</s>", EOS)],
     )
     names = ("bos_token", "pad_token", "eos_token", "unk_token")
+    options.setdefault("model_input_names", ["input_ids", "attention_mask"])
     special = dict(zip(names, SPECIAL_TOKENS, strict=False)) | ({"mask_token": mask} if mask else {})
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,

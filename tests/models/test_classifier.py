@@ -149,8 +149,9 @@ def test_features_of_a_pre_norm_encoder_are_what_its_normalizations_put_out() ->
     batch = fm.Batch.from_ids(ROWS[:1], special_ids=(0, 1, 2), pad_id=1)
     layers = clf.model.model.layers
     states = clf.model(**batch.inputs, output_hidden_states=True).hidden_states
+    last = clf.model.model(**batch.inputs).last_hidden_state
     # the embeddings come normalized, the first layer by the second, the last by the final norm
-    normalized = [states[0], layers[1].attn_norm(states[1]), states[2]]
+    normalized = [states[0], layers[1].attn_norm(states[1]), last]
     torch.testing.assert_close(clf.features(batch)[0], torch.stack([s[0].amax(dim=0) for s in normalized]))
 
 

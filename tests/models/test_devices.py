@@ -21,14 +21,15 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with two GPUs, as far as names go."""
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
-    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    here = {"is_available": lambda: True, "current_accelerator": lambda: torch.device("cuda")}
+    there = SimpleNamespace(**here, device_count=lambda: 2)
+    monkeypatch.setattr(torch, "accelerator", there, raising=False)
 
 
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    nothing = SimpleNamespace(is_available=lambda: False)
+    monkeypatch.setattr(torch, "accelerator", nothing, raising=False)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from toy import PAD, SIZE, WITH_TYPES, word_tokenizer
 
 GUARD = Path(__file__).parents[3] / "shared" / "models" / "prompt-injection-minilm-l6"
 TEXTS = ["the film was not good", "dull", "a very good story and fun music"]
+SAFE_PICKLES = pytest.mark.skipif(torch.__version__ < "2.6", reason="torch could run code of a pickle")
 FLAGS = {
     "cls": "cls_token",
     "mean": "mean_tokens",
@@ -94,7 +95,7 @@ def expected_logits(model: dict[str, Any], pooling: str, tokenizer: Any) -> Tens
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
-@pytest.mark.parametrize("pickled", [False, True])
+@pytest.mark.parametrize("pickled", [False, pytest.param(True, marks=SAFE_PICKLES)])
 def test_logits_are_those_of_a_plain_computation(pooling: str, pickled: bool, tmp_path: Path) -> None:
     model = sentence_folder(tmp_path, pooling, pickled=pickled)
     clf = fm.load(tmp_path)
@@ -261,7 +262,7 @@ REFUSED = {
         "expected dense layers",
     ),
     "no dense weights": (remove("4_Dense/model.safetensors"), "linear.weight"),
-    "no encoder weights": (remove("model.safetensors"), "no file named model.safetensors"),
+    "no encoder weights": (remove("model.safetensors"), r"no file named .*model\.safetensors"),
     "no tokenizer": (
         lambda folder: [remove(name)(folder) for name in ("tokenizer.json", "tokenizer_config.json")],
         "no tokenizer|knows no words",

@@ -68,6 +68,7 @@ def test_a_broken_checkpoint_is_refused_in_one_line(name: str, folder: Path, cap
     assert "code of the pickle ran" not in capsys.readouterr().out
 
 
+@pytest.mark.skipif(torch.__version__ < "2.6", reason="torch could run code of a pickle")
 def test_pickled_tensors_are_read(folder: Path) -> None:
     before = fm.load(folder).fingerprint
     pickled(load_file(folder / WEIGHTS))(folder)

@@ -36,7 +36,7 @@ def find_device(device: str | torch.device = AUTO) -> torch.device:
     Raises:
         InputError: The name is unknown, or the machine has no such device.
     """
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    accelerator, count = find_accelerator()
     here = torch.device("cpu") if accelerator is None else accelerator
     if device == AUTO:
         return here
@@ -48,7 +48,6 @@ def find_device(device: str | torch.device = AUTO) -> torch.device:
         ) from None
     if chosen.type == "cpu":
         return torch.device("cpu")
-    count = torch.accelerator.device_count() if accelerator is not None else 0
     if chosen.type != here.type or (chosen.index or 0) >= count:
         others = [f"{here.type}:{number}" for number in range(count)]
         raise InputError(
@@ -56,6 +55,18 @@ def find_device(device: str | torch.device = AUTO) -> torch.device:
             f"choose one of these, or install torch for that device (this is torch {torch.__version__})"
         )
     return chosen
+
+
+def find_accelerator() -> tuple[torch.device | None, int]:
+    """Return the machine's accelerator and how many of its kind there are; None and 0 without one."""
+    if hasattr(torch, "accelerator"):
+        if not torch.accelerator.is_available():
+            return None, 0
+        return torch.accelerator.current_accelerator(), torch.accelerator.device_count()
+    for name in DEVICES[2:]:  # torch before 2.6
+        if count := torch.get_device_module(name).device_count():
+            return torch.device(name), count
+    return None, 0
 
 
 def require_precision(precision: Precision, device: torch.device) -> Precision:
@@ -160,7 +171,7 @@ def free_bytes(device: torch.device) -> int | None:
 
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Return whether an error means that a device is out of memory; some raise a plain RuntimeError."""
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error).lower()
+    return isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error).lower()
 
 
 def release_memory(device: torch.device) -> None:

@@ -92,7 +92,8 @@ def _from_pretrained(
         weights_only=True,
         **options,
     )
-    return model, report
+    mismatched = {key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]}
+    return model, {**report, "mismatched_keys": mismatched}
 
 
 def _load_adapter(folder: Path, part: str, options: dict[str, Any]) -> tuple[PreTrainedModel, dict[str, Any]]:
@@ -125,7 +126,7 @@ def _load_adapter(folder: Path, part: str, options: dict[str, Any]) -> tuple[Pre
     names = {} if "id2label" in options else {"num_labels": classes}
     model, report = load_model(_base_of(folder), part, **{**names, **options, "revision": "main"})
     merged = PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
-    return merged, {**report, "missing_keys": {*report["missing_keys"]} - saved, "mismatched_keys": []}
+    return merged, {**report, "missing_keys": {*report["missing_keys"]} - saved, "mismatched_keys": set()}
 
 
 def _base_of(folder: Path) -> str:

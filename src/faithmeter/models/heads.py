@@ -279,6 +279,11 @@ def _read_part(kind: str, folder: Path) -> Part:
     if (folder / WEIGHTS).is_file():
         weights = load_file(folder / WEIGHTS)
     elif (folder / PICKLED_WEIGHTS).is_file():
+        if torch.__version__ < "2.6":
+            raise InputError(
+                f"{folder / PICKLED_WEIGHTS} is a pickle, from which torch {torch.__version__} may run code "
+                "(CVE-2025-32434); install torch 2.6, or save the weights as safetensors"
+            )
         weights = torch.load(folder / PICKLED_WEIGHTS, map_location="cpu", weights_only=True)
     return Part(kind, settings, weights)
 

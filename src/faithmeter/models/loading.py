@@ -78,8 +78,9 @@ def load(
     tokenizer = load_tokenizer(path, revision=revision, add_mask_token=add_mask_token)
     model, report = load_model(path, "model", dtype=torch.float32, revision=revision or "main")
     if keys := report["mismatched_keys"]:
-        names = list_keys(key for key, *_ in keys)
-        raise InputError(f"weights in {str(path)!r} have other shapes than its config.json says: {names}")
+        raise InputError(
+            f"weights in {str(path)!r} have other shapes than its config.json says: {list_keys(keys)}"
+        )
     if keys := encoder_keys(model, report["missing_keys"]):
         raise InputError(f"weights of the encoder in {str(path)!r} are missing: {list_keys(keys)}")
     if keys := report["missing_keys"]:  # transformers initializes them at random

@@ -81,7 +81,7 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
         problem_type=PROBLEMS[task.kind],
         dtype=torch.float32,
     )
-    mismatched = {key for key, *_ in report["mismatched_keys"]}
+    mismatched = report["mismatched_keys"]
     new = {*report["missing_keys"], *mismatched}  # a head for another task is replaced by a new one
     if absent := encoder_keys(model, new):
         state = "have another shape than its config says" if mismatched & absent else "are missing"

@@ -179,6 +179,8 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
     if config.batch_size % devices:
         raise InputError(f"batch_size is {config.batch_size}; expected a multiple of the {devices} processes")
     precision = find_precision(config.precision)
+    # transformers 4 has an option of its own for a share of the steps
+    warmup = "warmup_ratio" if transformers.__version__ < "5" else "warmup_steps"
     arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=config.epochs or task.epochs,
@@ -189,7 +191,7 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
         adam_beta2=config.adam_beta2,
         adam_epsilon=config.adam_epsilon,
         lr_scheduler_type="linear",
-        warmup_steps=config.warmup,
+        **{warmup: config.warmup},
         max_grad_norm=0.0,
         # otherwise bf16 is rejected on a CPU, and several processes would not be joined
         use_cpu=(precision == "bf16" or devices > 1) and not torch.cuda.is_available(),
