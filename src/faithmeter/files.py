@@ -226,11 +226,12 @@ def changes(folder: Path, checksums: Mapping[str, str]) -> dict[str, str]:
 
 def _write_checksums(path: Path, files: Iterable[Path], names: Iterable[str]) -> None:
     lines = (f"{file_checksum(file)}  {name}\n" for file, name in zip(files, names, strict=True))
-    with atomic(_checksum_file(path)) as temporary:
+    with atomic(checksum_file(path)) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8")
 
 
-def _checksum_file(path: Path) -> Path:
+def checksum_file(path: Path) -> Path:
+    """Return the place of the checksums of a file or folder."""
     return path / SUMS if path.is_dir() else path.with_name(f".{path.name}.sha256")
 
 
@@ -240,7 +241,7 @@ def intact(path: Path, remedy: str = "it is created again") -> bool:
     If it was never sealed or files are missing, the result is False without a warning. Changed contents cause
     a DamageWarning that states what has changed and the caller's `remedy`.
     """
-    sums = _checksum_file(path)
+    sums = checksum_file(path)
     expected = {}
     try:
         for line in sums.read_text(encoding="utf-8").splitlines():

@@ -104,8 +104,6 @@ def test_a_larger_limit_costs_only_the_new_texts(clf, reviews, tmp_path, work) -
     many = fm.measure(clf, reviews, ["loo-sign"], limit=22, cache_dir=tmp_path)
     assert min(row for _, row in work["explained"]) == 11
     assert work["tokenized"] == Counter(range(11, 22))
-    names = sorted(file.name for file in tmp_path.glob("traces/*/loo-sign-*/*.parquet"))
-    assert names == ["0-8.parquet", "11-16.parquet", "16-22.parquet", "8-11.parquet"]
     whole = fm.measure(clf, reviews, ["loo-sign"], limit=22)
     pd.testing.assert_frame_equal(many.frame, whole.frame, atol=1e-6)
     assert many.acu("loo-sign") == whole.acu("loo-sign")
@@ -203,6 +201,7 @@ def test_a_kill_loses_only_the_slice_at_work(clf, reviews, tmp_path, work) -> No
     options = {"limit": 20, "cache_dir": tmp_path}
     again = fm.measure(clf, reviews, ["loo-sign"], **options, progress=lambda *step: steps.append(step))
     assert {row for _, row in work["explained"]} == {*range(16, 20)}
+    assert [file.name for file in tmp_path.glob("traces/*/loo-sign-*/*.parquet")] == ["0-20.parquet"]
     same(again.frame, whole.frame)
     assert again.evaluations == whole.evaluations
     assert steps[-1] == ("loo-sign", 20, 20)
@@ -211,13 +210,25 @@ def test_a_kill_loses_only_the_slice_at_work(clf, reviews, tmp_path, work) -> No
     ), "progress counts all that is done"
 
 
+def test_a_damaged_slice_costs_only_itself(clf, reviews, fitted, tmp_path, work, monkeypatch) -> None:
+    monkeypatch.setattr("faithmeter.runs.join.merge_slices", lambda *_: None)
+    whole = fm.measure(clf, reviews, ["loo-sign"], limit=20, tests=fitted, cache_dir=tmp_path)
+    [file] = tmp_path.glob("traces/*/loo-sign-*/8-16.parquet")
+    damage(file)
+    forget(work)
+    with pytest.warns(DamageWarning):
+        again = fm.measure(clf, reviews, ["loo-sign"], limit=20, tests=fitted, cache_dir=tmp_path)
+    assert {*work["explained"]} == {("loo-sign", row) for row in range(8, 16)}
+    pd.testing.assert_frame_equal(again.frame, whole.frame, atol=1e-7)
+
+
 def damage(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[100] ^= 1
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["8-16", "p-crossfit-*-8-16", "kept-8-16"])
+@pytest.mark.parametrize("name", ["0-20", "p-crossfit-*-0-20", "kept-0-20"])
 def test_a_damaged_file_is_put_aside_and_computed_again(clf, reviews, fitted, tmp_path, work, name) -> None:
     options: dict[str, Any] = {"limit": 20, "tests": fitted, "complement": True, "cache_dir": tmp_path}
     whole = fm.measure(clf, reviews, ["loo-sign"], **options)
@@ -228,7 +239,7 @@ def test_a_damaged_file_is_put_aside_and_computed_again(clf, reviews, fitted, tm
     with pytest.warns(DamageWarning, match=rf"{file.name} is not as it was written"):
         again = fm.measure(clf, reviews, ["loo-sign"], **options)
     pd.testing.assert_frame_equal(again.frame, whole.frame, atol=1e-7)
-    assert bool(work["explained"]) == (name == "8-16")
+    assert bool(work["explained"]) == (name == "0-20")
     [aside] = (tmp_path / "quarantine").iterdir()
     assert aside.name.endswith(file.name)
     assert aside.read_bytes() != content
@@ -239,14 +250,14 @@ def test_a_damaged_file_is_put_aside_and_computed_again(clf, reviews, fitted, tm
 
 def test_damaged_texts_are_located_again_without_the_model(clf, reviews, tmp_path, work) -> None:
     whole = fm.measure(clf, reviews, ["loo-sign"], limit=20, cache_dir=tmp_path)
-    [file] = tmp_path.glob("traces/*/texts/8-16.parquet")
+    [file] = tmp_path.glob("traces/*/texts/0-20.parquet")
     damage(file)
     forget(work)
     with pytest.warns(DamageWarning):
         again = fm.measure(clf, reviews, ["loo-sign"], limit=20, cache_dir=tmp_path)
     same(again.inputs, whole.inputs)
     assert work["evaluations"] == 0
-    assert work["tokenized"] == Counter(range(8, 16))
+    assert work["tokenized"] == Counter(range(20))
 
 
 def test_digits_do_not_depend_on_the_batch_size(clf, reviews, monkeypatch) -> None:

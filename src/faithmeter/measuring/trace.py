@@ -112,6 +112,13 @@ class Trace:
         """Return the trace of the texts with these row numbers."""
         return self._select(np.flatnonzero(np.isin(self.rows, np.fromiter(rows, np.int64))))
 
+    def cut(self, stops: Iterable[int]) -> list[Trace]:
+        """Return the pieces that end before the rows with these numbers; the first has the costs of all."""
+        places = {int(np.searchsorted(self.rows, stop)) for stop in stops} - {0, len(self)}
+        pieces = [self._select(piece) for piece in np.split(np.arange(len(self)), sorted(places))]
+        free = [replace(piece, evaluations=0, evaluations_alone=0, seconds={}) for piece in pieces[1:]]
+        return [pieces[0], *free]
+
     def _select(self, places: NDArray[np.int64]) -> Trace:
         """Return the trace of the texts at these places; facts of the work stay those of all texts."""
         return replace(

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ..measuring import texts as reading
 from ..measuring.plan import Plan
 from ..measuring.slices import Report, Slice, Work, trace_slice
 from ..measuring.texts import locate_tokens, read_rows
 from ..measuring.trace import Trace, join_traces
 from ..phases import Progress
 from ..store.identity import describe_trace, name_test, name_trace
+from ..store.merging import merge_slices
 from ..store.traces import Shelf, find_gaps, rows_of
 
 if TYPE_CHECKING:
@@ -60,7 +62,11 @@ class Join:
         complement = self.plan.settings.complement
         for name, place in self.names.items():
             slices = shelf.read_trace(place, self.plan.count, self.tests, complement=complement)
-            self.parts[name] = [replace(trace, method=name) for trace in slices]
+            for trace in slices:
+                named = replace(trace, method=name)
+                # what is completed is computed slice by slice, like what is missing
+                ends = range(reading.SLICE, self.plan.count, reading.SLICE)
+                self.parts[name] += [named] if self.is_complete(named) else named.cut(ends)
 
     def is_complete(self, trace: Trace) -> bool:
         """Return whether a slice has all p-values, and the complement if it is asked for."""
@@ -141,6 +147,11 @@ class Join:
         self.parts[name] = [part for part in self.parts[name] if part is not known] + [trace]
         if self.shelf is not None:
             self.shelf.write_trace(self.names[name], self.descriptions[name], trace, self.tests, known)
+
+    def merge(self) -> None:
+        """Merge the slices on the shelf, now that nothing is missing."""
+        if self.shelf is not None:
+            merge_slices(self.shelf, [*self.names.values()])
 
     def traces(self) -> dict[str, Trace]:
         """Return the trace of each method on all texts of the plan; nothing may be missing."""

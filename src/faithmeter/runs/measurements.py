@@ -112,6 +112,7 @@ def measure(
     )
     join = Join(plan, None if cache_dir is None else Shelf.of_plan(Path(cache_dir), plan))
     join.fill(compute_here, progress)
+    join.merge()
     return build_measurement(plan, join.traces(), join.located_texts())
 
 
@@ -210,6 +211,7 @@ def measure_checkpoint(
         join.fill(compute, progress)
         result = build_measurement(plan, join.traces(), join.located_texts())
         _write_manifest(store, config, trained, join, seconds)
+        join.merge()
         _write_record(store, config, trained, plan, result, seconds)
         return result
 

@@ -45,7 +45,7 @@ from .records import (
     read_manifest,
     read_record,
 )
-from .traces import QUARANTINE
+from .trace_files import QUARANTINE
 
 if TYPE_CHECKING:
     from pandas import DataFrame

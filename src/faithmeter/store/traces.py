@@ -7,15 +7,13 @@
                          p-<test>-0-64.parquet    p-values of an in-distribution test
                          kept-0-64.parquet        probabilities of the complement
 
-A slice is written when it is finished and never changed. P-values and complements are side files, so that
-another test explains nothing again. Damaged files are put aside, and count as missing.
+A slice is written when it is finished. P-values and complements are side files, so that another test explains
+nothing again. Damaged files are put aside, and count as missing.
 """
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,10 +23,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..files import read_parquet, read_sealed_json, write_parquet, write_sealed_json
+from ..files import read_sealed_json, write_parquet, write_sealed_json
 from ..measuring import texts as reading
 from ..measuring.trace import Trace
 from .identity import describe_subject, digest_values
+from .trace_files import (
+    KEPT,
+    add_costs,
+    as_frame,
+    as_side_frame,
+    as_trace,
+    costs_of,
+    get_attributes,
+    list_slices,
+    name_file,
+    pvalues_prefix,
+    read_file,
+    read_side_values,
+    read_span,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,10 +50,9 @@ if TYPE_CHECKING:
 
 TRACES = "traces"
 """Folder of the traces in a store."""
-QUARANTINE = "quarantine"
-"""Folder of a store to which damaged files are moved."""
 TEXTS = "texts"
 """Folder of the texts of a subject."""
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -60,22 +72,21 @@ class Shelf:
 
     def read_texts(self, count: int) -> list[DataFrame]:
         """Return the slices of texts that are there, up to the slice with row `count - 1`."""
-        frames = []
-        for file in _slices(self.folder / TEXTS, count):
-            frame = _read(file)
-            if frame is not None:
-                # parquet gives arrays where the frame had lists
-                for column in {"starts", "ends", "words", "rationale"} & {*frame.columns}:
-                    frame[column] = [[*values] for values in frame[column]]
-                frames.append(frame)
+        frames = _read_slices(self.folder / TEXTS, "", count)
+        for frame in frames:
+            # parquet gives arrays where the frame had lists
+            for column in {"starts", "ends", "words", "rationale"} & {*frame.columns}:
+                frame[column] = [[*values] for values in frame[column]]
         return frames
 
     def write_texts(self, frame: DataFrame) -> None:
         """Write a slice of texts."""
-        write_parquet(self.folder / TEXTS / _name(frame["row"]), frame)
+        write_parquet(self.folder / TEXTS / name_file(rows_of(frame)), frame)
 
     def read_trace(self, name: str, count: int, tests: Mapping[str, str], *, complement: bool) -> list[Trace]:
         """Return the slices of a trace that are there, up to the slice with row `count - 1`.
+
+        A slice is divided where its side files begin and end, so that each part has them or has them not.
 
         Args:
             name: Name of the trace's folder.
@@ -83,14 +94,19 @@ class Shelf:
             tests: By the name of each test that is asked for, its name in files.
             complement: Whether the complement is asked for.
         """
-        slices = []
-        for file in _slices(self.folder / name, count):
-            frame = _read(file)
-            if frame is not None:
-                trace = _as_trace(frame)
-                trace = _with_pvalues(trace, file, tests)
-                slices.append(_with_complement(trace, file) if complement else trace)
-        return slices
+        folder = self.folder / name
+        traces = [as_trace(frame) for frame in _read_slices(folder, "", count)]
+        for test, place in tests.items():
+            sides = _read_slices(folder, pvalues_prefix(place), count)
+
+            def with_pvalues(trace: Trace, values: Values, test: str = test) -> Trace:
+                return replace(trace, pvalues={**trace.pvalues, test: values})
+
+            traces = [part for trace in traces for part in _add_sides(trace, sides, with_pvalues)]
+        if complement:
+            sides = _read_slices(folder, KEPT, count)
+            traces = [part for trace in traces for part in _add_sides(trace, sides, _with_complement)]
+        return traces
 
     def write_trace(
         self,
@@ -101,25 +117,30 @@ class Shelf:
         known: Trace | None = None,
     ) -> None:
         """Write a slice of a trace, or what it has besides the `known` part that is there already."""
-        folder, file = self.folder / name, _name(trace.rows)
+        folder, rows = self.folder / name, rows_of(trace)
         if not (folder / "trace.json").exists():
             write_sealed_json(folder / "trace.json", description)
-        # the costs of what is added later are those of the first file that is added
-        facts = {} if known is None else _added(trace, known)
-        for test, values in trace.pvalues.items():
-            if known is None or test not in known.pvalues:
-                facts = _write_side(folder / f"p-{tests[test]}-{file}", trace.rows, "p", values, facts)
+        sides = {
+            pvalues_prefix(tests[test]): values
+            for test, values in trace.pvalues.items()
+            if known is None or test not in known.pvalues
+        }
         if trace.kept is not None and (known is None or known.kept is None):
-            facts = _write_side(folder / f"kept-{file}", trace.rows, "kept", trace.kept, facts)
+            sides[KEPT] = trace.kept
+        # what is added later has costs of its own, which the first file holds
+        costs = {} if known is None else costs_of(trace, known)
+        for prefix, values in sides.items():
+            write_parquet(folder / name_file(rows, prefix), as_side_frame(trace.rows, values, costs))
+            costs = {}
         if known is None:  # last, as a slice without its side files would be completed at a cost
-            write_parquet(folder / file, _as_frame(trace))
+            write_parquet(folder / name_file(rows), as_frame(trace))
 
 
 def find_subjects(root: Path, fingerprint: str) -> list[str]:
     """Return the folders of a store with traces of the model with this fingerprint, relative to the store."""
     found = []
     for file in sorted((root / TRACES).glob("*/subject.json")):
-        with suppress(InputError):  # a damaged description is written again with the next trace
+        with suppress(InputError):  # damaged
             if read_sealed_json(file).get("fingerprint") == fingerprint:
                 found.append(file.parent.relative_to(root).as_posix())
     return found
@@ -140,158 +161,42 @@ def find_gaps(known: Iterable[range], count: int) -> list[range]:
 def rows_of(values: Trace | DataFrame) -> range:
     """Return the rows of a slice, which follow each other."""
     rows = values.rows if isinstance(values, Trace) else values["row"]
-    first, last = int(rows.min()), int(rows.max())
-    return range(first, last + 1)
+    return range(int(rows.min()), int(rows.max()) + 1)
 
 
-def _slices(folder: Path, count: int) -> Iterator[Path]:
-    """Yield the files of a folder with rows below `count`; of files that overlap, the longest."""
-    spans = []
-    for file in folder.glob("*.parquet"):
-        match = re.fullmatch(r"(\d+)-(\d+)\.parquet", file.name)
-        if match is not None:
-            spans.append((int(match[1]), -int(match[2]), file))
-    end = 0
-    for start, stop, file in sorted(spans):
-        if end <= start < count:
-            end = -stop
-            yield file
+def _read_slices(folder: Path, prefix: str, count: int) -> list[DataFrame]:
+    """Return the files of a folder with rows below `count` that can be read."""
+    files = [file for file in list_slices(folder, prefix) if read_span(file).start < count]
+    frames = [read_file(file) for file in files]
+    return [frame for frame in frames if frame is not None]
 
 
-def _name(rows: Any) -> str:
-    """Return the name of a slice's file: its first row, and the row after its last."""
-    return f"{int(rows.min())}-{int(rows.max()) + 1}.parquet"
+def _add_sides(
+    trace: Trace, sides: Iterable[DataFrame], add: Callable[[Trace, Values], Trace]
+) -> list[Trace]:
+    """Return the parts of a slice with the values of the side files that cover them."""
+    own = rows_of(trace)
+    sides = [side for side in sides if rows_of(side).start < own.stop and rows_of(side).stop > own.start]
+    spans = [rows_of(side) for side in sides]
+    parts = []
+    for part in trace.cut(row for span in spans for row in (span.start, span.stop)):
+        rows = rows_of(part)
+        for span, side in zip(spans, sides, strict=True):
+            if span.start <= rows.start and rows.stop <= span.stop:
+                values = read_side_values(side)[rows.start - span.start : rows.stop - span.start]
+                begins = rows.start == max(span.start, own.start)  # its costs count once
+                part = _with_costs(add(part, values), get_attributes(side) if begins else {})
+        parts.append(part)
+    return parts
 
 
-def _read(file: Path) -> DataFrame | None:
-    """Return the frame in a file; None if it is missing or damaged, which puts it aside."""
-    if not file.exists():
-        return None
-    frame = read_parquet(file)
-    if frame is None:
-        _put_aside(file)
-    return frame
+def _with_complement(trace: Trace, values: Values) -> Trace:
+    return replace(trace, kept=values)
 
 
-def _put_aside(file: Path) -> None:
-    """Move a damaged file to the quarantine of its store, if that can be written to."""
-    subject = file.parents[1]
-    target = subject.parents[1] / QUARANTINE / f"{subject.name}-{file.parent.name}-{file.name}"
-    with suppress(OSError):
-        target.parent.mkdir(exist_ok=True)
-        os.replace(file, target)
-
-
-def _as_frame(trace: Trace) -> DataFrame:
-    """Return the frame that is written for a slice; its `attrs` hold what is the same for all rows."""
-    import pandas as pd
-
-    frame = pd.DataFrame({"row": trace.rows, "target": trace.targets})
-    # an object column of arrays: a list in parquet, whose length may differ from row to row
-    frame["logits"] = pd.Series(list(trace.logits.reshape(len(trace), -1)), dtype=object)
-    frame["scores"] = pd.Series(list(trace.scores), dtype=object)
-    frame["step"] = pd.Series(list(trace.steps), dtype=object)
-    facts: dict[Hashable, Any] = {
-        "method": trace.method,
-        "percents": list(trace.percents),
-        "code": trace.code,
-        "numbers": trace.numbers,
-    }
-    frame.attrs = facts | _facts(trace)
-    return frame
-
-
-def _as_trace(frame: DataFrame) -> Trace:
-    """Return the trace in a frame, without p-values and complement."""
-    facts = frame.attrs
-    logits = np.stack(frame["logits"].tolist()).astype(np.float32)
-    steps = len(facts["percents"])
-    return Trace(
-        method=facts["method"],
-        percents=tuple(facts["percents"]),
-        rows=frame["row"].to_numpy(np.int64),
-        targets=frame["target"].to_numpy(),
-        logits=logits.reshape(len(frame), steps, -1),
-        scores=tuple(np.asarray(values, np.float64) for values in frame["scores"]),
-        steps=tuple(np.asarray(values, np.uint8) for values in frame["step"]),
-        evaluations=facts["evaluations"],
-        evaluations_alone=facts["evaluations_alone"],
-        seconds=facts["seconds"],
-        code=facts["code"],
-        numbers=facts["numbers"],
-        devices=tuple(facts["devices"]),
-    )
-
-
-def _with_pvalues(trace: Trace, file: Path, tests: Mapping[str, str]) -> Trace:
-    """Return a trace with the p-values that are there of the tests that are asked for."""
-    for test, name in tests.items():
-        frame = _read(file.with_name(f"p-{name}-{file.name}"))
-        if frame is not None:
-            pvalues = {**trace.pvalues, test: _stacked(frame["p"])}
-            trace = _with_facts(replace(trace, pvalues=pvalues), frame)
-    return trace
-
-
-def _with_complement(trace: Trace, file: Path) -> Trace:
-    frame = _read(file.with_name(f"kept-{file.name}"))
-    if frame is None:
-        return trace
-    return _with_facts(replace(trace, kept=_stacked(frame["kept"])), frame)
-
-
-def _facts(trace: Trace) -> dict[str, Any]:
-    """Return what a slice cost, and where it was computed."""
-    return {
-        "evaluations": trace.evaluations,
-        "evaluations_alone": trace.evaluations_alone,
-        "seconds": dict(trace.seconds),
-        "devices": list(trace.devices),
-    }
-
-
-def _added(trace: Trace, known: Trace) -> dict[str, Any]:
-    """Return the facts of what a trace has besides a known part of it."""
-    spent = {phase: seconds - known.seconds.get(phase, 0.0) for phase, seconds in trace.seconds.items()}
-    return {
-        "evaluations": trace.evaluations - known.evaluations,
-        "evaluations_alone": trace.evaluations_alone - known.evaluations_alone,
-        "seconds": {phase: seconds for phase, seconds in spent.items() if seconds > 0},
-        "devices": list(trace.devices),
-    }
-
-
-def _with_facts(trace: Trace, frame: DataFrame) -> Trace:
+def _with_costs(trace: Trace, costs: Mapping[str, Any]) -> Trace:
     """Return a trace with the costs of a side file added to its own."""
-    facts = frame.attrs
-    if not facts:
+    if not costs:
         return trace
-    phases = {*trace.seconds, *facts["seconds"]}
-    return replace(
-        trace,
-        evaluations=trace.evaluations + facts["evaluations"],
-        evaluations_alone=trace.evaluations_alone + facts["evaluations_alone"],
-        seconds={
-            phase: trace.seconds.get(phase, 0.0) + facts["seconds"].get(phase, 0.0)
-            for phase in sorted(phases)
-        },
-        devices=tuple(dict.fromkeys((*trace.devices, *facts["devices"]))),
-    )
-
-
-def _stacked(values: Any) -> NDArray[np.float64]:
-    stacked: NDArray[np.float64] = np.stack(values.tolist()).astype(np.float64)
-    return stacked
-
-
-def _write_side(
-    path: Path, rows: NDArray[np.int64], column: str, values: NDArray[np.float64], facts: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Write a side file with the facts of its making, and return those of the next: nothing more."""
-    import pandas as pd
-
-    frame = pd.DataFrame({"row": rows})
-    frame[column] = pd.Series(list(values), dtype=object)
-    frame.attrs = {str(name): value for name, value in facts.items()}
-    write_parquet(path, frame)
-    return {}
+    total = add_costs([costs_of(trace), costs])
+    return replace(trace, **{**total, "devices": tuple(total["devices"])})

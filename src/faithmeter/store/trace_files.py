@@ -1,0 +1,171 @@
+"""Files of a trace: slices of rows, and side files with p-values or complements of the same rows.
+
+The columns of a slice are row, target, and lists: logits (S steps × C classes), scores and step (one for each
+unit). The attributes of a file hold what is the same for all of its rows, and what it cost.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..files import read_parquet
+from ..measuring.trace import Trace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+QUARANTINE = "quarantine"
+"""Folder of a store to which damaged files are moved."""
+KEPT = "kept-"
+"""Prefix of the side files with complements."""
+
+
+def list_slices(folder: Path, prefix: str = "") -> list[Path]:
+    """Return the files of a folder with this prefix by their rows; of those that overlap, the longest."""
+    pattern = re.compile(re.escape(prefix) + r"\d+-\d+\.parquet")
+    files = [file for file in folder.glob("*.parquet") if pattern.fullmatch(file.name)]
+    slices: list[Path] = []
+    end = 0
+    for file in sorted(files, key=lambda file: (read_span(file).start, -read_span(file).stop)):
+        if read_span(file).start >= end:
+            end = read_span(file).stop
+            slices.append(file)
+    return slices
+
+
+def list_prefixes(folder: Path) -> list[str]:
+    """Return the prefixes of a folder's files: an empty one of slices, such as `kept-` of side files."""
+    prefixes = (re.sub(r"\d+-\d+\.parquet$", "", file.name) for file in folder.glob("*.parquet"))
+    return sorted(set(prefixes))
+
+
+def pvalues_prefix(test: str) -> str:
+    """Return the prefix of the side files of a test by its name in files (see `identity.name_test`)."""
+    return f"p-{test}-"
+
+
+def read_span(file: Path) -> range:
+    """Return the rows of a file by its name."""
+    *_, start, stop = file.stem.split("-")
+    return range(int(start), int(stop))
+
+
+def name_file(rows: range, prefix: str = "") -> str:
+    """Return the name of the file of these rows."""
+    return f"{prefix}{rows.start}-{rows.stop}.parquet"
+
+
+def read_file(file: Path) -> DataFrame | None:
+    """Return the frame in a file; None if it is missing or damaged, which puts it aside."""
+    if not file.exists():
+        return None
+    frame = read_parquet(file)
+    if frame is None:
+        _put_aside(file)
+    return frame
+
+
+def _put_aside(file: Path) -> None:
+    """Move a damaged file to the quarantine of its store, if that can be written to."""
+    subject = file.parents[1]
+    target = subject.parents[1] / QUARANTINE / f"{subject.name}-{file.parent.name}-{file.name}"
+    with suppress(OSError):
+        target.parent.mkdir(exist_ok=True)
+        os.replace(file, target)
+
+
+def as_frame(trace: Trace) -> DataFrame:
+    """Return the frame of a slice, without p-values and complement."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"row": trace.rows, "target": trace.targets})
+    # object columns of arrays become lists in parquet, which may differ in length from row to row
+    frame["logits"] = pd.Series(list(trace.logits.reshape(len(trace), -1)), dtype=object)
+    frame["scores"] = pd.Series(list(trace.scores), dtype=object)
+    frame["step"] = pd.Series(list(trace.steps), dtype=object)
+    shared = {"method": trace.method, "percents": list(trace.percents), "code": trace.code}
+    set_attributes(frame, {**shared, "numbers": trace.numbers, **costs_of(trace)})
+    return frame
+
+
+def as_trace(frame: DataFrame) -> Trace:
+    """Return the trace in the frame of a slice."""
+    shared = frame.attrs
+    logits = np.stack(frame["logits"].tolist()).astype(np.float32)
+    return Trace(
+        method=shared["method"],
+        percents=tuple(shared["percents"]),
+        rows=frame["row"].to_numpy(np.int64),
+        targets=frame["target"].to_numpy(),
+        logits=logits.reshape(len(frame), len(shared["percents"]), -1),
+        scores=tuple(np.asarray(values, np.float64) for values in frame["scores"]),
+        steps=tuple(np.asarray(values, np.uint8) for values in frame["step"]),
+        evaluations=shared["evaluations"],
+        evaluations_alone=shared["evaluations_alone"],
+        seconds=shared["seconds"],
+        code=shared["code"],
+        numbers=shared["numbers"],
+        devices=tuple(shared["devices"]),
+    )
+
+
+def get_attributes(frame: DataFrame) -> dict[str, Any]:
+    """Return the attributes of a frame."""
+    return {str(name): value for name, value in frame.attrs.items()}
+
+
+def set_attributes(frame: DataFrame, values: Mapping[str, Any]) -> None:
+    """Set the attributes of a frame, which a parquet file keeps."""
+    frame.attrs = {name: value for name, value in values.items()}  # noqa: C416 (to keys of any type)
+
+
+def as_side_frame(
+    rows: NDArray[np.int64], values: NDArray[np.float64], costs: Mapping[str, Any]
+) -> DataFrame:
+    """Return the frame of a side file with values [N, S], and what it cost besides the slice."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"row": rows})
+    frame["values"] = pd.Series(list(values), dtype=object)
+    set_attributes(frame, costs)
+    return frame
+
+
+def read_side_values(frame: DataFrame) -> NDArray[np.float64]:
+    """Return the values [N, S] in the frame of a side file."""
+    values: NDArray[np.float64] = np.stack(frame["values"].tolist()).astype(np.float64)
+    return values
+
+
+def costs_of(trace: Trace, known: Trace | None = None) -> dict[str, Any]:
+    """Return what a trace cost, besides what a known part of it cost, and where it was computed."""
+    before = dict(known.seconds) if known is not None else {}
+    spent = {phase: seconds - before.get(phase, 0.0) for phase, seconds in trace.seconds.items()}
+    return {
+        "evaluations": trace.evaluations - (known.evaluations if known is not None else 0),
+        "evaluations_alone": trace.evaluations_alone - (known.evaluations_alone if known is not None else 0),
+        "seconds": {phase: seconds for phase, seconds in spent.items() if seconds > 0},
+        "devices": list(trace.devices),
+    }
+
+
+def add_costs(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sum of what several files cost; files that cost nothing have no such attributes."""
+    parts = [part for part in parts if "seconds" in part]
+    if not parts:
+        return {}
+    phases = dict.fromkeys(phase for part in parts for phase in part["seconds"])
+    return {
+        "evaluations": sum(part["evaluations"] for part in parts),
+        "evaluations_alone": sum(part["evaluations_alone"] for part in parts),
+        "seconds": {phase: sum(part["seconds"].get(phase, 0.0) for part in parts) for phase in phases},
+        "devices": [*dict.fromkeys(device for part in parts for device in part["devices"])],
+    }
