@@ -84,7 +84,8 @@ def _resolve(package: str, rest: list[str]) -> object:
 def test_links_and_files_in_documents_exist(path: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", TEXTS[path]):
         assert (path.parent / target).exists(), target
-    for name in re.findall(r"`((?:src|benchmarks|tests|docs|examples|grids|scripts)/[\w/.-]+)`", TEXTS[path]):
+    folders = "src|benchmarks|tests|docs|examples|grids|scripts|results"
+    for name in re.findall(rf"`((?:{folders})/[\w/.-]+)`", TEXTS[path]):
         assert (ROOT / name).exists(), name
 
 

@@ -1,4 +1,4 @@
-"""Stores with the measurements of docs/order-search.md → `results/search.csv`.
+"""Stores with the measurements of results/order-search.md → `results/search.csv`.
 
 Run `python scripts/results/search.py results/search.csv RUNS`, then `make results`, which draws the figure.
 """
