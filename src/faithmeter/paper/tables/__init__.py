@@ -17,7 +17,10 @@ from ...report.aggregate import Frames
 from ...report.blocks import Table
 from ...report.page import Replication
 from .. import published
-from . import datasets, faithfulness, models, walltimes
+from .faithfulness import PUBLISHED, faithfulness_table
+from .layouts import Layout, published_table
+from .trainings import PUBLISHED_DATASETS, PUBLISHED_MODELS, datasets_table, models_table
+from .walltimes import PARTS, published_layout, walltimes_table
 
 __all__ = ["TABLES", "Frames", "Show", "Table", "replication"]
 
@@ -30,12 +33,14 @@ class TableFunction(Protocol):
     def __call__(self, frames: Frames, show: Show = "both") -> Table: ...
 
 
-def _table_function(published: Callable[[], Table], comparison: Callable[[Frames], Table]) -> TableFunction:
+def _table_function(
+    layout: Layout, comparison: Callable[[Frames], Table], task: str | None = None
+) -> TableFunction:
     def table(frames: Frames, show: Show = "both") -> Table:
         if show not in get_args(Show):
             raise unknown("variant of a table", show, get_args(Show))
         if show == "published":
-            return published()
+            return published_table(layout, task)
         both = comparison(frames)
         return both if show == "both" else both.without_comparison()
 
@@ -43,18 +48,16 @@ def _table_function(published: Callable[[], Table], comparison: Callable[[Frames
 
 
 TABLES: dict[str, TableFunction] = {
-    "datasets": _table_function(datasets.published_table, datasets.comparison_table),
-    "models": _table_function(models.published_table, models.comparison_table),
-    "faithfulness": _table_function(faithfulness.published_table, faithfulness.comparison_table),
+    "datasets": _table_function(PUBLISHED_DATASETS, datasets_table),
+    "models": _table_function(PUBLISHED_MODELS, models_table),
+    "faithfulness": _table_function(PUBLISHED, faithfulness_table),
 }
 for _task in TASKS:
     TABLES[f"faithfulness_{_task}"] = _table_function(
-        partial(faithfulness.published_table, _task), partial(faithfulness.comparison_table, task=_task)
+        PUBLISHED, partial(faithfulness_table, task=_task), _task
     )
-for _name in walltimes.PARTS:
-    TABLES[_name] = _table_function(
-        partial(walltimes.published_table, _name), partial(walltimes.comparison_table, name=_name)
-    )
+for _name in PARTS:
+    TABLES[_name] = _table_function(published_layout(_name), partial(walltimes_table, name=_name))
 
 
 def replication() -> Replication:

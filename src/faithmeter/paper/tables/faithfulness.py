@@ -22,13 +22,16 @@ from ...report.tables.cells import (
     MeanCells,
     column,
     interval_notes,
+    keep_usual_texts,
     mean_cells,
     mean_row_cells,
+    note_fewer_texts,
 )
-from ...report.tables.same_texts import keep_usual_texts, note_fewer_texts
 from ...stats.curves import Curve, racu
 from . import comparison
+from .layouts import Layout, number, replace_mark
 
+TITLE = "Faithfulness of importance measures"
 LABELS = ("model", "dataset", "importance_measure")
 BOUNDS = {"acu": "acu", "racu": "racu", "rroar_racu": "rroar"}  # score → the published name of its bounds
 PUBLISHED_HEADINGS = (("Our", "ACU"), ("Our", "RACU"), ("R-ROAR", "RACU"))
@@ -43,28 +46,28 @@ ALL_NOTE = "All: for each seed that was run on all of these tasks, the mean over
 BY = ["model", "task", "method"]
 
 
-def published_table(task: str | None = None) -> Table:
-    """Return the table of faithfulness as published, or its part on one task."""
-    rows = [row for row in comparison.published_rows("faithfulness") if task in (None, row["dataset"])]
-    columns = (
+def _mark(row: Mapping[str, Any], one: Column) -> str:
+    return "grey" if one.names[0] in BOUNDS and _is_grey(one.names[0], row["importance_measure"]) else ""
+
+
+PUBLISHED = Layout(
+    TITLE,
+    "faithfulness",
+    (
         column(("model",), ("Model",), "section"),
         column(("dataset",), ("", "Dataset"), "group"),
         column(("importance_measure",), ("", "IM"), "label", "method"),
         *(
-            column(
-                (score, f"{bounds}_minus", f"{bounds}_plus"),
-                ("Faithfulness [%]", *heading),
-                form="number",
-                decimals=(1, 1),
-            )
+            number(score, ("Faithfulness [%]", *heading), bounds, decimals=(1, 1))
             for (score, bounds), heading in zip(BOUNDS.items(), PUBLISHED_HEADINGS, strict=True)
         ),
-    )
-    cells = tuple(map(_published_cells, rows))
-    return Table(_title(task) + ", published", columns, cells, (HIGHER_NOTE, GREY_NOTE))
+    ),
+    (HIGHER_NOTE, GREY_NOTE),
+    _mark,
+)
 
 
-def comparison_table(frames: Frames, task: str | None = None) -> Table:
+def faithfulness_table(frames: Frames, task: str | None = None) -> Table:
     """Return a table of the methods measured on the preferred fine-tunings, beside published values."""
     if task is not None:
         frames = {
@@ -97,7 +100,8 @@ def comparison_table(frames: Frames, task: str | None = None) -> Table:
         *note_fewer_texts(areas),
     )
     comparison_notes = comparison.REFERENCE_NOTES if reference else comparison.DIFFERENCE_NOTES
-    return Table(_title(task), columns, rows, notes, comparison_notes=comparison_notes, reference=reference)
+    title = TITLE if task is None else f"{TITLE} on {task}"
+    return Table(title, columns, rows, notes, comparison_notes=comparison_notes, reference=reference)
 
 
 def recursive_roar(frames: Frames) -> DataFrame:
@@ -171,20 +175,12 @@ def _rows(
             ours = means[score].get(key, MeanCells()).value
             published = comparison.published_cell(theirs, score, bounds)
             triple = comparison.compare_cells(published, ours, comparable=not reference)
-            cells += [_set_back(cell, score, method) for cell in triple]
+            mark = "grey" if _is_grey(score, method) else ""
+            cells += [replace_mark(cell, mark) for cell in triple]
         cells.append(Cell(means[SHARE].get(key, MeanCells()).value.value))
         for score in ("acu", "rroar_racu"):
             cells += [*means[score].get(key, MeanCells()).seeds, Cell(texts[score].get(key))]
         yield (Cell(names[model]), Cell(task), Cell(method), *cells)
-
-
-def _published_cells(row: Mapping[str, Any]) -> Row:
-    labels, method = (Cell(row[name]) for name in LABELS), row[LABELS[-1]]
-    scores = (
-        _set_back(comparison.published_cell(row, score, bounds), score, method)
-        for score, bounds in BOUNDS.items()
-    )
-    return (*labels, *scores)
 
 
 def _keys(frame: DataFrame) -> Iterator[Key]:
@@ -204,11 +200,6 @@ def _group_notes(groups: list[TaskGroup]) -> list[str]:
     return [ALL_NOTE, *lacking] if groups else []
 
 
-def _set_back(cell: Cell, score: str, method: str) -> Cell:
-    """Return the cell, in grey if the score (ACU or RACU) is the less relevant one of the method."""
-    return replace(cell, mark=f"grey {cell.mark}".strip()) if _is_grey(score, method) else cell
-
-
 def _is_grey(score: str, method: str) -> bool:
     """Return whether a score (ACU or RACU) is less relevant for a method; False for an unknown method.
 
@@ -216,7 +207,3 @@ def _is_grey(score: str, method: str) -> bool:
     """
     known = find_method(method)
     return known is not None and known.directed == (score != "acu")
-
-
-def _title(task: str | None) -> str:
-    return "Faithfulness of importance measures" + ("" if task is None else f" on {task}")

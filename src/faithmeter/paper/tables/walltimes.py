@@ -11,9 +11,9 @@ from pandas import DataFrame
 from ...report.aggregate import Frames
 from ...report.blocks import Cell, Column, Row, Table
 from ...report.labels import short_names
-from ...report.tables.cells import column
-from ...report.tables.same_texts import keep_usual_texts, note_fewer_texts
+from ...report.tables.cells import column, keep_usual_texts, note_fewer_texts
 from . import comparison
+from .layouts import Layout, parse_minutes
 
 PER_METHOD = ("walltime_importance_measures",)
 """Names of the tables that have a row for each method."""
@@ -76,8 +76,8 @@ PARTS = {
 }
 
 
-def published_table(name: str) -> Table:
-    """Return the table of wall-times as published, with recomputed sums."""
+def published_layout(name: str) -> Layout:
+    """Return the layout of the table of wall-times as published, with recomputed sums."""
     per_method, part = name in PER_METHOD, PARTS[name]
     columns = (
         column(("dataset",), ("Dataset",), "group" if per_method else "label"),
@@ -87,15 +87,11 @@ def published_table(name: str) -> Table:
             for model, size in comparison.SIZES.items()
         ),
     )
-    rows = tuple(
-        tuple(_hhmm_cell(value) if key.endswith("_hhmm") else Cell(value) for key, value in row.items())
-        for row in comparison.published_rows(name)
-    )
     notes = filter(None, (part.note, part.published_note, SUM_NOTE, TRUNCATION_NOTE))
-    return Table(f"{part.title}, published", columns, rows, tuple(notes), tuple(_totals(columns, rows)))
+    return Layout(part.title, name, columns, tuple(notes), total=_totals)
 
 
-def comparison_table(frames: Frames, name: str) -> Table:
+def walltimes_table(frames: Frames, name: str) -> Table:
     """Return a table of the mean wall-time of our runs, beside published wall-times."""
     part, per_method = PARTS[name], name in PER_METHOD
     by = ["task", "model", *(["method"] if per_method else [])]
@@ -111,7 +107,8 @@ def comparison_table(frames: Frames, name: str) -> Table:
     for key in comparison.sort_keys(groups, *[datasets, comparison.MODELS, methods][: len(by)]):
         task, model, method = (*key, "")[:3]
         published = paper.get((comparison.strip_options(task), method), {})
-        theirs = _hhmm_cell(published.get(f"{comparison.published_size(reference or model)}_hhmm"))
+        hhmm = published.get(f"{comparison.published_size(reference or model)}_hhmm")
+        theirs = Cell(None if hhmm is None else parse_minutes(hhmm))
         labels = (Cell(task), Cell(names[model]), *map(Cell, key[2:]))
         rows.append((*labels, *_values(part, groups[key], theirs, comparable=not reference)))
     columns = (
@@ -209,11 +206,3 @@ def _total(column: Column, cells: list[Cell], factor: int) -> Cell:
     if not seconds or (column.side == "difference" and len(seconds) < len(cells)):
         return Cell()
     return Cell(round(factor * sum(seconds), 3))
-
-
-def _hhmm_cell(text: str | None) -> Cell:
-    """Return a published time (hh:mm) as a cell of seconds; None gives a missing cell."""
-    if text is None:
-        return Cell()
-    hours, minutes = text.split(":")
-    return Cell(3600 * int(hours) + 60 * int(minutes))

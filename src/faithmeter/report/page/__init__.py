@@ -160,8 +160,7 @@ def _tables(
     The files always include the published values; the page includes them only for models of the paper.
     """
     from ..exports import save
-    from ..tables.other_metrics import other_metrics_table
-    from ..tables.plausibility import plausibility_table
+    from ..tables.by_method import other_metrics_table, plausibility_table
 
     tables, paths = {}, []
     for number, (name, table_of) in enumerate(replication.tables.items(), start=1):

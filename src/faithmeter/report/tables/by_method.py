@@ -1,14 +1,52 @@
-"""Tables with a row for each task, model and method, and columns of the frame `areas` as means over seeds."""
+"""Tables with a row for each task, model and method: metrics of other papers, and plausibility."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from ...measuring.plausibility import PLAUSIBILITY
+from ...stats.other_metrics import OTHER_METRICS
 from ..aggregate import Frames, over_seeds
 from ..blocks import Cell, Column, Table
 from ..labels import short_names
-from .cells import SEED_COLUMNS, MeanCells, column, interval_notes, mean_cells, mean_row_cells
-from .same_texts import note_fewer_texts
+from .cells import (
+    SEED_COLUMNS,
+    MeanCells,
+    column,
+    interval_notes,
+    mean_cells,
+    mean_row_cells,
+    note_fewer_texts,
+)
+
+METRICS_TITLE = "Metrics of other papers on the same erasures"
+PREFERENCE = (
+    "Prefer ACU with its check: it is compared with random erasure of the same texts, has an interval, and "
+    "is trusted only if the erased texts are in distribution."
+)
+PLAUSIBILITY_TITLE = "Faithful and plausible explanations"
+DIFFERENCE = (
+    "ACU: whether the model needs the words that a method calls important. All others: whether people call "
+    "the same words the reason (human rationales). Neither says anything about the other."
+)
+
+
+def other_metrics_table(frames: Frames) -> Table:
+    """Return the metrics of each task, model and method; definitions are linked."""
+    columns = {
+        name: number_column(name, (metric.title, f"{metric.better} is better"), metric.unit)
+        for name, metric in OTHER_METRICS.items()
+    }
+    table = table_by_method(frames, METRICS_TITLE, columns, (PREFERENCE,), needs="comprehensiveness")
+    return replace(table, definitions=tuple((metric.title, metric.url) for metric in OTHER_METRICS.values()))
+
+
+def plausibility_table(frames: Frames) -> Table:
+    """Return ACU and the agreement with human rationales of each task, model and method."""
+    columns = {"acu": number_column("acu", ("faithful", "ACU"))}
+    columns |= {name: number_column(name, ("plausible", title)) for name, title in PLAUSIBILITY.items()}
+    return table_by_method(frames, PLAUSIBILITY_TITLE, columns, (DIFFERENCE,), needs="auprc")
 
 
 def number_column(name: str, heading: tuple[str, ...], unit: str = "%") -> Column:
