@@ -51,6 +51,7 @@ UnitName = Literal["token", "word", "sentence"]
 """What is scored and erased as one piece."""
 Kind = Literal["single-label", "multi-label", "regression"]
 """Whether a text has one of the labels, any number of them, or a number."""
+CLASSES = "names that the model has for classes of the data: fresh=positive,rotten=negative"
 SIDES = ("lower value", "higher value")
 """The two classes for which a predicted number is explained: what lowers it, and what raises it."""
 
@@ -298,6 +299,7 @@ class AdaptConfig(TrainConfig):
         le=1,
         description="share of held-out texts on which both models must agree before training stops early",
     )
+    classes: Text = Field(default="", description=CLASSES)
     compare: Text = Field(default="loo-sign", description="method that compares how the two models explain")
     compare_code: Annotated[Text, FILLED] = Field(
         default="", description="digest of the source of that method; empty if built in"
@@ -331,6 +333,7 @@ class MeasureConfig(Config):
     label: Text = Field(
         default="", description="label to measure, for a model that gives several labels at once"
     )
+    classes: Text = Field(default="", description=CLASSES)
     step: Percent = Field(default=10, description="percentage points erased at each step")
     unit: UnitName = Field(default="token", description="what is scored and erased as one piece")
     overlap: Count = Field(

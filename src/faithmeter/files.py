@@ -13,6 +13,7 @@ import math
 import os
 import re
 import secrets
+import tempfile
 import time
 import tomllib
 import warnings
@@ -168,6 +169,20 @@ def writing(folder: Path) -> Iterator[None]:
         if number not in REMEDIES:
             raise
         raise InputError(f"cannot write to {folder}: {os.strerror(number)}; {REMEDIES[number]}") from error
+
+
+def require_writable(folder: Path, option: str) -> None:
+    """Raise an InputError unless files can be written to a folder; it is made if it does not exist.
+
+    Only trying tells: permissions do not say that a disk is full, or that no folder can be made in /proc.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"0")
+    except OSError as error:
+        remedy = REMEDIES.get(error.errno or 0, "choose another place")
+        raise InputError(f"{option} {folder} cannot be written: {error.strerror}; {remedy}") from error
 
 
 def file_state(paths: Iterable[Path]) -> State:

@@ -163,7 +163,7 @@ def test_a_table_is_explained_and_written(faithmeter, checkpoint, here) -> None:
 
 
 def test_a_dear_verification_is_asked_for(faithmeter, checkpoint, monkeypatch) -> None:
-    monkeypatch.setattr(explain, "MAX_UNASKED_EVALUATIONS", 100)
+    monkeypatch.setattr("faithmeter.measuring.costs.MAX_EVALUATIONS", 100)
     outcome = faithmeter("explain", checkpoint, "the film was good")
     assert "not verified, as that takes up to 526 evaluations of the model; to do it: --verify" in outcome.err
     assert "random (mean" not in outcome.out

@@ -14,6 +14,7 @@ import pytest
 from faithmeter.cli.summary import detail
 from faithmeter.data import own_task, task
 from faithmeter.data.custom import TaskFile
+from faithmeter.data.label_values import read_classes
 from faithmeter.data.splits import digest
 from faithmeter.errors import InputError
 
@@ -62,6 +63,46 @@ def test_every_kind_of_file_gives_the_same_splits(tmp_path, name):
     assert one.labels == expected.labels
     assert digests(one) == digests(expected)
     assert one.load()["test"].column_names == ["text", "label", "context"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "line", "name"),
+    [("latin-1", 2, "Windows-1252"), ("cp1252", 2, "Windows-1252"), ("utf-16", 1, "UTF-16")],
+)
+def test_another_encoding_is_named_with_what_converts_it(tmp_path, encoding, line, name):
+    (tmp_path / "a.csv").write_bytes("t,l\ncafé,1\n".encode(encoding))
+    expected = rf"a\.csv, line {line}: not UTF-8; .*looks like {name}: .*iconv -f {name} -t UTF-8 a\.csv$"
+    with pytest.raises(InputError, match=expected):
+        own_task(tmp_path / "a.csv", text="t", label="l")
+
+
+def test_commas_in_a_tsv_are_named(tmp_path):
+    (tmp_path / "a.tsv").write_text("t,l\na,1\n")
+    with pytest.raises(InputError, match=r"separated by commas .*expected tabs.*or name it \.csv"):
+        own_task(tmp_path / "a.tsv", text="t", label="l")
+
+
+def test_classes_get_the_names_of_a_model(tmp_path):
+    one = own_task(write(tmp_path / "x.csv"), text="review", label="stars")
+    named = one.with_classes({one.labels[0]: "positive"})
+    assert named.labels == ("positive", *one.labels[1:])
+    for role, rows in named.load().items():
+        assert rows["label"][:] == one.load()[role]["label"][:]
+        assert rows.features["label"].names == [*named.labels]
+    assert named.with_classes({"positive": "good"}).load()["test"].features["label"].names[0] == "good"
+    for names, message in (
+        ({"nine": "a"}, "unknown class of the task 'nine'"),
+        ({one.labels[0]: one.labels[1]}, "two have the same name"),
+    ):
+        with pytest.raises(InputError, match=message):
+            one.with_classes(names)
+
+
+@pytest.mark.parametrize("text", ["fresh", "fresh=", "=a", "a=b,a=c", "a=b,c"])
+def test_classes_are_pairs_of_names(text):
+    with pytest.raises(InputError, match="expected each class of the data once"):
+        read_classes(text)
+    assert read_classes(" a = b , c=d,") == {"a": "b", "c": "d"}
 
 
 def test_tsv_has_no_quoting(tmp_path):
@@ -161,6 +202,8 @@ def test_a_task_file_that_is_missing_or_given_a_data_dir(tmp_path):
     ("t,l\na,1\n,2\n", r"a\.csv, line 3: 't' is empty"),
     ('t,l\n"a\n\nb",1\nc,\n', r"a\.csv, line 5: no label in 'l'"),
     ("t,k\na,1\n", r"a\.csv: no column 'l'; there are 't', 'k'"),
+    ("t;l\na;1\n", r"a\.csv: its columns seem to be separated by semicolons \('t;l'\); expected commas"),
+    ("t\tl\na\t1\n", r"separated by tabs .*expected commas: save it with these; or name it \.tsv"),
     ("t,l\n", r"0 label in 'l'; expected at least 2"),
     ("t,l\na,1\nb,1\n", r"1 label in 'l'; expected at least 2"),
     ("t,l\n" + "".join(f"a,{n}\n" for n in range(30)), r"30 rows have 30 labels in 'l'; expected classes"),

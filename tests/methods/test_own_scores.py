@@ -101,6 +101,7 @@ def test_bad_scores_are_refused_before_any_work(clf, reviews, scores, monkeypatc
         (scores[:65], "mine has no scores for text 65"),
         (many, "has 1 scores; expected"),
         ([*scores[:65], [float("nan")] * len(scores[65]), *scores[66:]], "nan among its scores"),
+        ([*scores[:65], [10**400] * len(scores[65]), *scores[66:]], "0 among its scores; expected finite"),
         ([0.5] * 70, "scores of a text are 0.5; expected a list"),
         (3, "scores of mine are 3; expected a list for each text"),
         ({"another text": [1.0]}, "mine has scores for the text 'another text', which is not among the 70"),
@@ -120,6 +121,8 @@ def test_bad_scores_are_refused_before_any_work(clf, reviews, scores, monkeypatc
         ('{"row": 0, "text": "a", "scores": [1]}', "expected either 'row'"),
         ('{"row": "0", "scores": [1]}', "'row' is '0'; expected a whole number or a text"),
         ('{"row": 0, "scores": 1}', "'scores' is 1; expected a list"),
+        ('{"text": "a", "context": 5, "scores": [1]}', "'context' is 5; expected the second text beside"),
+        ('{"row": 0, "context": "a", "scores": [1]}', "'context' is 'a'; expected the second text beside"),
         ('{"row": 0, "scores": [1]}\n{"row": 0, "scores": [2]}', "row 0 a second time"),
     ],
 )
@@ -135,12 +138,17 @@ def test_the_identity_of_scores_is_their_content(tmp_path) -> None:
     one, other = fm.own_scores("mine", [[1.0]]), fm.own_scores("mine", [[1.5]])
     assert one.code != other.code
     assert one.code == fm.own_scores("mine", [torch.tensor([1.0])]).code
+    keys: list[object] = [0, "0", ("0", "a"), ("0", "b"), "('0', 'a')"]
+    assert len({fm.own_scores("mine", {key: [1.0]}).code for key in keys}) == len(keys)
 
 
 def test_no_file_takes_the_name_of_a_method(tmp_path) -> None:
     path = tmp_path / "beam.jsonl"
     path.write_text('{"row": 0, "scores": [1]}')
     with pytest.raises(fm.InputError, match="a method 'beam' exists already; name yours: --scores NAME="):
-        register_scores(str(path))
-    assert register_scores(f"mine={path}").scores == str(path)
+        register_scores([str(path)])
+    [mine] = register_scores([f"mine={path}"])
+    assert mine.scores == str(path)
+    with pytest.raises(fm.InputError, match="a method 'mine' exists already; name yours: --scores NAME="):
+        register_scores([f"mine={path}", f"mine={path}"])
     del METHODS["mine"]

@@ -12,7 +12,7 @@ import transformers
 import faithmeter as fm
 from faithmeter.models.classes import match_classes
 from faithmeter.models.classifier import find_max_length
-from toy import ARCHITECTURES, WITH_TYPES, encoder
+from toy import ARCHITECTURES, WITH_TYPES, encoder, tiny, word_tokenizer
 from toy import letter_tokenizer as letters
 
 ROWS = [[0, 7, 8, 9, 2, 2, 10, 11, 2], [0, 12, 2, 2, 13, 2], [0, 5, 4, 6, 2]]
@@ -176,8 +176,6 @@ def test_features_in_several_threads_are_the_same() -> None:
         (["LABEL_1", "LABEL_0"], ["neg", "pos"], (1, 0), True),
         (["LABEL_1", "LABEL_0"], ["0", "1"], (1, 0), True),
         (["neg", "pos"], ["0", "1"], (0, 1), True),
-        (["bad", "good"], ["neg", "pos"], (0, 1), True),
-        (["LABEL_1", "LABEL_3"], ["neg", "pos"], (0, 1), True),
     ],
 )
 def test_classes_are_matched_by_name_and_otherwise_by_number(
@@ -187,6 +185,14 @@ def test_classes_are_matched_by_name_and_otherwise_by_number(
     assert match.numbers == numbers
     assert bool(match.note) == by_number
     assert match.to_model(torch.tensor([1, 0, 1])).tolist() == [numbers[1], numbers[0], numbers[1]]
+
+
+def test_two_classes_of_one_name_are_refused() -> None:
+    """Probabilities by name would collapse."""
+    model = tiny(labels=3).model
+    model.config.id2label = {0: "a", 1: "b", 2: "a"}
+    with pytest.raises(fm.InputError, match=r"2 classes named 'a'.*give each a name of its own"):
+        fm.Classifier(model, word_tokenizer())
 
 
 def test_a_note_says_which_classes_were_matched() -> None:
@@ -204,8 +210,10 @@ def test_a_note_says_which_classes_were_matched() -> None:
         ),
         (["neg", "pos"], ["neg", "neutral", "pos"], "2 and 3 classes; measure a model on the task"),
         (["a", "A"], ["a", "b"], "expected the same names"),
+        (["bad", "good"], ["neg", "pos"], "say which is which, --classes neg=…,pos=…"),
+        (["LABEL_1", "LABEL_3"], ["neg", "pos"], "expected the same names"),
     ],
 )
-def test_classes_that_match_in_part_are_refused(model: list[str], task: list[str], message: str) -> None:
+def test_classes_that_do_not_match_are_refused(model: list[str], task: list[str], message: str) -> None:
     with pytest.raises(fm.InputError, match=message):
         match_classes(model, task)

@@ -15,7 +15,7 @@ from faithmeter.methods import METHODS
 from faithmeter.models.mask_token import add_embeddings, add_tokens
 from faithmeter.serve.admission import ServedModel
 from faithmeter.serve.app import create_app
-from toy import WORDS, word_tokenizer
+from toy import WORDS, tiny, word_tokenizer
 
 TEXTS = ["the film was not good", "a story", "very fun music but dull plot and bad actors"]
 LABELS = [0, 1, 0]
@@ -36,6 +36,26 @@ def clf(folder: Path) -> fm.Classifier:
     clf = fm.load(folder / "decoder", add_mask_token=True)
     clf.model.double()
     return clf
+
+
+@pytest.mark.parametrize(
+    ("token", "meaning"),
+    [
+        ("<unk>", "also the unk token"),
+        ("<pad>", "also the pad token"),
+        ("<s>", "also the bos token"),
+        ("</s>", "also the eos token"),
+        ("film", "a word of its vocabulary"),
+    ],
+)
+def test_a_mask_token_with_another_meaning_is_refused(token: str, meaning: str) -> None:
+    """A masked word would still be read, or be taken for the end of the text."""
+    clf = tiny()
+    tokenizer = word_tokenizer(mask=token)
+    with pytest.raises(fm.InputError, match=f"{token!r}, is {meaning}; expected a token that means nothing"):
+        fm.Classifier(clf.model, tokenizer)
+    with pytest.raises(fm.InputError, match=meaning):
+        fm.MaskingCollator(tokenizer)
 
 
 @pytest.mark.parametrize("kind", SIZES)

@@ -42,6 +42,27 @@ def oracle(clf: fm.Classifier) -> Any:
     return transformers.pipeline("text-classification", model=clf.model, tokenizer=clf.tokenizer)
 
 
+def test_a_text_that_costs_too_much_is_refused_before_it_is_read(pipe: Pipeline) -> None:
+    """8 tokens, so 9 steps of 19 random orders and the method, 8 explanations of 9, and the prediction."""
+    assert pipe(TEXT, max_evaluations=253)["label"]
+    before = pipe.clf.evaluations
+    for inputs in (TEXT, ["the film", TEXT]):
+        with pytest.raises(fm.InputError, match=r"take 253 evaluations.*at most 252: .*\(max_evaluations\)"):
+            pipe(inputs, max_evaluations=252)
+    assert pipe.clf.evaluations == before
+    with pytest.raises(fm.InputError, match="max_evaluations is 0; expected a whole number of at least 1"):
+        pipe(TEXT, max_evaluations=0)
+
+
+def test_progress_tells_of_evaluations_and_of_texts(pipe: Pipeline) -> None:
+    calls: list[tuple[str, int, int]] = []
+    pipeline(tiny(), **FAST)([TEXT, "the film"], progress=lambda *call: calls.append(call))
+    assert [call for call in calls if call[0] == "explain"] == [("explain", done, 2) for done in range(3)]
+    first = [done for phase, done, total in calls if (phase, total) == ("evaluations", 253)]
+    assert first == sorted(first)
+    assert 0 == first[0] < first[-1] <= 253
+
+
 @pytest.mark.parametrize("one", [TEXT, BOTH, {"text": TEXT}, {"text": TEXT, "text_pair": None}])
 def test_label_and_score_are_those_of_transformers(pipe: Pipeline, oracle: Any, one: Any) -> None:
     expected = oracle(BOTH if one is BOTH else {"text": TEXT})

@@ -118,6 +118,10 @@ ROWS = {
     "percents": Row(after=("--step", "25")),
     "seed": Row(after=("--seed", "1")),
     "limit": Row(before=("--limit", "8")),
+    "classes": Row(
+        before=("--label", "kind", "--classes", "a=LABEL_0,b=LABEL_1,c=LABEL_2"),
+        after=("--label", "kind", "--classes", "a=LABEL_1,b=LABEL_0,c=LABEL_2"),
+    ),
     "trained with": Row(before=("--trained-with", "half"), after=("--trained-with", "none")),
 }
 
@@ -130,11 +134,11 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     clf.model.save_pretrained(folder / "model")
     clf.tokenizer.save_pretrained(folder / "model")
     for name, count in (("test", 12), ("valid", 24)):
-        lines = [f"review,stars,{','.join(FLAGS)}"]
+        lines = [f"review,stars,kind,{','.join(FLAGS)}"]
         for number in range(count):
             text = f"{' '.join(rng.choices(WORDS, k=12))}. {' '.join(rng.choices(WORDS, k=LONG_TEXTS - 12))}"
             flags = (str((number >> place) % 2) for place in range(3))
-            lines.append(",".join([text, f"LABEL_{number % 3}", *flags]))
+            lines.append(",".join([text, f"LABEL_{number % 3}", "abc"[number % 3], *flags]))
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
     (folder / "own.py").write_text(OWN)
     (folder / "factor.txt").write_text("1")

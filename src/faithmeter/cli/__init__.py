@@ -91,6 +91,8 @@ def main() -> None:
     """
     prepare_streams()
     warnings.showwarning = _show_warning
+    if not _has_working_directory():
+        _exit_with_error("the working directory was deleted; change to a folder that exists (cd)")
     try:
         app(_decode_arguments(sys.argv[1:]))
     except InputError as error:
@@ -105,6 +107,14 @@ def main() -> None:
         if stop.code == 130:
             console.print("interrupted; what was finished is kept")
         raise
+
+
+def _has_working_directory() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _exit_with_error(message: str) -> NoReturn:

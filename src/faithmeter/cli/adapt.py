@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..config import AdaptConfig
+from ..files import require_writable
 from .options import Restart, Resume, configured
 from .progress import bars, phase_bars, training_bar
 from .results import print_truncated, show
@@ -30,6 +31,7 @@ def adapt(
 
     quiet()
     config, root = complete_config(config), RunStore(store)
+    require_writable(store, "--output")
     with bars() as progress:
         record = run(
             config,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
@@ -10,6 +11,7 @@ from .explain import Checkpoint
 from .measure import Seed, TrainedWithOption, run, training_option
 from .options import Device, Overlap, PrecisionOption, as_precision
 from .own_texts import (
+    Classes,
     ClassName,
     Data,
     DataDir,
@@ -26,6 +28,9 @@ from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requireme
 from .results import remark_verdict, show
 from .screen import Json, Store, print_json
 
+if TYPE_CHECKING:
+    from ..data import Task
+
 
 def check(
     checkpoint: Checkpoint,
@@ -40,6 +45,7 @@ def check(
     valid: Valid = None,
     test: Test = None,
     trained_with: TrainedWithOption = "",
+    classes: Classes = "",
     name: ClassName = None,
     overlap: Overlap = 0,
     device: Device = "auto",
@@ -60,6 +66,7 @@ def check(
         task=task,
         methods=(BASELINE,),
         label=name or "",
+        classes=classes,
         seed=seed,
         limit=limit,
         overlap=overlap,
@@ -67,14 +74,26 @@ def check(
         **training_option(trained_with),
     )
     own = own_test_texts(checkpoint, task, (data, valid, test), text, label, pair)
+    _require_validation_rows(checkpoint, own)
     result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
-    if not result.tests:
-        raise InputError(
-            f"there are no validation rows to check {checkpoint} with; give a file of them with --valid"
-        )
     if as_json:
         print_json(result.to_dict())
         remark_verdict(result.verdict, methods=False)
     else:
         show(view_check({"": result}))
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
+
+
+def _require_validation_rows(checkpoint: str, own: Task | None) -> None:
+    """Raise an InputError if neither the user's files nor the training have validation rows for the check."""
+    from ..runs.measured import training_record
+    from ..stats.masf import MIN_ROWS
+
+    if own is None or own.own is None or {"train", "validation"} & own.own.paths.keys():
+        return
+    record = training_record(checkpoint)
+    if record is None or record.rows["validation"] < MIN_ROWS:
+        raise InputError(
+            f"there are no validation rows to check {checkpoint} with; give a file of at least {MIN_ROWS} "
+            "with --valid"
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -11,6 +10,7 @@ import typer
 
 from ..config import MeasureConfig, UnitName
 from ..errors import InputError
+from ..files import require_writable, writing
 from .options import Device, Overlap, PrecisionOption, Unit, as_precision
 from .own_texts import PairColumn, TextColumn
 from .progress import bars
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..models.evaluator import Evaluator
 
-MAX_UNASKED_EVALUATIONS = 20_000
-"""Evaluations up to which a text is verified without being asked to."""
-
 
 def _require_writable(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     """Return the path of an output file, after checking that it can be written.
@@ -40,8 +37,7 @@ def _require_writable(parameter: typer.CallbackParam, path: Path | None) -> Path
         option = f"--{parameter.name} {path}"
         if path.is_dir() or not path.parent.is_dir():
             raise InputError(f"{option}: expected the name of a file, in a folder that exists")
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise InputError(f"{option} cannot be written: no permission; choose another place")
+        require_writable(path.parent, f"--{parameter.name} {path}:")
     return path
 
 
@@ -195,16 +191,16 @@ def _explain(clf: Evaluator, rows: Sequence[Row], methods: Sequence[Method], uni
 
 def _is_short(clf: Evaluator, row: Row, methods: Sequence[Method], unit: str) -> bool:
     """Return whether a text is verified without being asked to; if not, print what would do it."""
-    from ..measuring.costs import bound_text
+    from ..measuring.costs import MAX_EVALUATIONS, bound_text
     from ..measuring.one_text import ORDERS
     from ..models.masks import PERCENTS
     from ..models.units import in_units
 
     batch = in_units(clf.encode([row.text], row.pairs), cast(UnitName, unit))
     bound = bound_text(clf, batch, methods, orders=ORDERS, steps=len(PERCENTS))
-    if bound > MAX_UNASKED_EVALUATIONS:
+    if bound > MAX_EVALUATIONS:
         note(f"not verified, as that takes up to {bound:,} evaluations of the model; to do it: --verify")
-    return bound <= MAX_UNASKED_EVALUATIONS
+    return bound <= MAX_EVALUATIONS
 
 
 def _verify(
@@ -244,12 +240,8 @@ def _write(explanations: Sequence[Explanation], html: Path | None, csv: Path | N
     if html is not None:
         from ..report.surfaces import write_page
 
-        try:
+        with writing(html.parent):
             write_page(explanations, html, title="Explanations")
-        except OSError as error:
-            raise InputError(
-                f"--html {html} cannot be written: {error.strerror}; choose another place"
-            ) from error
         console.print(f"page: {html}", soft_wrap=True)
     if csv is not None:
         import pandas as pd

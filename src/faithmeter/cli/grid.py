@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from ..files import require_writable
 from ..runs.processes import end_with_parent
 from .engines import Address, CpusPerRun, Engine, GpusPerRun, import_all, imported, on_ray
 from .options import Device
@@ -66,6 +67,7 @@ def grid(
     if dry_run:
         show_plan(runs, place, as_json)
         return
+    require_writable(store, "--output")
     if not cluster:
         find_device(device)  # a wrong one is one error, not one for each run
     start, done_before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)

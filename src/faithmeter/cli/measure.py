@@ -12,10 +12,12 @@ import typer
 
 from ..config import BASELINE, MeasureConfig, TrainedWith, UnitName
 from ..errors import unknown
+from ..files import require_writable
 from .engines import Address, CpusPerRun, Engine, GpusPerRun, on_ray
 from .explain import Checkpoint
 from .options import Device, Overlap, PrecisionOption, Unit, as_precision
 from .own_texts import (
+    Classes,
     ClassName,
     Data,
     DataDir,
@@ -73,6 +75,7 @@ def measure(
     rationale: RationaleColumn = None,
     valid: Valid = None,
     test: Test = None,
+    classes: Classes = "",
     name: ClassName = None,
     scores: Annotated[
         list[str],
@@ -114,7 +117,7 @@ def measure(
     from ..methods.registry import default_methods, parse
     from ..report.view import view
 
-    names = [*(str(parse(name)) for name in method), *(register_scores(entry).name for entry in scores)]
+    names = [*(str(parse(name)) for name in method), *(own.name for own in register_scores(scores))]
     config = MeasureConfig(
         task=task,
         methods=tuple(names),
@@ -126,6 +129,7 @@ def measure(
         overlap=overlap,
         metric=metric,
         label=name or "",
+        classes=classes,
         complement=complement,
         **training_option(trained_with),
     )
@@ -182,6 +186,8 @@ def run(
 
     methods = [parse(name) for name in config.methods] or [parse(name) for name in default_methods()]
     quiet()
+    if not root.exists():  # a finished measurement is also read from a store that cannot be written
+        require_writable(root, "--output")
     with bars() as progress:
         names = dict.fromkeys([CHECK, BASELINE, *map(str, methods)])
         lines = {name: progress.add_task(name, total=None, note="", visible=False) for name in names}

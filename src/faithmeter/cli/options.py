@@ -43,18 +43,12 @@ Restart = Annotated[
 C = TypeVar("C", bound=Config)
 Verb = Callable[..., Any]
 PANELS = {
-    "Data": (
-        *("task", "data", "text", "label", "label_kind", "pair", "rationale", "valid", "test", "data_dir"),
-        *("limit", "validation_limit", "file", "where"),
-    ),
-    "Compute": (
-        *("device", "precision", "processes", "workers", "engine", "address", "cpus_per_run"),
-        *("gpus_per_run", "max_words", "max_evaluations", "host", "port", "allowed_host"),
-    ),
-    "Output": (
-        *("output", "resume", "restart", "json", "html", "csv", "page_only", "examples", "model_card"),
-        *("gallery", "dry_run", "report_to", "require", "even_if_untrusted", "quiet", "verbose"),
-    ),
+    "Data": "task data text label label_kind pair rationale valid test data_dir classes limit "
+    "validation_limit file where",
+    "Compute": "device precision processes workers engine address cpus_per_run gpus_per_run max_words "
+    "max_evaluations host port allowed_host",
+    "Output": "output resume restart json html csv page_only examples model_card gallery dry_run report_to "
+    "require even_if_untrusted quiet verbose",
 }
 """Groups of options in `--help`, by the option's name; all others are about the model and its methods."""
 OTHERS = "Model and method"
@@ -94,7 +88,7 @@ def _choose_panel(parameter: inspect.Parameter) -> None:
         return
     named = [name.lstrip("-") for name in option.param_decls or () if name.startswith("--")]
     name = (named or [parameter.name])[0].replace("-", "_")
-    panels = (panel for panel, names in PANELS.items() if name in names)
+    panels = (panel for panel, names in PANELS.items() if name in names.split())
     option.rich_help_panel = next(panels, OTHERS)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..config import CLASSES
 from ..errors import InputError
 from .screen import note
 
@@ -41,6 +42,7 @@ Test = Annotated[
     Path | None,
     typer.Option(help="file whose rows are all test texts; default: test rows are split off from --data"),
 ]
+Classes = Annotated[str, typer.Option(help=CLASSES)]
 ClassName = Annotated[
     str | None, typer.Option("--class", help="label to look at, for a model that gives several at once")
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
+from ..files import require_writable, writing
 from .progress import bars
 from .results import show
 from .screen import Json, note, print_json, quiet
@@ -89,12 +90,13 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
     if page.is_dir():
         raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
     from ..paper.tables import replication
-    from ..report import page as writing
+    from ..report import page as pages
     from ..report.view import answer_sentences
 
+    require_writable(page.parent, "--output")
     files = None if page_only else page.with_name(f"{page.stem}_files")
-    with _progress() as advance:
-        written = writing.write(
+    with _progress() as advance, writing(page.parent):
+        written = pages.write(
             store, page, examples=examples, files=files, progress=advance, replication=replication()
         )
     if as_json:
@@ -112,7 +114,8 @@ def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bo
     from ..report.page.verdict import together
     from ..report.view import answer_sentences
 
-    with _progress() as advance:
+    require_writable(folder, "--gallery")
+    with _progress() as advance, writing(folder):
         written = gallery.write(
             roots,
             folder,

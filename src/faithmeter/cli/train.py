@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..config import TrainConfig
+from ..files import require_writable
 from ..runs.processes import require_one_process
 from .listing import task_parts
 from .options import Restart, Resume, configured
@@ -36,13 +37,9 @@ def train(
 
     Example: faithmeter train --task bAbI-1 --epochs 3 --learning-rate 1e-3
     """
-    if config.data and not as_json:
-        from ..runs.measured import task_of
-        from .summary import detail
-
-        for part in task_parts(detail(task_of(config))):
-            output.print(part)
     require_one_process()
+    if config.data:
+        _preview(config, as_json)
     record = run(config, store, resume=resume, restart=restart, processes=processes)
     if as_json:
         print_json(record.to_dict())
@@ -50,6 +47,31 @@ def train(
         from ..report.view import training_table
 
         show([training_table([record])])
+
+
+def _preview(config: TrainConfig, as_json: bool) -> None:
+    """Print what the rows of the user's own data are, and whether they are enough for a check.
+
+    Raises:
+        InputError: There is no such model, the data cannot be used, or there are too few rows.
+    """
+    from ..models.loading import kind_of_model
+    from ..runs.measured import task_of
+    from ..stats.masf import MIN_ROWS
+    from ..training.inputs import load_splits
+    from .summary import detail
+
+    kind_of_model(config.model)
+    task = task_of(config)
+    validation = len(load_splits(config, task)["validation"])
+    if not as_json:
+        for part in task_parts(detail(task)):
+            output.print(part)
+    if validation < MIN_ROWS:
+        note(
+            f"{validation} validation rows: check and measure need at least {MIN_ROWS}; give more rows, or a "
+            "file of them with --valid"
+        )
 
 
 def run(
@@ -60,6 +82,7 @@ def run(
     from ..store.run_store import RunStore
 
     quiet()
+    require_writable(root, "--output")
     store = RunStore(root)
     with bars() as progress:
         record = runs.train(

@@ -55,6 +55,20 @@ def _unknown(what: str, columns: Columns, known: Mapping[str, int], place: str) 
     return InputError(f"{place}: {what} in {columns.label!r}; expected one of {', '.join(known)}")
 
 
+def read_classes(text: str) -> dict[str, str]:
+    """Return the model's names of classes by the task's, from `fresh=positive,rotten=negative`."""
+    names: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        own, equals, of_model = (piece.strip() for piece in part.partition("="))
+        if not (own and equals and of_model) or own in names:
+            raise InputError(
+                f"--classes {text!r}: {part!r}; expected each class of the data once, with its name in the "
+                "model: fresh=positive,rotten=negative"
+            )
+        names[own] = of_model
+    return names
+
+
 def label_name(value: Any) -> str | None:
     """Return a label as a string ('1' for both 1 and 1.0), or None if it is missing."""
     if isinstance(value, float):

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 
 BOM = b"\xef\xbb\xbf"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 
 class Record(NamedTuple):
@@ -35,11 +37,20 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, raw in enumerate(file, 1):
                 yield number, (raw.removeprefix(BOM) if number == 1 else raw).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}, line {number}: not UTF-8 ({error.reason}); save it as UTF-8") from error
+        raise InputError(f"{path}, line {number}: not UTF-8; {_convert(path, error)}") from error
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(unreadable(path, error)) from error
     if number == 0:
         raise InputError(f"{path} is empty; expected at least one row")
+
+
+def _convert(path: Path, error: UnicodeDecodeError) -> str:
+    """Return which encoding a file seems to have instead of UTF-8, and what converts it."""
+    encoding = "UTF-16" if error.object.startswith(UTF16_MARKS) else "Windows-1252"
+    return (
+        f"its byte {error.object[error.start]:#04x} looks like {encoding}: save it as UTF-8, for example "
+        f"with iconv -f {encoding} -t UTF-8 {path.name}"
+    )
 
 
 def unreadable(path: Path, error: Exception) -> str:
@@ -94,6 +105,8 @@ def _table(
     drop_short: bool = False,
 ) -> Iterator[Record]:
     names = list(header or next(rows, (0, []))[1])
+    if len(names) == 1 and names[0] not in columns:
+        _require_separator(path, names[0])
     require_columns(path, columns, names)
     for number, (line, fields) in enumerate(rows):
         if len(fields) < len(names) and drop_short:
@@ -101,6 +114,18 @@ def _table(
         if len(fields) != len(names):
             raise InputError(f"{path}, line {line}: {len(fields)} columns; expected {len(names)}: {names}")
         yield Record(number, f"{path}, line {line}", dict(zip(names, fields, strict=True)))
+
+
+def _require_separator(path: Path, line: str) -> None:
+    """Raise an InputError if the only column of a table looks like several with another separator."""
+    expected = "tabs" if ".tsv" in path.suffixes else "commas"
+    for character, name in SEPARATORS.items():
+        if character in line and name != expected:
+            other = "; or name it .tsv" if name == "tabs" else "; or name it .csv" * (name == "commas")
+            raise InputError(
+                f"{path}: its columns seem to be separated by {name} ({line!r:.60}); expected {expected}: "
+                f"save it with these{other}"
+            )
 
 
 def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,10 +58,24 @@ class Origin(NamedTuple):
 
 def load(task: Task) -> dict[str, Dataset]:
     """Return the train, validation and test split of a task; they do not depend on any seed."""
+    if task.codes:
+        return {role: _renamed(rows, task) for role, rows in load(_as_written(task)).items()}
     origin = _find_origin(task)
     if origin.source.kind == "generated":
         return dict(_load_generated(task))
     return dict(_load_files(task, file_state(origin.files)))
+
+
+def _as_written(task: Task) -> Task:
+    """Return the task with the names that its source has for the classes."""
+    return replace(task, labels=task.codes, codes=())
+
+
+def _renamed(rows: Dataset, task: Task) -> Dataset:
+    """Return rows whose class numbers have the names of the task."""
+    from datasets import ClassLabel, Features
+
+    return rows.cast(Features({**rows.features, "label": ClassLabel(names=[*task.labels])}))
 
 
 @lru_cache(maxsize=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
 from pydantic import Field
 
 from ..config import Kind
-from ..errors import InputError
+from ..errors import InputError, unknown
 from ..stats.metrics import require_metric
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Task:
             `regression`: each row has a number.
         data_dir: Folder with the official files; None uses the hub or the generator.
         rationale: Column of your own test rows with human rationales; None if there is none.
+        codes: Labels as written in the source, if `labels` are other names for them (`with_classes`).
 
     Example:
         >>> {name: len(split) for name, split in task.load().items()}
@@ -137,6 +139,7 @@ class Task:
     kind: Kind = "single-label"
     data_dir: Path | None = None
     rationale: str | None = None
+    codes: tuple[str, ...] = ()
 
     def load(self) -> dict[str, Dataset]:
         """Return the splits `train`, `validation` and `test`; without training rows only those there are.
@@ -163,6 +166,29 @@ class Task:
         if metric not in self.metrics:
             require_metric(metric, self.kind)
         return replace(self, metric=metric, metrics=tuple(dict.fromkeys((*self.metrics, metric))))
+
+    def with_classes(self, names: Mapping[str, str]) -> Self:
+        """Return the task with the names that a model has for its classes, by the task's own names.
+
+        Classes of task and model are matched by name, and names that do not match are an error.
+
+        Raises:
+            InputError: The task has no such class, or two classes would have the same name.
+
+        Example:
+            >>> reviews = fm.own_task("stories.csv", text="story", label="place")
+            >>> reviews.with_classes({"office": "bureau"}).labels[-1]
+            'bureau'
+        """
+        for name in names:
+            if name not in self.labels:
+                raise unknown("class of the task", name, self.labels)
+        labels = tuple(names.get(name, name) for name in self.labels)
+        if len({*labels}) < len(labels):
+            raise InputError(
+                f"classes {', '.join(labels)}: two have the same name; expected a name of its own for each"
+            )
+        return replace(self, labels=labels, codes=self.codes or self.labels)
 
     @property
     def source(self) -> Source:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..errors import InputError
 from ..methods.registry import Method
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
+
+MAX_EVALUATIONS = 20_000
+"""Evaluations up to which a text is measured without being asked to; a text of 512 tokens needs fewer."""
 
 
 def bound_evaluations(
@@ -62,6 +66,15 @@ def measure_cost(methods: Sequence[Method], tokens: int, *, orders: int, steps: 
     steps = min(steps, tokens + 1)
     explained = sum(method.evaluations(tokens) * method.explanations(steps) for method in methods)
     return 1 + explained + steps * (orders + len(methods))
+
+
+def require_affordable(bound: int, most: int) -> None:
+    """Raise an InputError if a text could need more evaluations than are allowed."""
+    if bound > most:
+        raise InputError(
+            f"this text could take {bound:,} evaluations of the model; expected at most {most:,}: shorten "
+            "it, choose a cheaper method or fewer orders, or allow more (max_evaluations)"
+        )
 
 
 def bound_text(

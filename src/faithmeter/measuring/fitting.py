@@ -11,13 +11,13 @@ from torch import Tensor
 
 from ..config import BASELINE, Rates, Scope, TrainedWith
 from ..data import Task
-from ..errors import unknown
+from ..errors import InputError, unknown
 from ..methods.registry import parse
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS, row_generators, uniform_mask
 from ..models.tokens import Batch
 from ..phases import Progress, start_phase
-from ..stats.masf import CALIBRATIONS, MaSF
+from ..stats.masf import CALIBRATIONS, MIN_ROWS, MaSF
 from ..stats.pvalues import DatasetPValue, dataset_pvalue
 from ..training.collator import STRATEGIES, require_masking
 from .erase import states, trace_erasure
@@ -82,6 +82,11 @@ def fit_tests_on(
     """Fit the in-distribution tests of a model on the rows of a split, as `fit_tests` does."""
     if trained_with not in get_args(TrainedWith):
         raise unknown("trained_with", trained_with, get_args(TrainedWith))
+    if len(split) < MIN_ROWS:  # before the texts are read
+        raise InputError(
+            f"{len(split)} validation rows; the check needs at least {MIN_ROWS}: use a larger validation "
+            "set, such as a file with --valid"
+        )
     strategy = "none" if trained_with == "unknown" else trained_with
     require_masking(strategy, scope, rates)
     evaluator, features = Evaluator.of(clf), []

@@ -86,7 +86,8 @@ def own_scores(name: str, scores: OwnScores | str | Path, *, signed: bool = True
     require_name(name)
     path = scores if isinstance(scores, str | Path) else None
     rows = _read(Path(path)) if path is not None else _as_mapping(cast(OwnScores, scores), name)
-    content = json.dumps([(str(key), _plain(values)) for key, values in rows.items()], default=str)
+    # keys as they are: row 0 and the text "0" are different texts
+    content = json.dumps([(key, _plain(values)) for key, values in rows.items()], default=str)
     return Method(
         name,
         Lookup(name, rows),
@@ -100,16 +101,24 @@ def own_scores(name: str, scores: OwnScores | str | Path, *, signed: bool = True
     )
 
 
-def register_scores(entry: str) -> Method:
-    """Register the scores of `FILE` or `NAME=FILE` for this process; the default name is the file's."""
-    name, equals, path = entry.rpartition("=")
-    method = own_scores(name if equals else Path(path).name.partition(".")[0], path)
-    if method.name in METHODS and not METHODS[method.name].scores:
-        raise InputError(
-            f"--scores {entry}: a method {method.name!r} exists already; name yours: --scores NAME={path}"
-        )
-    METHODS[method.name] = method
-    return method
+def register_scores(entries: Sequence[str]) -> list[Method]:
+    """Register the scores of `FILE` or `NAME=FILE` for this process; the default name is the file's.
+
+    Raises:
+        InputError: Two have the same name, or one has that of another method.
+    """
+    methods: dict[str, Method] = {}
+    for entry in entries:
+        name, equals, path = entry.rpartition("=")
+        method = own_scores(name if equals else Path(path).name.partition(".")[0], path)
+        taken = method.name in METHODS and not METHODS[method.name].scores
+        if taken or method.name in methods:
+            raise InputError(
+                f"--scores {entry}: a method {method.name!r} exists already; name yours: --scores NAME={path}"
+            )
+        methods[method.name] = method
+    METHODS.update(methods)
+    return [*methods.values()]
 
 
 def _as_mapping(scores: OwnScores, name: str) -> Mapping[Key, TextScores]:
@@ -131,7 +140,14 @@ def _read(path: Path) -> dict[Key, TextScores]:
         kind = "row" if "row" in values else "text"
         if type(values[kind]) is not (int if kind == "row" else str):
             raise InputError(f"{place}: {kind!r} is {values[kind]!r:.60}; expected a whole number or a text")
-        key: Key = (values["text"], values["context"]) if "context" in values else values[kind]
+        key: Key = values[kind]
+        if "context" in values:
+            context = values["context"]
+            if kind == "row" or not isinstance(context, str):
+                raise InputError(
+                    f"{place}: 'context' is {context!r:.60}; expected the second text beside 'text', or none"
+                )
+            key = (values["text"], context)
         if key in rows:
             raise InputError(f"{place}: {kind} {values[kind]!r:.60} a second time; expected it once")
         if not isinstance(values["scores"], list):

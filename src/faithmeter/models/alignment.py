@@ -129,7 +129,10 @@ def _as_span(value: object, name: str) -> tuple[int, int, float]:
 
 
 def _as_number(value: object, name: str) -> float:
-    number = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    except OverflowError:  # a whole number beyond all floats
+        number = math.inf
     if not math.isfinite(number):
         raise InputError(f"{name}: {value!r:.60} among its scores; expected finite numbers")
     return number

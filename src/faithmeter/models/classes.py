@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -44,6 +45,13 @@ def require_classes(config: PreTrainedConfig, label: str | int | None = None) ->
             f"the model predicts {config.num_labels} numbers at once (problem_type regression); expected one "
             "number (num_labels 1), or classes"
         )
+    counts = Counter(str(name) for name in config.id2label.values())
+    for name, count in counts.items():
+        if count > 1:
+            raise InputError(
+                f"the model's id2label has {count} classes named {name!r}, which no result could "
+                "tell apart; give each a name of its own in its config.json"
+            )
     numbers = sorted(config.id2label)
     if numbers != [*range(config.num_labels)]:
         raise InputError(
@@ -105,10 +113,10 @@ class ClassMatch:
 def match_classes(model_labels: Sequence[str], task_labels: Sequence[str]) -> ClassMatch:
     """Match the classes of a task with those of a model by name, ignoring case.
 
-    Classes are matched by number if their names are mere numbers (such as `LABEL_0`) or none is shared.
+    Classes are matched by number if the names of one of them are mere numbers, such as `LABEL_0`.
 
     Raises:
-        InputError: The numbers of classes differ, or only some of the names are shared.
+        InputError: The numbers of classes differ, or a name has no match.
     """
     lists = f"the model's classes are {list_classes(model_labels)}, the task's {list_classes(task_labels)}"
     if len(model_labels) != len(task_labels):
@@ -118,9 +126,11 @@ def match_classes(model_labels: Sequence[str], task_labels: Sequence[str]) -> Cl
     shared = {*names} & {*task_names}
     if len(shared) == len(names):
         return ClassMatch(tuple(names.index(name) for name in task_names))
-    if shared and not (_named_numbers(names) or _named_numbers(task_names)):
+    if not (_named_numbers(names) or _named_numbers(task_names)):
+        examples = ",".join(f"{name}=…" for name in task_labels[:MAX_NAMED_CLASSES])
         raise InputError(
-            f"{lists}; expected the same names: correct id2label in the model's config.json, or the task's"
+            f"{lists}; expected the same names: say which is which, --classes {examples} (in Python "
+            "task.with_classes), or correct id2label in the model's config.json"
         )
     numbers = _named_numbers(names) or [*range(len(names))]
     places = tuple(map(numbers.index, _named_numbers(task_names) or range(len(names))))

@@ -19,7 +19,7 @@ from .classes import find_label, label_classes, list_classes, predicts_number, r
 from .devices import name_precision, place, send
 from .encoding import encode, tokenizer_state
 from .hooks import EmbeddingHook, LastLayerHook, NormalizationHooks
-from .mask_token import set_padding
+from .mask_token import require_own_token, set_padding
 from .objects import as_model
 from .tokens import Batch
 from .windows import Windows, average, largest, require_overlap, split_windows
@@ -299,6 +299,7 @@ def find_mask_id(tokenizer: PreTrainedTokenizerBase | None) -> int:
             f"the tokenizer of {name!r} has no mask token; expected a masked language model such as "
             "roberta-base, a training with --add-mask-token, or mask_id=… of a token that means nothing"
         )
+    require_own_token(tokenizer)
     return int(mask_id)
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MASK_TOKEN, PAD_TOKEN = "[MASK]", "[PAD]"
 """Names of the tokens that are added."""
+WORD_MARKS = "▁Ġ#"
+"""Characters by which tokenizers mark the beginning or the inside of a word."""
 
 
 def add_tokens(tokenizer: PreTrainedTokenizerBase, path: str | Path) -> None:
@@ -42,6 +44,26 @@ def add_embeddings(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -
         model.resize_token_embeddings(max(added) + 1, mean_resizing=False)
     with torch.no_grad():
         model.get_input_embeddings().weight[added] = mean
+
+
+def require_own_token(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise an InputError if the mask token has another meaning: a masked word would not be hidden.
+
+    Mask tokens are written with brackets or other signs; a plain word of the vocabulary occurs in texts.
+    """
+    name, number = str(tokenizer.mask_token), int(tokenizer.mask_token_id)
+    others = {
+        role: token
+        for role, token in tokenizer.special_tokens_map.items()
+        if role != "mask_token" and token == name
+    }
+    is_word = number < tokenizer.vocab_size and name.strip(WORD_MARKS).isalnum()
+    if others or is_word:
+        meaning = f"also the {next(iter(others)).replace('_', ' ')}" if others else "a word of its vocabulary"
+        raise InputError(
+            f"the mask token of the tokenizer, {name!r}, is {meaning}; expected a token that means nothing "
+            "else: correct mask_token in tokenizer_config.json"
+        )
 
 
 def reads_last_token(model: PreTrainedModel) -> bool:

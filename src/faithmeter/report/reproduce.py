@@ -10,7 +10,7 @@ from ..config import AdaptConfig, Config, TrainConfig
 from ..store.records import MeasureRecord, Record, RoarRecord, TrainRecord
 from ..store.run_store import RunStore
 
-MEASURE_OPTIONS = ("seed", "limit", "step", "unit", "overlap", "complement")
+MEASURE_OPTIONS = ("classes", "seed", "limit", "step", "unit", "overlap", "complement")
 """Options of a measurement besides task, data and methods; other settings come from the checkpoint."""
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..config import AdaptConfig, MeasureConfig, TrainConfig, TrainedWith
 from ..data import Task
+from ..data.label_values import read_classes
 from ..data.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
 from ..errors import InputError
 from ..files import timed
@@ -222,7 +223,8 @@ def true_labels(config: AdaptConfig, original: Classifier, texts: Task, test: Da
     if texts.label is None:
         return None
     try:
-        return match_classes(original.labels, texts.labels).to_model(torch.tensor(test["label"][:]))
+        named = texts.with_classes(read_classes(config.classes))
+        return match_classes(original.labels, named.labels).to_model(torch.tensor(test["label"][:]))
     except InputError as error:
         if not config.label:  # a task that lends only its texts
             return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config import AdaptConfig, MeasureConfig, TrainConfig
 from ..data import Task, own_task, task
+from ..data.label_values import read_classes
 from ..data.labeled import LABELED, class_task, read_labeled
 from ..errors import InputError
 from ..stats.metrics import metric_code
@@ -114,8 +116,7 @@ def measured_task(
         config = config.replace(strategy="unknown")
     if own is not None:
         require_kind(own, number=clf.predicts_number)
-        if {*own.labels} <= {*clf.labels}:  # a file may lack a class of the model
-            own = replace(own, labels=clf.labels)
+        own = _in_order(own, clf.labels, config.classes)
         trained = _on_own_texts(own, record.trained if record else TrainConfig(model=str(checkpoint)))
         chosen = _by_metric(class_task(own, clf.labels), config)
         match_classes(clf.labels, chosen.labels)
@@ -133,6 +134,7 @@ def measured_task(
         require_kind(measured, number=clf.predicts_number)
         digest = measured_data(measured)
         measured = _by_metric(class_task(measured, clf.labels), config)
+        measured = measured.with_classes(read_classes(config.classes))
     except InputError as error:
         if record is None or config.task:
             raise
@@ -142,6 +144,19 @@ def measured_task(
     if record is not None and data is not None and digest == record.data:
         trained = record.trained  # the rows are the same, so the measurement keeps its name
     return measured, filled_config(config, trained, clf.fingerprint, digest, measured.metric), trained
+
+
+def _in_order(own: Task, labels: Sequence[str], classes: str) -> Task:
+    """Return the task of the user's own texts with the model's names of classes, in its order if it has all.
+
+    A file may lack a class of the model.
+    """
+    names = read_classes(classes)
+    written = {of_model: own_name for own_name, of_model in names.items()}
+    codes = tuple(written.get(label, label) for label in labels)
+    if {*own.labels} <= {*codes}:
+        own = replace(own, labels=codes)
+    return own.with_classes(names)
 
 
 def _by_metric(measured: Task, config: MeasureConfig) -> Task:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from ..config import BASELINE, MeasureConfig, Precision, UnitName
 from ..errors import InputError, unknown
+from ..measuring.costs import MAX_EVALUATIONS, bound_text, require_affordable
 from ..measuring.explanation import explain_text
 from ..measuring.one_text import measure_text
 from ..measuring.plan import Tests
@@ -17,14 +19,15 @@ from ..methods.registry import Method, parse
 from ..models.encoding import encode
 from ..models.evaluator import Evaluator, Model
 from ..models.loading import load
-from ..models.units import require_unit
+from ..models.masks import PERCENTS
+from ..models.units import in_units, require_unit
 from ..phases import Progress, start_phase
 from ..stats.masf import MaSF
 from ..verdict import MIN_ORDERS, choose_test
 from .chosen_method import Choice, choose_method, read_budget
 from .fitted_tests import load_tests
 
-SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0}
+SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0, "max_evaluations": 1}
 """Smallest valid value of each integer option."""
 OPTIONS = ("method", "tests", "progress", "unit", *SMALLEST)
 KEYS = ("text", "text_pair")
@@ -59,9 +62,11 @@ class Pipeline:
         orders: Number of random orders to compare with.
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
-        progress: Called with the phase `explain`, the number of texts of a list done so far, and their total.
+        progress: Called with a phase, the amount done so far and the total: `evaluations` of each text (their
+            bound is the total), and `explain` for the texts of a list.
         choice: Why `auto` chose the method; None if it was named.
         unit: What is scored and erased as one piece: token, word or sentence.
+        max_evaluations: Evaluations of the model that a text may take; one that could take more is an error.
 
     Example:
         >>> pipe = fm.pipeline(clf, orders=19)
@@ -79,6 +84,7 @@ class Pipeline:
     progress: Progress | None = field(default=None, repr=False)
     choice: Choice | None = field(default=None, repr=False)
     unit: UnitName = "token"
+    max_evaluations: int = MAX_EVALUATIONS
 
     def __post_init__(self) -> None:
         require_explaining(self.method)
@@ -103,6 +109,8 @@ class Pipeline:
                 self.clf.require_pairs(None if pair is None else [pair])
             if rows:
                 encode(self.clf.tokenizer, [text for text, _ in rows], max_length=self.clf.max_length)
+            for row in rows:
+                pipe._bound(*row)
             results, done = [], start_phase(pipe.progress, "explain", len(rows))
             for row in rows:
                 results.append(pipe._explain(*row))
@@ -124,22 +132,31 @@ class Pipeline:
         likeliest = sorted(probabilities, key=probabilities.__getitem__, reverse=True)[: self.top_k]
         return [self._measure(text, pair, label) for label in likeliest]
 
+    def _bound(self, text: str, pair: str | None) -> int:
+        """Return how many evaluations a text can take; raise an InputError if they are too many."""
+        batch = in_units(self.clf.encode([text], None if pair is None else [pair]), self.unit)
+        method = parse(self.method)
+        bound = bound_text(self.clf, batch, [method], orders=self.orders, steps=len(PERCENTS))
+        require_affordable(bound, self.max_evaluations)
+        return bound
+
+    @contextmanager
+    def _counting(self, bound: int) -> Iterator[None]:
+        """Report the evaluations in the block, which the evaluator counts."""
+        before = self.clf.progress
+        self.clf.progress = start_phase(self.progress, "evaluations", bound)
+        try:
+            yield
+        finally:
+            self.clf.progress = before
+
     def _measure(self, text: str, pair: str | None, label: str | None) -> dict[str, Any]:
         """Explain one class of a text (the predicted one if None), and measure the explanation."""
-        explanation = explain_text(
-            self.clf, text, pair=pair, methods=[self.method], label=label, unit=self.unit
-        )
-        measurement = measure_text(
-            self.clf,
-            text,
-            pair=pair,
-            label=label,
-            methods=[self.method],
-            orders=self.orders,
-            seed=self.seed,
-            tests=self.tests,
-            unit=self.unit,
-        )
+        of_text: dict[str, Any] = {"pair": pair, "label": label, "methods": [self.method], "unit": self.unit}
+        orders: dict[str, Any] = {"orders": self.orders, "seed": self.seed, "tests": self.tests}
+        with self._counting(self._bound(text, pair)):
+            explanation = explain_text(self.clf, text, **of_text)
+            measurement = measure_text(self.clf, text, **of_text, **orders)
         [(name, erasure)] = measurement.methods.items()
         verdict = measurement.verdict
         return {
@@ -169,6 +186,7 @@ def pipeline(
     device: str = "auto",
     precision: Precision = "auto",
     unit: UnitName = "token",
+    max_evaluations: int = MAX_EVALUATIONS,
 ) -> Pipeline:
     """Create a pipeline that explains each prediction and measures the explanation.
 
@@ -181,10 +199,12 @@ def pipeline(
         orders: Number of random orders to compare with, at least 19.
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
-        progress: Called with the phase `explain`, the number of texts of a list done so far, and their total.
+        progress: Called with a phase, the amount done so far and the total: `evaluations` of each text (their
+            bound is the total), and `explain` for the texts of a list.
         device: Device to load the model to, as in `load`; a classifier stays where it is.
         precision: Data type to evaluate in, as in `load`.
         unit: What is scored and erased as one piece: token, word or sentence.
+        max_evaluations: Evaluations of the model that a text may take; one that could take more is an error.
 
     Returns:
         The pipeline.
@@ -215,7 +235,18 @@ def pipeline(
         raise InputError(
             "method='auto', but the model is loaded already; expected the folder of a checkpoint"
         )
-    return Pipeline(Evaluator.of(clf), fitted, method, orders, seed, top_k, progress, choice, unit)
+    return Pipeline(
+        clf=Evaluator.of(clf),
+        tests=fitted,
+        method=method,
+        orders=orders,
+        seed=seed,
+        top_k=top_k,
+        progress=progress,
+        choice=choice,
+        unit=unit,
+        max_evaluations=max_evaluations,
+    )
 
 
 def require_explaining(name: str | Method) -> Method:

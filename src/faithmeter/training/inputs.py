@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..config import Kind, TrainConfig
+from ..config import AdaptConfig, Kind, TrainConfig
 from ..data import Task
 from ..data.splits import digest
 from ..errors import InputError
@@ -23,6 +23,7 @@ from ..models.loading import (
     require_vocabulary,
 )
 from ..models.mask_token import add_embeddings, set_padding
+from ..stats.masf import MIN_ROWS
 from ..stats.metrics import metric_code
 
 PROBLEMS: dict[Kind, str] = {
@@ -33,6 +34,8 @@ PROBLEMS: dict[Kind, str] = {
 """Names that transformers has for the kinds of tasks."""
 HEAD_SETTINGS = ("id2label", "label2id", "num_labels", "problem_type")
 """Config settings that belong to the head of a model, not to its encoder."""
+MIN_OWN_ROWS = 40
+"""Smallest number of the user's own rows, in all splits, that a training makes sense with."""
 Inputs = dict[str, Any]
 """Digests of a training run's inputs: `source`, `splits`, `encoder`, `previous` and `metric_code`."""
 
@@ -41,13 +44,29 @@ def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
     """Return the splits of a task, each cut to the first `config.limit` rows if that is not 0.
 
     `config.validation_limit`, if not 0, is the limit of the validation split.
+
+    Raises:
+        InputError: There are too few rows of the user's own, or too few validation texts for an adaptation.
     """
     limits = {"validation": config.validation_limit or config.limit}
     task.split("train")
-    return {
+    loaded = task.load()
+    total = sum(len(rows) for rows in loaded.values())
+    if task.own is not None and total < MIN_OWN_ROWS:
+        raise InputError(
+            f"{task.source.place}: {total} rows in all; expected at least {MIN_OWN_ROWS} to train, validate "
+            "and test with: add rows"
+        )
+    splits = {
         name: rows.select(range(min(limits.get(name, config.limit) or len(rows), len(rows))))
-        for name, rows in task.load().items()
+        for name, rows in loaded.items()
     }
+    if isinstance(config, AdaptConfig) and len(splits["validation"]) < MIN_ROWS:
+        raise InputError(
+            f"{task.source.place}: {len(splits['validation'])} validation texts; expected at least "
+            f"{MIN_ROWS}, which both models are checked with: give more texts, or a file of them with --valid"
+        )
+    return splits
 
 
 class Encoder(NamedTuple):
