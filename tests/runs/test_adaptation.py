@@ -306,7 +306,7 @@ def test_both_models_are_described_by_p_and_by_the_share_of_rejected_texts() -> 
 def test_bad_inputs_are_refused_in_one_line(
     faithmeter, place: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    (tmp_path / "same.csv").write_text("\n".join(["review", *["the film"] * 40]))
+    (tmp_path / "same.csv").write_text("\n".join(["review", *["the film"] * 240]))
     names = {"{texts}": str(place / "texts.csv"), "{same}": str(tmp_path / "same.csv")}
     arguments = tuple(names.get(argument, argument) for argument in arguments)
     result = faithmeter("adapt", place / "original", *arguments, "-o", tmp_path / "runs")
