@@ -45,10 +45,9 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise InputError("the work began")
 
     monkeypatch.chdir(folder)
-    for name in ("runs.run._finetune", "runs.adaptation.predict", "models.evaluator.Evaluator.logits"):
+    parts = ("training.finetuning.finetune", "models.evaluator.Evaluator.logits", "report.page._figures")
+    for name in (*parts, "measuring.explanation.explain_texts"):
         monkeypatch.setattr(f"faithmeter.{name}", work)
-    for name in ("faithmeter.report.page._figures", "faithmeter.measuring.explanation.explain_texts"):
-        monkeypatch.setattr(name, work)
 
 
 @pytest.mark.parametrize(
