@@ -103,7 +103,7 @@ def test_a_model_of_elsewhere_needs_validation_rows_for_its_check(faithmeter, he
     assert "no check was made" in outcome.out
     outcome = faithmeter("check", folder / "encoder", *held_out, *runs)
     assert outcome.code == 2
-    assert "give a file of them with --valid" in outcome.err
+    assert "give a file of at least 20 with --valid" in outcome.err
     outcome = faithmeter("check", folder / "encoder", *held_out, "--valid", folder / "held-out.csv", *runs)
     assert outcome.code == 0, outcome.err
     assert "crossfit" in outcome.out
