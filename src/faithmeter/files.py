@@ -172,14 +172,15 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def require_writable(folder: Path, option: str) -> None:
-    """Raise an InputError unless files can be written to a folder; it is made if it does not exist.
+    """Raise an InputError unless files can be written to a folder, which need not exist yet.
 
     Only trying tells: permissions do not say that a disk is full, or that no folder can be made in /proc.
+    Nothing is left behind, and the folder itself is not made, as another process may be making it.
     """
+    place = next(parent for parent in (folder, *folder.parents) if parent.exists())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"0")
+        with tempfile.TemporaryDirectory(dir=place, prefix=".") as made:
+            (Path(made) / "trial").write_bytes(b"0")
     except OSError as error:
         remedy = REMEDIES.get(error.errno or 0, "choose another place")
         raise InputError(f"{option} {folder} cannot be written: {error.strerror}; {remedy}") from error
