@@ -268,11 +268,11 @@ def difference(intervals: TextIntervals, first: str, second: str) -> Effect:
     return Effect(100 * mean, 100 * lower, 100 * upper, over)
 
 
-def published_areas(task: str) -> dict[str, float]:
-    """Return the published ACU of RoBERTa-base by method, in percent."""
+def published_areas(task: str, column: str = "acu") -> dict[str, float]:
+    """Return the published ACU or RACU of RoBERTa-base by method, in percent."""
     rows = published.table("faithfulness")
     rows = rows[(rows["model"] == "roberta-base") & (rows["dataset"] == task)]
-    return dict(zip(rows["importance_measure"], rows["acu"], strict=True))
+    return dict(zip(rows["importance_measure"], rows[column], strict=True))
 
 
 def spearman(places: Iterable[tuple[Predictions, Mapping[str, float]]]) -> Effect:

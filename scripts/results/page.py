@@ -54,6 +54,7 @@ STUDY_TABLES = (
     "measures",
     "strategies",
     "hardware",
+    "overview",
 )
 
 

@@ -119,6 +119,34 @@ def areas_table(study: Study, grid: str) -> str:
     return markdown(headings, ranked)
 
 
+def overview_table(study: Study, grids: Sequence[str]) -> str:
+    """Return ACU and RACU of the masked models by method in percent, beside those of RoBERTa-base."""
+    places = [study.places[grid] for grid in grids]
+    tasks = sorted({place.task for place in places})
+    rows = []
+    for method in (*METHODS, "beam", "search"):
+        cells = [_area_cell(study, place.grid, method) for place in places]
+        paper = [_published_cell(task, method) for task in tasks]
+        if any(cell != UNDEFINED for cell in cells):
+            rows.append((method, *cells, *paper))
+    headings = ("ACU; RACU", *(place.name for place in places), *(f"RoBERTa-base, {task}" for task in tasks))
+    return markdown(headings, rows)
+
+
+def _area_cell(study: Study, grid: str, method: str) -> str:
+    if not study.areas(grid, MASKED, method):
+        return UNDEFINED
+    mean, lower, upper, _ = study.intervals(grid, MASKED).acu(method)
+    racu = over_seeds(study.areas(grid, MASKED, method, "racu").values()).value
+    return f"{format_effect(Effect(100 * mean, 100 * lower, 100 * upper))}; {format_number(racu, 0)}"
+
+
+def _published_cell(task: str, method: str) -> str:
+    acu, racu = (published_areas(task, column).get(method) for column in ("acu", "racu"))
+    known = acu is not None and racu is not None
+    return f"{format_number(acu)}; {format_number(racu, 0)}" if known else UNDEFINED
+
+
 def decisions_table(study: Study) -> str:
     """Return the ACU gained by the mask token as the baseline of integrated gradients."""
     rows = []

@@ -1,7 +1,7 @@
 """Generator of stories for the bAbI tasks 1, 2 and 3 (one, two and three supporting facts).
 
-Vocabulary and rules follow the official files; `benchmarks/embedded.md` compares the two. Every two statements
-are followed by a question, if the last five statements allow one, until there are five questions.
+Vocabulary and rules follow the official files, as benchmarks/embedded.md shows. Every two statements are
+followed by a question, if the last five statements allow one, until there are five questions.
 """
 
 from __future__ import annotations
