@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..source import digest_source, find_place
-from .counts import COUNTS
-from .metric_definitions import METRICS, NUMBER_METRICS
+from .metric_definitions import COUNTS, METRICS, NUMBER_METRICS
 
 MetricFunction = Callable[[NDArray[Any], NDArray[Any]], float]
 """Function of labels and predictions that returns a number, higher for better predictions."""
