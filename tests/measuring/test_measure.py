@@ -161,6 +161,21 @@ def test_a_text_in_place_of_a_task_is_told_what_measures_it(clf) -> None:
             fm.measure(clf, text)
 
 
+def test_texts_without_labels_are_measured_by_the_predictions(clf, reviews: fm.Task) -> None:
+    rows = reviews.load()["test"].select(range(12))
+    pairs = list(zip(rows["text"][:], rows["context"][:], strict=True))
+    result = fm.measure(clf, pairs, ["grad-l2"])
+    assert (result.metric, result.curve("grad-l2").values[0]) == ("agreement", 1.0)
+    predicted = clf.logits(clf.encode(*map(list, zip(*pairs, strict=True)))).argmax(dim=1).tolist()
+    first = result.frame[(result.frame["method"] == "grad-l2") & (result.frame["percent"] == 0)]
+    assert first["label"].tolist() == predicted
+    alone = fm.measure(clf, [text for text, _ in pairs], ["grad-l2"], percents=(0, 100))
+    assert alone.texts == 12
+    for wrong in ([], [1, 2], [("a", "b", "c")]):
+        with pytest.raises(fm.InputError, match="expected a list of texts"):
+            fm.measure(clf, wrong)
+
+
 def test_a_seed_is_an_option_of_the_baseline(clf, reviews: fm.Task) -> None:
     seeded = fm.measure(clf, reviews, ["random(seed=1)", "random(seed=2)"], limit=12)
     assert seeded.methods == ["random", "random(seed=2)"], "the first is the baseline"

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..config import BASELINE, Precision, TrainedWith, UnitName
 from ..data import Task
-from ..data.labeled import class_task
+from ..data.labeled import class_task, labeled_task
 from ..errors import InputError
 from ..methods.own_scores import Lookup, OwnScores, own_scores
 from ..methods.registry import Method, parse, require_name
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Tests = Mapping[str, MaSF]
 """In-distribution tests by name."""
+Texts = Sequence[str | tuple[str, str]]
+"""Texts without labels, or pairs of a text and its context."""
 Names = str | Method | Sequence[str | Method] | Mapping[str, str | Method | OwnScores]
 """Methods by name or as values; in a mapping also scores that were computed elsewhere, by name."""
 
@@ -97,7 +99,7 @@ class Plan:
 
 def plan_measurement(
     clf: Model,
-    task: Task,
+    task: Task | Texts,
     methods: Names,
     *,
     tests: Tests,
@@ -108,12 +110,16 @@ def plan_measurement(
 ) -> Plan:
     """Resolve a measurement of methods on the first `limit` texts of a split; 0 measures all of them.
 
+    Of texts without labels, those that the model predicts are explained.
+
     Raises:
         InputError: A value is not valid, or model, task and methods do not fit each other.
     """
     if limit < 0:
         raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
     evaluator = Evaluator(clf)
+    if not isinstance(task, Task):
+        task = label_texts(evaluator, task)
     require_kind(task, number=evaluator.predicts_number)
     refuse_complement(evaluator, complement=settings.complement)
     task = class_task(task, getattr(evaluator, "labels", task.labels))
@@ -125,6 +131,30 @@ def plan_measurement(
     _require_variety(plan)
     require_own_scores(plan)
     return plan
+
+
+def label_texts(clf: Evaluator, texts: Texts) -> Task:
+    """Return a task of texts without labels, of which the model's own predictions are explained.
+
+    Raises:
+        InputError: There are no texts, some have no context, or the model predicts numbers.
+    """
+    from datasets import Dataset
+
+    if clf.predicts_number:
+        raise InputError(
+            "the model predicts numbers, and texts alone have none; expected a task: fm.own_task"
+        )
+    with_context = [isinstance(text, tuple | list) and [*map(type, text)] == [str, str] for text in texts]
+    if not with_context or not (all(with_context) or all(isinstance(text, str) for text in texts)):
+        raise InputError(f"texts are {texts!r:.60}; expected a list of texts, or of pairs (text, context)")
+    columns: dict[str, list[Any]] = {"text": [*texts], "label": [0] * len(texts)}
+    if all(with_context):
+        columns["text"], columns["context"] = map(list, zip(*texts, strict=True))
+    split, predicted = Dataset.from_dict(columns), []
+    for batch, _ in read_slices(clf, split, len(split)):
+        predicted += clf.logits(batch).argmax(dim=1).tolist()
+    return labeled_task({"test": split}, {"test": predicted}, name="texts", classes=clf.labels)
 
 
 def with_baseline(methods: Iterable[Method]) -> dict[str, Method]:

@@ -17,6 +17,7 @@ from ..measuring.plan import (
     Plan,
     Settings,
     Tests,
+    Texts,
     agreement_of,
     floors_of,
     plan_measurement,
@@ -49,7 +50,7 @@ DEFAULT_METHODS: Names = tuple(default_methods())
 
 def measure(
     clf: Model,
-    task: Task,
+    task: Task | Texts,
     methods: Names = DEFAULT_METHODS,
     *,
     limit: int = 0,
@@ -66,7 +67,8 @@ def measure(
 
     Args:
         clf: A classifier, or an `Evaluator` that shares its evaluations.
-        task: A task. A single text is measured by `measure_text`.
+        task: A task, or a list of texts (or of pairs of a text and its context) without labels: then the
+            model's own predictions are explained. A single text is measured by `measure_text`.
         methods: Names of methods, or methods; or a mapping from names to methods and to scores that were
             computed elsewhere (see `own_scores`). Random erasure, the baseline, is always measured;
             `random(seed=1)` sets its seed.
