@@ -22,10 +22,10 @@ from faithmeter.paper.tables.comparison import compare_cells
 from faithmeter.report import latex, page
 from faithmeter.report.blocks import Cell, Table
 from faithmeter.report.exports import save, to_csv, to_markdown
-from faithmeter.report.formats import format_cell, format_duration
 from faithmeter.report.fragments import render_table
 from faithmeter.report.tables.by_method import other_metrics_table, plausibility_table
 from faithmeter.report.tables.cells import column as Column
+from faithmeter.report.values import format_cell, format_duration
 from faithmeter.stats.intervals import bootstrap_interval
 from faithmeter.store.frames import COLUMNS
 from fixtures_tasks import SHARED

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..files import escape_formula, escape_markdown
 from . import latex
 from .blocks import Cell, Column, Table
-from .formats import APART_MARK, format_cell, method_label
+from .values import APART_MARK, format_cell, method_label
 
 
 def to_csv(table: Table) -> str:

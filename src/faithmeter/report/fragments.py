@@ -8,13 +8,11 @@ from itertools import groupby
 from typing import Any
 
 from .blocks import Block, Cell, Chart, Code, Column, HeatMap, Row, Section, Sentence, Table
-from .formats import APART_MARK, format_cell, method_label
 from .heat import Part, heat_parts, legend_parts, list_strongest
+from .values import APART_MARK, format_cell, method_label
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 560, 230, 44, 34, 14, 110
-"""Size and margins of the lead chart, in its own units; the right margin has the names of the curves."""
-LINE_HEIGHT = 16
-"""Distance of two names of curves, in these units."""
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 440, 220, 40, 26, 12, 22
+"""Size and margins of the lead chart, in its own units."""
 
 
 def render(blocks: Sequence[Block]) -> str:
@@ -125,16 +123,17 @@ def _chart(chart: Chart) -> str:
     points = [[place(row[encoding["x"]], row[encoding["y"]]) for row in own] for own in curves]
     label = f"{chart.title}: {names[0]} against {names[1]}, {encoding['area']}"
     lines = [
-        f"<svg class='area' viewBox='0 0 {WIDTH} {HEIGHT}' role='img' aria-label='{escape(label)}'>",
+        f"<svg viewBox='0 0 {WIDTH} {HEIGHT}' role='img' aria-label='{escape(label)}'>",
         *_axes(place, (low, high), encoding["x"]),
         f"<path class='between' d='{_path([*points[0], *reversed(points[1])])}Z'/>",
         f"<path class='line baseline' d='{_path(points[1])}'/>",
         f"<path class='line' d='{_path(points[0])}'/>",
-        *_curve_names(names, points),
         _area_label(str(encoding["area"]), points),
         "</svg>",
     ]
-    return f"<figure><figcaption>{escape(chart.title)}</figcaption>{''.join(lines)}</figure>"
+    keys = "".join(f"<span class='key'>{escape(name)}</span>" for name in names)
+    caption = f"<figcaption>{escape(chart.title)}<span class='keys'>{keys}</span></figcaption>"
+    return f"<figure class='area'>{caption}{''.join(lines)}</figure>"
 
 
 def _axes(place: Any, bounds: tuple[float, float], unit: str) -> Iterator[str]:
@@ -148,18 +147,6 @@ def _axes(place: Any, bounds: tuple[float, float], unit: str) -> Iterator[str]:
         right, _ = place(100, value)
         yield f"<path class='axis' d='M{x:.0f},{y:.1f}H{right:.0f}'/>"
         yield f"<text x='{x - 8:.0f}' y='{y + 4:.0f}' text-anchor='end'>{value:.{digits}f}</text>"
-
-
-def _curve_names(names: Sequence[str], points: Sequence[Sequence[tuple[float, float]]]) -> Iterator[str]:
-    """Yield the names of the curves beside their ends, at least a line apart."""
-    ends = [own[-1][1] for own in points]
-    if abs(ends[0] - ends[1]) < LINE_HEIGHT:
-        middle, half = sum(ends) / 2, LINE_HEIGHT / 2
-        before = [own[-2][1] for own in points]  # curves often meet at 100 %
-        ends = [middle - half, middle + half] if before[0] < before[1] else [middle + half, middle - half]
-    for name, y, kind in zip(names, ends, ("", " baseline"), strict=True):
-        x = WIDTH - RIGHT + 8
-        yield f"<text class='name{kind}' x='{x}' y='{y + 4:.0f}'>{escape(name)}</text>"
 
 
 def _area_label(text: str, points: Sequence[Sequence[tuple[float, float]]]) -> str:
@@ -187,7 +174,8 @@ def _heat_table(maps: Sequence[HeatMap]) -> str:
             rows.append(_heat_row("", "strongest", escape(list_strongest(words))))
     signed = {one.signed for one in maps}
     legend = legend_parts(maps[0].label, signed=True in signed, unsigned=False in signed)
-    return f"<table>{''.join(rows)}</table><p class='soft'>{' '.join(map(part_html, legend))}</p>"
+    words = f"<table class='heat-map'>{''.join(rows)}</table>"
+    return f"{words}<p class='soft'>{' '.join(map(part_html, legend))}</p>"
 
 
 def _heat_row(method: str, kind: str, content: str, attribute: str = "") -> str:

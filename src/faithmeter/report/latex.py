@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .blocks import Cell, Column, Row, Table
-from .formats import format_cell, method_label
+from .values import format_cell, method_label
 
 PACKAGES = ("booktabs", "longtable", "multirow", "pdflscape", "textcomp", "xcolor")
 MAX_ROWS_PER_PAGE = 30  # also on a page in landscape format

@@ -14,8 +14,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .blocks import Block, Chart, Code, HeatMap, Section, Sentence, Table
-from .formats import format_cell
 from .heat import AGAINST, Part, heat_parts, legend_parts, list_strongest
+from .values import format_cell
 
 MARKS = {
     "good": ("✓ ", "green"),
