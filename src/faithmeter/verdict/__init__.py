@@ -1,6 +1,6 @@
 """Rules of doubt and the verdict on a measurement, with the wording that all outputs share."""
 
-from .adaptation import AdaptEvidence, is_measurable, judge_adaptation, largest_outside_share
+from .adapted import AdaptEvidence, is_measurable, judge_adaptation, largest_outside_share
 from .doubts import BAD, CAUTION, NOTE, RULES, STEP_WARNING, Doubt, doubts
 from .evidence import (
     MAIN_KIND,

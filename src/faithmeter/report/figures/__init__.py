@@ -11,9 +11,9 @@ import altair as alt
 import vl_convert
 
 from ..aggregate import Frames
-from .faithfulness import faithfulness, pvalues, roar
+from .erasure import faithfulness, pvalues, roar
 from .pareto import pareto
-from .performance import ablation, by_epoch, by_strategy
+from .strategies import ablation, by_epoch, by_strategy
 from .styles import config
 
 __all__ = ["FIGURES", "Frames", "config", "save", "spec"]
