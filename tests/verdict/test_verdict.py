@@ -388,7 +388,7 @@ def test_there_are_enough_cases() -> None:
 SURFACES = ("cli", "report", "serve", "runs", "grid")
 LEVEL_IS_SHOWN = {
     "report/view.py",  # the heading of a column
-    "report/figures/faithfulness.py",  # a line in a chart
+    "report/figures/erasure.py",  # a line in a chart
     "report/page/sections.py",  # the text above a chart
     "report/page/html.py",  # the level that a script marks steps by
     "report/card/readme.py",  # the text above a table

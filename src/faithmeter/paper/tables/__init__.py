@@ -17,7 +17,7 @@ from ...report.aggregate import Frames
 from ...report.blocks import Table
 from ...report.page import Replication
 from .. import published
-from .faithfulness import PUBLISHED, faithfulness_table
+from .areas_by_task import PUBLISHED, faithfulness_table
 from .layouts import Layout, published_table
 from .trainings import PUBLISHED_DATASETS, PUBLISHED_MODELS, datasets_table, models_table
 from .walltimes import PARTS, published_layout, walltimes_table
