@@ -13,7 +13,7 @@ import torch
 import faithmeter as fm
 from faithmeter.measuring import texts
 from faithmeter.measuring.erase import trace_erasure
-from faithmeter.measuring.fitting import training_mask
+from faithmeter.measuring.fitting import Masking
 from faithmeter.measuring.measurement import Measurement
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
@@ -264,7 +264,7 @@ def test_a_text_that_loses_no_token_is_not_evaluated_again() -> None:
 )
 def test_the_check_is_fitted_on_texts_masked_as_in_training(strategy: str, masked_rows: set[int]) -> None:
     batch = rows_batch(*([5] * 40 for _ in range(4)))
-    where = training_mask(batch, strategy=strategy, scope="explained", rates="uniform", seed=0)
+    where = Masking(trained_with=strategy).draw(batch)
     assert {int(row) for row in where.any(dim=1).nonzero()} == masked_rows
     assert not (where & ~batch.explained).any()
 
@@ -307,7 +307,7 @@ def test_logits_that_are_no_numbers_are_refused(reviews: fm.Task) -> None:
 def test_too_few_validation_texts_are_refused(clf, tmp_path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("review,stars\n" + "\n".join(f"good film,{'ab'[i % 2]}" for i in range(30)))
-    with pytest.raises(fm.InputError, match="expected at least 20"):
+    with pytest.raises(fm.InputError, match="the check needs at least 20"):
         fm.fit_tests(clf, fm.own_task(path, text="review", label="stars"))
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
 
 import torch
 from torch import Tensor
@@ -30,6 +29,40 @@ if TYPE_CHECKING:
 
 CHECK = "check"
 """Phase in which texts are evaluated for the in-distribution tests."""
+
+
+@dataclass(frozen=True)
+class Masking:
+    """How texts are masked on which a check is fitted: as in the model's training.
+
+    Attributes:
+        trained_with: Masking strategy of the training; with none and unknown, texts stay whole.
+        scope: Columns that the training masked.
+        rates: Distribution of the training's masking rates.
+        seed: Seed of the masks.
+    """
+
+    trained_with: TrainedWith = "unknown"
+    scope: Scope = "explained"
+    rates: Rates = "uniform"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.trained_with not in get_args(TrainedWith):
+            raise unknown("trained_with", self.trained_with, get_args(TrainedWith))
+        require_masking(self.strategy, self.scope, self.rates)
+
+    @property
+    def strategy(self) -> str:
+        """Rows of a batch that are masked."""
+        return "none" if self.trained_with == "unknown" else self.trained_with
+
+    def draw(self, batch: Batch) -> Tensor:
+        """Return a mask [B, T] drawn as in fine-tuning."""
+        chosen = torch.zeros(len(batch), dtype=torch.bool)
+        chosen[STRATEGIES[self.strategy]] = True
+        allowed = batch.maskable(self.scope) & chosen[:, None]
+        return uniform_mask(allowed, row_generators(self.seed, "masf", batch.index), rates=self.rates)
 
 
 def fit_tests(
@@ -65,67 +98,42 @@ def fit_tests(
         >>> list(tests)
         ['published', 'crossfit']
     """
-    masking: dict[str, Any] = {"trained_with": trained_with, "scope": scope, "rates": rates, "seed": seed}
-    return fit_tests_on(clf, task.split("validation"), **masking, progress=progress)
+    masking = Masking(trained_with, scope, rates, seed)
+    return fit_tests_on(clf, task.split("validation"), masking, progress)
 
 
 def fit_tests_on(
-    clf: Model,
-    split: Dataset,
-    *,
-    trained_with: TrainedWith,
-    scope: Scope,
-    rates: Rates,
-    seed: int,
-    progress: Progress | None = None,
+    clf: Model, split: Dataset, masking: Masking, progress: Progress | None = None
 ) -> dict[str, MaSF]:
     """Fit the in-distribution tests of a model on the rows of a split, as `fit_tests` does."""
-    if trained_with not in get_args(TrainedWith):
-        raise unknown("trained_with", trained_with, get_args(TrainedWith))
     if len(split) < MIN_ROWS:  # before the texts are read
         raise InputError(
             f"{len(split)} validation rows; the check needs at least {MIN_ROWS}: use a larger validation "
             "set, such as a file with --valid"
         )
-    strategy = "none" if trained_with == "unknown" else trained_with
-    require_masking(strategy, scope, rates)
     evaluator, features = Evaluator.of(clf), []
     done = start_phase(progress, CHECK, len(split))
     for batch, _ in read_slices(evaluator, split, len(split)):
-        where = training_mask(batch, strategy=strategy, scope=scope, rates=rates, seed=seed)
-        features.append(states(evaluator, batch.masked(where, evaluator.mask_id))[1])
+        masked = batch.masked(masking.draw(batch), evaluator.mask_id)
+        features.append(states(evaluator, masked)[1])
         done(len(batch))
     rows = torch.cat(features).numpy()
+    trained_with = masking.trained_with
     return {name: MaSF(calibration=name, trained_with=trained_with).fit(rows) for name in CALIBRATIONS}
 
 
 def masked_pvalues(
-    clf: Model,
-    split: Dataset,
-    tests: Tests,
-    *,
-    texts: int,
-    percents: Sequence[int] = PERCENTS,
-    seed: int = 0,
-    progress: Progress | None = None,
+    clf: Model, split: Dataset, tests: Tests, texts: int, seed: int, progress: Progress | None = None
 ) -> dict[str, dict[int, DatasetPValue]]:
     """Return, by test and percentage masked, the p-value of the first texts of a split, masked at random.
 
     `progress` is called as by `fit_tests`.
     """
-    evaluator, random = Evaluator.of(clf), replace(parse(BASELINE), options={"seed": seed})
+    evaluator, random = Evaluator.of(clf), parse(f"{BASELINE}(seed={seed})")
     count, traces = min(texts, len(split)), []
     done = start_phase(progress, CHECK, count)
     for batch, labels in read_slices(evaluator, split, count):
-        traces.append(trace_erasure(evaluator, batch, labels, random, percents, tests))
+        traces.append(trace_erasure(evaluator, batch, labels, random, PERCENTS, tests))
         done(len(batch))
-    pvalues = join_traces(traces).pvalues  # [N, S] by test
-    return {test: dict(zip(percents, map(dataset_pvalue, pvalues[test].T), strict=True)) for test in tests}
-
-
-def training_mask(batch: Batch, *, strategy: str, scope: Scope, rates: Rates, seed: int) -> Tensor:
-    """Return a mask [B, T] drawn as in fine-tuning with this strategy, scope and rates."""
-    chosen = torch.zeros(len(batch), dtype=torch.bool)
-    chosen[STRATEGIES[strategy]] = True
-    allowed = batch.maskable(scope)
-    return uniform_mask(allowed & chosen[:, None], row_generators(seed, "masf", batch.index), rates=rates)
+    steps = {test: values.T for test, values in join_traces(traces).pvalues.items()}  # [S, N]
+    return {test: dict(zip(PERCENTS, map(dataset_pvalue, steps[test]), strict=True)) for test in tests}

@@ -18,7 +18,7 @@ from ..data.label_values import read_classes
 from ..data.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
 from ..errors import InputError
 from ..files import timed
-from ..measuring.fitting import fit_tests_on, masked_pvalues
+from ..measuring.fitting import Masking, fit_tests_on, masked_pvalues
 from ..measuring.plan import floors_of
 from ..measuring.texts import read_slices
 from ..methods.registry import explain, parse
@@ -244,17 +244,18 @@ def stop_rule(config: AdaptConfig, original: Classifier, validation: Dataset) ->
         if agreement < config.agreement or len(checked) < MIN_ROWS:
             return False
         clf = classifiers.setdefault(id(model), Classifier(model, original.tokenizer))
-        tests = fit_tests_on(clf, fitted, trained_with=config.strategy, **masking(config))
+        tests = fit_tests_on(clf, fitted, masking(config, config.strategy))
         if not rejects(floors_of(tests)[choose_test(tests)]):
             return False
-        pvalues = masked_pvalues(clf, checked, tests, texts=STOP_TEXTS, seed=config.seed)
+        pvalues = masked_pvalues(clf, checked, tests, STOP_TEXTS, config.seed)
         return is_measurable(pvalues[choose_test(pvalues)])
 
     return enough
 
 
-def masking(config: AdaptConfig) -> dict[str, Any]:
-    return {"scope": config.scope, "rates": config.rates, "seed": config.seed}
+def masking(config: AdaptConfig, trained_with: TrainedWith) -> Masking:
+    """Return the masking of the texts that a check is fitted on."""
+    return Masking(trained_with, config.scope, config.rates, config.seed)
 
 
 def compare_models(
@@ -273,16 +274,14 @@ def compare_models(
     known = filled_config(MeasureConfig(), config, adapted.fingerprint, data)
     parts = [as_part(progress, "fit tests", n, 2 * len(validation)) for n in (0, len(validation))]
     tests = {
-        original: fit_tests_on(
-            original, validation, trained_with=trained_with, **masking(config), progress=parts[0]
-        ),
+        original: fit_tests_on(original, validation, masking(config, trained_with), parts[0]),
         adapted: fitted_tests(adapted, folder, task, known, progress=parts[1]),
     }
     checked = min(CHECKED_TEXTS, len(test))
     steps = {}
     for number, (clf, own) in enumerate(tests.items()):
         part = as_part(progress, "check", number * checked, 2 * checked)
-        steps[clf] = masked_pvalues(clf, test, own, texts=checked, seed=config.seed, progress=part)
+        steps[clf] = masked_pvalues(clf, test, own, checked, config.seed, part)
     p_original, p_adapted = (
         {name: {percent: step.p for percent, step in own.items()} for name, own in checks.items()}
         for checks in steps.values()
