@@ -91,6 +91,7 @@ def main() -> None:
     """
     prepare_streams()
     warnings.showwarning = _show_warning
+    warnings.simplefilter("always", DamageWarning)  # Python shows equal ones once
     if not _has_working_directory():
         _exit_with_error("the working directory was deleted; change to a folder that exists (cd)")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -15,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
-from ..errors import InputError, unknown
+from ..errors import DamageWarning, InputError, unknown
 from .screen import Json, Store, marked, output, print_json, table
 
 if TYPE_CHECKING:
@@ -206,11 +207,19 @@ def runs(root: Path, where: list[str]) -> Listing:
     Raises:
         InputError: The folder holds no finished run, or a condition matches none of the runs.
     """
-    from ..store.run_store import RunStore
+    from ..store.run_store import QUARANTINE, RunStore
 
     conditions = [_parse_condition(condition) for condition in where]
     place = RunStore(root)
     records, running = list(place.records()), place.running()
+    if damaged := [*(root / QUARANTINE).glob("*")]:
+        # each time, as a list without these runs would look like one of all
+        warnings.warn(
+            f"{root / QUARANTINE} holds {len(damaged)} damaged files or runs, which are not listed; run them "
+            "again, then delete that folder",
+            DamageWarning,
+            stacklevel=2,
+        )
     if not records and not running:
         raise InputError(
             f"{root} holds no finished run; expected a folder of runs, such as the one given to `train -o`"
