@@ -10,7 +10,7 @@ from faithmeter.errors import InputError
 from faithmeter.stats.behavior import MAX_EXCESS, Behavior, judge
 from faithmeter.stats.intervals import Interval
 from faithmeter.stats.predictions import resampling_weights
-from faithmeter.stats.recalibration import RESAMPLES, check_behavior, intervals_of_means, recalibrate
+from faithmeter.stats.recalibration import RESAMPLES, apply, check_behavior, intervals_of_means, recalibrate
 
 RATES = (10, 50, 90)
 
@@ -61,7 +61,7 @@ def test_recalibration_finds_the_temperature_and_the_bias():
     fit = recalibrate(changed, labels, RATES)
     assert list(fit.scales) == pytest.approx([1 / 3] * 3, rel=0.05)
     assert list(fit.biases[0]) == pytest.approx([-1 / 3, 1 / 3], abs=0.05)
-    assert log_softmax(fit.apply(changed), axis=2) == pytest.approx(log_softmax(logits, axis=2), abs=0.3)
+    assert log_softmax(apply(fit, changed), axis=2) == pytest.approx(log_softmax(logits, axis=2), abs=0.3)
 
 
 def test_few_texts_do_not_decide_and_say_how_many_would():

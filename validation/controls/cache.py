@@ -51,6 +51,7 @@ class Control:
     task: str
     training: str = "masked"
     encoder: str = "embedded"
+    """`embedded`, or `minilm` with sentences of SST-2."""
     seed: int = 0
     pool: int = 400
     """Texts that are masked at random, of the validation and of the test part each."""
@@ -74,6 +75,31 @@ class Control:
     @property
     def file(self) -> Path:
         return FOLDER / f"{self.name}.npz"
+
+
+STORIES = {"task": "stories", "epochs": 4}
+ON_MINILM = {"encoder": "minilm", "rate": 1e-4}
+CONTROLS = (
+    Control("word", pool=800, explained=200),
+    Control("first"),
+    Control("distractor"),
+    Control("pair", epochs=16),
+    Control(**STORIES, explained=50),
+    Control("word", **ON_MINILM, epochs=3, pool=300, explained=80),
+    Control("sst2", **ON_MINILM, epochs=2, pool=200, explained=80),
+    Control("shuffled", pool=800, explained=200),
+    Control("word", "random", pool=800, explained=200),
+    Control("word", "plain"),
+    Control("word", "few-masks"),
+    Control("word", "half-trained", explained=0),
+    Control("first", "plain", explained=0),
+    Control("first", "few-masks", explained=0),
+    Control(**STORIES, training="plain", explained=0),
+    Control(**STORIES, training="few-masks", explained=0),
+    Control(**STORIES, training="half-trained", explained=0),
+    Control(**STORIES, training="random", explained=0),
+)
+"""All controls; a file that is there is never computed again."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from faithmeter.config import BASELINE
 from faithmeter.stats.curves import absolute_area
-from faithmeter.stats.faithfulness import removable_area
+from faithmeter.stats.faithfulness import MIN_REMOVABLE, removable_area
 
 from .cache import TRUTH, Control, read
 
@@ -68,17 +68,17 @@ class Areas(NamedTuple):
         return self.points[method] / self.removable
 
 
-def measure(control: Control, definition: Definition, *, texts: int | None = None, seed: int = 0) -> Areas:
-    """Return the areas of all methods of a control by a definition, on its first texts."""
+def measure(control: Control, definition: Definition, *, window: int = 0, seed: int = 0) -> Areas:
+    """Return the areas of all methods of a control by a definition, on all texts or a random window."""
     erasures = read(control)
-    count = min(len(logits) for logits in erasures.methods.values())
-    count = min(count, texts or count)
-    labels = erasures.test_labels[:count]
+    rng, everything = np.random.default_rng(seed), len(erasures.methods[BASELINE])
+    rows = rng.permutation(everything)[:window] if window else np.arange(everything)
+    count, labels = len(rows), erasures.test_labels[rows]
     ratios = np.asarray(erasures.percents) / 100
-    weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), RESAMPLES) / count
+    weights = rng.multinomial(count, np.full(count, 1 / count), RESAMPLES) / count
     weights = np.concatenate([np.full((1, count), 1 / count), weights])
     values = {
-        name: definition.of_logits(logits[:count].astype(np.float64), labels)
+        name: definition.of_logits(logits[rows].astype(np.float64), labels)
         for name, logits in erasures.methods.items()
     }
     random = weights @ values[BASELINE]
@@ -144,11 +144,28 @@ def _is_behind(areas: Areas, method: str) -> bool:
     return bool(ahead[0] > TRUTH_TOLERANCE and bounds(ahead)[0] > 0)
 
 
+def measure_false_praise(
+    control: Control, definition: Definition, *, texts: int = 64, windows: int = 100
+) -> float:
+    """Return the share of windows of texts in which a method seems to beat random erasure.
+
+    The texts of a window are drawn from those of the control. A share of what can be removed is told only if
+    that area is at least `MIN_REMOVABLE` and surely positive, as the package demands.
+    """
+    praised = 0
+    for seed in range(windows):
+        areas = measure(control, definition, window=texts, seed=seed)
+        removable = areas.removable
+        told = not definition.clipped or (removable[0] >= MIN_REMOVABLE and bounds(removable)[0] > 0)
+        praised += told and any(bounds(points)[0] > 0 for points in areas.points.values())
+    return praised / windows
+
+
 def decide(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each definition: how often it is right on planted, empty and real models."""
     rows = []
     for name, part in frame.groupby("definition", sort=False):
-        planted = part[part.truth_ahead_by.notna()]
+        planted = part[part.truth_ahead_by.notna() & part.control.str.contains("-masked-")]
         empty = part[part.control.str.contains("shuffled|random")]
         real = part[part.control.str.contains("sst2")].drop_duplicates("control")
         rows.append(
@@ -156,7 +173,7 @@ def decide(frame: pd.DataFrame) -> pd.DataFrame:
                 "definition": name,
                 "planted_models": planted.control.nunique(),
                 "truth_first_or_tied": int(planted.groupby("control").truth_first_or_tied.all().sum()),
-                "truth_smallest_lead": planted[planted.method != TRUTH].truth_ahead_by.min(),
+                "truth_behind_at_most": -planted.truth_ahead_by.min(),
                 "points_on_empty_models": empty.points.max(),
                 "pairs_apart": int(real.pairs_apart.sum()),
                 "pairs": int(real.pairs.sum()),

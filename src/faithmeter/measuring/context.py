@@ -12,7 +12,7 @@ from ..config import TrainedWith, UnitName
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ..stats.recalibration import Recalibration
+    from ..stats.behavior import Recalibration
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,14 +10,18 @@ from torch import Tensor
 
 from ..config import BASELINE, Rates, Scope, TrainedWith
 from ..data import Task
+from ..data.labeled import class_task
 from ..errors import InputError, unknown
 from ..methods.registry import parse
+from ..models.classes import ClassMatch, match_classes
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS, row_generators, uniform_mask
 from ..models.tokens import Batch
 from ..phases import Progress, start_phase
+from ..stats.behavior import Recalibration
 from ..stats.masf import CALIBRATIONS, MIN_ROWS, MaSF
 from ..stats.pvalues import DatasetPValue, dataset_pvalue
+from ..stats.recalibration import recalibrate
 from ..training.collator import STRATEGIES, require_masking
 from .erase import states, trace_erasure
 from .plan import Tests
@@ -27,6 +31,8 @@ from .trace import join_traces
 if TYPE_CHECKING:
     from datasets import Dataset
 
+RECALIBRATION_TEXTS = 400
+"""Validation texts that the behavioral check is fitted on, at most; results/validation/ladder.csv."""
 CHECK = "check"
 """Phase in which texts are evaluated for the in-distribution tests."""
 
@@ -99,7 +105,42 @@ def fit_tests(
         ['published', 'crossfit']
     """
     masking = Masking(trained_with, scope, rates, seed)
-    return fit_tests_on(clf, task.split("validation"), masking, progress)
+    names = getattr(clf, "labels", task.labels)
+    task = class_task(task, names)
+    tests = fit_tests_on(clf, task.split("validation"), masking, progress)
+    match = match_classes(names, task.labels) if task.label is not None else None
+    known = fit_recalibration(clf, task.split("validation"), match, seed=seed)
+    for test in tests.values():
+        test.recalibration = known
+    return tests
+
+
+def fit_recalibration(
+    clf: Model, split: Dataset, match: ClassMatch | None, *, seed: int = 0
+) -> Recalibration | None:
+    """Return what the first validation texts, masked at random at each rate, tell about the predictions.
+
+    Args:
+        clf: The classifier.
+        split: Validation texts.
+        match: Classes of the texts' labels as those of the model; None if the texts have no labels. The
+            model's predictions for whole texts then take their place.
+        seed: Seed of the random orders.
+
+    Returns:
+        The recalibration; None for a model that predicts a number.
+    """
+    evaluator = Evaluator.of(clf)
+    if evaluator.predicts_number:
+        return None
+    random, traces = replace(parse(BASELINE), options={"seed": seed}), []
+    for batch, labels in read_slices(evaluator, split, min(RECALIBRATION_TEXTS, len(split))):
+        known = labels if match is None else match.to_model(labels)
+        traces.append(trace_erasure(evaluator, batch, known, random, PERCENTS, {}))
+    trace = join_traces(traces)
+    targets = trace.predictions[:, 0] if match is None else trace.targets
+    steps = [step for step, percent in enumerate(PERCENTS) if 0 < percent < 100]
+    return recalibrate(trace.logits[:, steps], targets, [PERCENTS[step] for step in steps])
 
 
 def fit_tests_on(

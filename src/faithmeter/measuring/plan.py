@@ -21,6 +21,7 @@ from ..models.classes import ClassMatch, match_classes, require_kind
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..models.units import require_unit
+from ..stats.behavior import Recalibration
 from ..stats.curves import whole_percents
 from ..stats.masf import MaSF
 from .texts import read_slices
@@ -183,6 +184,11 @@ def floors_of(tests: Tests | None) -> dict[str, float]:
 def trained_with_of(tests: Tests | None) -> TrainedWith:
     """Return the masking strategy that the tests assume for the model's training; unknown without tests."""
     return next((test.trained_with for test in (tests or {}).values()), "unknown")
+
+
+def recalibration_of(tests: Tests | None) -> Recalibration | None:
+    """Return what the behavioral check is fitted on; None without tests, or if it was not fitted."""
+    return next((test.recalibration for test in (tests or {}).values()), None)
 
 
 def agreement_of(clf: Model) -> float:

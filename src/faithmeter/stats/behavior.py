@@ -7,9 +7,9 @@ The masks are accepted only if the quantities of `recalibration.check_behavior` 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from .intervals import Interval
@@ -22,6 +22,38 @@ MAX_GROWTH = 100
 """More than this many times the texts are not named as a number that would decide."""
 
 Outcome = Literal["accepted", "rejected", "undecided"]
+
+
+class Recalibration(NamedTuple):
+    """Temperatures and class biases that make a model's masked predictions as good as they can be.
+
+    Attributes:
+        percents: Masking rates in percent, [S].
+        scales: Inverse temperature at each rate, S of them.
+        biases: Logit added to each class at each rate, S rows of C.
+        constant: The most frequent class of the validation texts.
+        texts: Number of validation texts.
+    """
+
+    percents: tuple[int, ...]
+    scales: tuple[float, ...]
+    biases: tuple[tuple[float, ...], ...]
+    constant: int
+    texts: int
+
+    def at(self, percents: Collection[int]) -> Recalibration:
+        """Return the recalibration at those of its rates that are among these."""
+        places = [place for place, percent in enumerate(self.percents) if percent in percents]
+        return self._replace(
+            percents=tuple(self.percents[place] for place in places),
+            scales=tuple(self.scales[place] for place in places),
+            biases=tuple(self.biases[place] for place in places),
+        )
+
+    @classmethod
+    def of(cls, percents: Sequence[int], scales: Sequence[float], biases: Any, *facts: int) -> Recalibration:
+        """Return the value whose fields were read from JSON, with lists for tuples."""
+        return cls(tuple(percents), tuple(scales), tuple(map(tuple, biases)), *facts)
 
 
 @dataclass(frozen=True)

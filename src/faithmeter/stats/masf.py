@@ -7,6 +7,7 @@ docs/masf.md derives both.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from safetensors.numpy import save_file
 from ..config import TrainedWith
 from ..errors import InputError, unknown
 from ..files import atomic
+from .behavior import Recalibration
 from .pvalues import fisher, ranks, simes_counts
 
 Array = NDArray[np.float64]
@@ -31,7 +33,7 @@ MIN_LEARNED = 10
 """Minimum number of rows that the cross-fitted test learns from; the others calibrate it."""
 BLOCK = 4096
 """Number of rows ranked at a time, which limits the memory used."""
-FORMAT = "faithmeter-masf-5"
+FORMAT = "faithmeter-masf-6"
 
 
 class MaSF:
@@ -52,6 +54,8 @@ class MaSF:
         columns_: Sorted hidden states of the n rows learned from, [L, H, n].
         layers_: Summaries of these rows, [n, K, L].
         statistics_: Sorted statistics of the rows that new ones are ranked among.
+        recalibration: What the masked rows tell about the model's predictions, for the behavioral check,
+            which is fitted on the same texts; None if it was not fitted.
 
     Example:
         >>> features = torch.rand(40, 3, 8)  # of 40 texts
@@ -67,6 +71,7 @@ class MaSF:
     def __init__(self, *, calibration: str = "published", trained_with: TrainedWith = "unknown") -> None:
         self.calibration = calibration
         self.trained_with: TrainedWith = trained_with
+        self.recalibration: Recalibration | None = None
 
     def __repr__(self) -> str:
         if not hasattr(self, "columns_"):
@@ -135,6 +140,7 @@ class MaSF:
             "calibration": self.calibration,
             "trained_with": self.trained_with,
             "fingerprint": fingerprint,
+            "recalibration": json.dumps(self.recalibration),
         }
         metadata["checksum"] = _checksum(arrays, metadata)
         with atomic(path) as temporary:
@@ -171,6 +177,8 @@ class MaSF:
         trained_with: Any = metadata["trained_with"]
         test = cls(calibration=metadata["calibration"], trained_with=trained_with)
         test.columns_, test.layers_, test.statistics_ = arrays.values()
+        known = json.loads(metadata["recalibration"])
+        test.recalibration = None if known is None else Recalibration.of(*known)
         return test
 
     def _layers(self, rows: NDArray[Any], *, new: int) -> Array:

@@ -8,14 +8,14 @@ A model that understands masks has an excess of about 0 at every rate. `behavior
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .behavior import Behavior
+from .behavior import Behavior, Recalibration
 from .bounds import widened_bca
 from .intervals import Interval
 from .predictions import resampling_weights
@@ -27,37 +27,6 @@ PRIOR_TEXTS = 1.0
 """Weight of the prior, a temperature of 1 and no bias, in texts; it keeps fits to few texts finite."""
 
 Floats = NDArray[np.float64]
-
-
-class Recalibration(NamedTuple):
-    """Temperatures and class biases that make a model's masked predictions as good as they can be.
-
-    Attributes:
-        percents: Masking rates in percent, [S].
-        scales: Inverse temperature at each rate, S of them.
-        biases: Logit added to each class at each rate, S rows of C.
-        constant: The most frequent class of the validation texts.
-        texts: Number of validation texts.
-    """
-
-    percents: tuple[int, ...]
-    scales: tuple[float, ...]
-    biases: tuple[tuple[float, ...], ...]
-    constant: int
-    texts: int
-
-    def at(self, percents: Collection[int]) -> Recalibration:
-        """Return the recalibration at those of its rates that are among these."""
-        places = [place for place, percent in enumerate(self.percents) if percent in percents]
-        return self._replace(
-            percents=tuple(self.percents[place] for place in places),
-            scales=tuple(self.scales[place] for place in places),
-            biases=tuple(self.biases[place] for place in places),
-        )
-
-    def apply(self, logits: Floats) -> Floats:
-        """Return the recalibrated logits [N, S, C]."""
-        return np.asarray(logits * np.array(self.scales)[:, None] + np.array(self.biases))
 
 
 def recalibrate(
@@ -101,7 +70,7 @@ def check_behavior(
     """
     own = logits.astype(np.float64)
     texts, _, classes = own.shape
-    excess = _losses(own, labels) - _losses(recalibration.apply(own), labels)  # [N, S]
+    excess = _losses(own, labels) - _losses(apply(recalibration, own), labels)  # [N, S]
     # fitting k parameters costs k / 2N nats on new texts, which the excess over the best fit contains
     excess = excess + classes / (2 * recalibration.texts)
     right = own.argmax(axis=2) == labels[:, None]
@@ -114,6 +83,12 @@ def check_behavior(
         texts,
         recalibration.texts,
     )
+
+
+def apply(recalibration: Recalibration, logits: Floats) -> Floats:
+    """Return the recalibrated logits [N, S, C]."""
+    scales, biases = np.array(recalibration.scales), np.array(recalibration.biases)
+    return np.asarray(logits * scales[:, None] + biases)
 
 
 def intervals_of_means(values: Floats, weights: NDArray[np.int64]) -> tuple[Interval, ...]:
