@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import faithmeter as fm
+from faithmeter.measuring import erase
 from faithmeter.models import devices
 from faithmeter.runs import chosen_method
 from faithmeter.runs.chosen_method import Candidate, Choice, choose_method, read_budget
@@ -85,6 +86,8 @@ def test_a_choice_is_that_of_its_own_settings(
     monkeypatch.setattr(chosen_method, "_measure_candidates", lambda *_: asked.append("") or choice)
     monkeypatch.setattr(chosen_method, "CANDIDATES", ("loo-sign", "grad-l2"))
     clf = fm.load(checkpoint)
+    measured = chosen_method.measured_task(clf, checkpoint, chosen_method.MeasureConfig(), None)
+    monkeypatch.setattr(chosen_method, "measured_task", lambda *_: measured)  # its classes do not matter
     record = chosen_method.training_record(checkpoint)
     monkeypatch.setattr("faithmeter.stats.metrics.OWN_METRICS", {})
     monkeypatch.setattr("faithmeter.stats.own_metrics.OWN_METRICS", metrics.OWN_METRICS)
@@ -136,6 +139,25 @@ def test_the_command_line_prints_the_reason(faithmeter, checkpoint: Path) -> Non
     assert outcome.code == 0, outcome.err
     assert "auto chose inp-grad-sign: the highest ACU on 12 validation texts" in outcome.err
     assert '"inp-grad-sign"' in outcome.out
+
+
+def test_another_budget_measures_only_other_candidates(checkpoint: Path, monkeypatch) -> None:
+    """Their traces lie in the store of the checkpoint, like those of any measurement."""
+    monkeypatch.setattr(chosen_method, "CANDIDATES", ("inp-grad-sign", "loo-sign"))
+    clf, explained = fm.load(checkpoint), set[str]()
+    explain = erase.explain
+
+    def counted(clf, batch, labels, method):
+        explained.add(str(method))
+        return explain(clf, batch, labels, method)
+
+    monkeypatch.setattr(erase, "explain", counted)
+    assert choose_method(clf, checkpoint, 1, unit="sentence").method == "inp-grad-sign"
+    assert explained == {"random(seed=0)", "inp-grad-sign"}
+    explained.clear()
+    assert len(choose_method(clf, checkpoint, 30, unit="sentence").candidates) == 2
+    assert explained == {"loo-sign"}
+    assert [*checkpoint.parent.glob("traces/*/loo-sign-*/0-12.parquet")]
 
 
 def test_a_damaged_choice_is_made_again(checkpoint: Path) -> None:
