@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import faithmeter
+from faithmeter.errors import EXTRAS
 
 ROOT = Path(faithmeter.__file__).parent
 ORDER = list(faithmeter.LAYERS)
@@ -148,6 +149,43 @@ def test_explaining_and_serving_load_no_library_that_only_other_work_needs(tmp_p
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == "loaded: []"
+
+
+BASE = """
+import sys
+sys.modules.update(dict.fromkeys(EXTRAS))  # None: an import fails, as if nothing were installed
+
+import torch
+import faithmeter as fm
+
+torch.set_num_threads(1)
+from toy import WORDS, tiny
+
+clf = tiny(dtype=torch.float32, labels=2)
+rows = [f"{' '.join(WORDS[row % 9 : row % 9 + 5])},{'ab'[row % 2]}" for row in range(60)]
+open("rows.csv", "w").write("\\n".join(["text,label", *rows]))
+task = fm.own_task("rows.csv", text="text", label="label")
+result = fm.measure(clf, task, ["loo-sign", "grad-l2"], limit=4)
+assert {"random", "loo-sign"} <= {*result.to_dict()["methods"]}
+assert fm.explain_text(clf, "the film was good").words
+try:
+    fm.train(fm.TrainConfig(limit=32, epochs=1), fm.RunStore("runs"))
+except fm.InputError as error:
+    print(error)
+"""
+
+
+def test_measuring_in_python_needs_no_extra_and_training_names_its_own(tmp_path: Path) -> None:
+    paths = os.pathsep.join([str(Path(__file__).parent), str(ROOT.parent)])
+    result = subprocess.run(
+        [sys.executable, "-c", BASE.replace("EXTRAS", repr([*EXTRAS]))],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert result.returncode == 0, result.stderr
+    assert "needs accelerate, which is not installed: pip install 'faithmeter[train]'" in result.stdout
 
 
 def test_help_answers_faster_than_torch_can_be_imported() -> None:

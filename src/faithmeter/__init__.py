@@ -152,7 +152,8 @@ def __getattr__(name: str) -> Any:
         return import_module("importlib.metadata").version(__name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    with import_module(".errors", __name__).optional():
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,8 @@ import difflib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,6 +39,19 @@ MIN_SIMILARITY = 0.6
 """Minimum similarity (0 to 1) at which a known name is suggested for an unknown one."""
 
 
+EXTRAS = {
+    "accelerate": "train",
+    "sklearn": "train",
+    "altair": "report",
+    "vl_convert": "report",
+    "peft": "peft",
+    "ray": "ray",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+}
+"""Extra of faithmeter that installs a library, by the name under which it is imported."""
+
+
 class InputError(ValueError):
     """Invalid input; the message states what was given, what is expected and what to do next.
 
@@ -49,6 +63,21 @@ class InputError(ValueError):
         ...
         faithmeter.errors.InputError: unknown task 'babi-2'; did you mean 'bAbI-2'? ...
     """
+
+
+@contextmanager
+def optional() -> Iterator[None]:
+    """Convert a missing library of an extra into an InputError that names the extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in EXTRAS:
+            raise
+        raise InputError(
+            f"this needs {library}, which is not installed: pip install 'faithmeter[{EXTRAS[library]}]', or "
+            "'faithmeter[all]' for everything"
+        ) from error
 
 
 class DamageWarning(UserWarning):

@@ -51,7 +51,7 @@ def clean(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clean")
     run(folder, sys.executable, "-m", "venv", folder)
     wheel = next(built.glob("*.whl"))
-    run(folder, folder / "bin/pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
+    run(folder, folder / "bin/pip", "install", "--quiet", "-c", ROOT / "constraints.txt", f"{wheel}[all]")
     return folder / "bin"
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ..errors import DamageWarning, InputError
+from ..errors import DamageWarning, InputError, optional
 from ..files import REMEDIES
 from . import adapt, check, demo, explain, grid, listing, measure, report, serve, train
 from .engines import import_all
@@ -95,7 +95,8 @@ def main() -> None:
     if not _has_working_directory():
         _exit_with_error("the working directory was deleted; change to a folder that exists (cd)")
     try:
-        app(_decode_arguments(sys.argv[1:]))
+        with optional():
+            app(_decode_arguments(sys.argv[1:]))
     except InputError as error:
         if volume.verbose:
             console.print_exception()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import optional
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -89,7 +91,8 @@ def score_trace(trace: Trace, marks: Mapping[int, NDArray[np.bool_]]) -> dict[st
 
 def score_text(scores: NDArray[np.float64], marks: NDArray[np.bool_]) -> dict[str, float]:
     """Return token F1, token IOU and AUPRC of one text; ties of scores go to the leftmost unit."""
-    from sklearn.metrics import average_precision_score
+    with optional():
+        from sklearn.metrics import average_precision_score
 
     count = int(marks.sum())
     chosen = np.zeros_like(marks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import textwrap
@@ -14,7 +13,7 @@ from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from ..config import EMBEDDED
-from ..errors import InputError
+from ..errors import InputError, optional
 from .classifier import find_mask_id
 from .heads import MODULES, OBJECT_FIRST, build, classes_of_head, explain_missing_head, read_layout
 from .mask_token import add_tokens
@@ -98,11 +97,8 @@ def _from_pretrained(
 
 def _load_adapter(folder: Path, part: str, options: dict[str, Any]) -> tuple[PreTrainedModel, dict[str, Any]]:
     """Return the base model of a PEFT adapter with the adapter merged into its weights."""
-    if importlib.util.find_spec("peft") is None:
-        raise InputError(
-            f"{str(folder)!r} is a PEFT adapter, and peft is not installed: pip install 'faithmeter[peft]'"
-        )
-    from peft import PeftModel
+    with optional():
+        from peft import PeftModel
     from safetensors.torch import load_file
 
     if not (folder / ADAPTER_WEIGHTS).is_file():

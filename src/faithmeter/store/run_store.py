@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -389,9 +389,13 @@ def require_files(folder: Path, record: Record) -> None:
 
 
 def environment() -> dict[str, Any]:
-    """Return the machine and package versions of the current process."""
+    """Return the machine and the versions of the packages that are installed."""
+    versions = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     return {
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": versions,
         "python": platform.python_version(),
         "host": platform.node(),
         "machine": platform.machine(),

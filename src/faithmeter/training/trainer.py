@@ -29,12 +29,15 @@ from transformers.modeling_outputs import ModelOutput
 
 from ..config import Precision, TrainConfig
 from ..data import Task
-from ..errors import InputError
+from ..errors import InputError, optional
 from ..files import writing
 from ..models.devices import require_precision, supports
 from .checkpoints import Divergence, SealedCheckpoints, require_best
 from .collator import MaskingCollator
 from .masked_eval import CONDITIONS, UNIFORM, Condition, Sweep
+
+with optional():  # the Trainer needs it, and would not name the extra
+    import accelerate  # noqa: F401
 
 SELECTION: dict[str, list[Condition]] = {"both": [0, UNIFORM], "masked": [UNIFORM], "unmasked": [0]}
 """Conditions on which the best epoch is selected, by the `validation` option."""
