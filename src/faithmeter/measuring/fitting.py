@@ -24,7 +24,7 @@ from ..stats.pvalues import DatasetPValue, dataset_pvalue
 from ..stats.recalibration import recalibrate
 from ..training.collator import STRATEGIES, require_masking
 from .erase import states, trace_erasure
-from .plan import Tests
+from .plan import Tests, seeded
 from .texts import read_slices
 from .trace import join_traces
 
@@ -133,7 +133,7 @@ def fit_recalibration(
     evaluator = Evaluator.of(clf)
     if evaluator.predicts_number:
         return None
-    random, traces = replace(parse(BASELINE), options={"seed": seed}), []
+    random, traces = seeded(parse(BASELINE), seed), []
     for batch, labels in read_slices(evaluator, split, min(RECALIBRATION_TEXTS, len(split))):
         known = labels if match is None else match.to_model(labels)
         traces.append(trace_erasure(evaluator, batch, known, random, PERCENTS, {}))
