@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -141,8 +142,9 @@ def test_the_command_line_prints_the_reason(faithmeter, checkpoint: Path) -> Non
     assert '"inp-grad-sign"' in outcome.out
 
 
-def test_another_budget_measures_only_other_candidates(checkpoint: Path, monkeypatch) -> None:
+def test_another_budget_measures_only_other_candidates(checkpoint: Path, tmp_path, monkeypatch) -> None:
     """Their traces lie in the store of the checkpoint, like those of any measurement."""
+    checkpoint = Path(shutil.copytree(checkpoint, tmp_path / "runs" / checkpoint.name))
     monkeypatch.setattr(chosen_method, "CANDIDATES", ("inp-grad-sign", "loo-sign"))
     clf, explained = fm.load(checkpoint), set[str]()
     explain = erase.explain
