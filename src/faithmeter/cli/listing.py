@@ -207,7 +207,8 @@ def runs(root: Path, where: list[str]) -> Listing:
     Raises:
         InputError: The folder holds no finished run, or a condition matches none of the runs.
     """
-    from ..store.run_store import QUARANTINE, RunStore
+    from ..store.run_store import RunStore
+    from ..store.trace_files import QUARANTINE
 
     conditions = [_parse_condition(condition) for condition in where]
     place = RunStore(root)
