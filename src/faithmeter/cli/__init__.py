@@ -16,7 +16,7 @@ from ..errors import DamageWarning, InputError, optional
 from ..files import REMEDIES
 from . import adapt, check, demo, explain, grid, listing, measure, report, serve, train
 from .engines import import_all
-from .options import with_volume
+from .options import as_command
 from .screen import console, marked, output, prepare_streams, volume
 
 VERBS: dict[str, Callable[..., None]] = {
@@ -59,7 +59,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name, verb in VERBS.items():
-    app.command(name, cls=Command)(with_volume(verb))
+    app.command(name, cls=Command)(as_command(verb))
 
 
 def _print_version(requested: bool) -> None:

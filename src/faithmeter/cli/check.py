@@ -9,22 +9,9 @@ from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
 from .explain import Checkpoint
 from .measure import Seed, TrainedWithOption, run, training_option
-from .options import Device, Overlap, PrecisionOption, as_precision
-from .own_texts import (
-    Classes,
-    ClassName,
-    Data,
-    DataDir,
-    LabelColumn,
-    Limit,
-    PairColumn,
-    TaskName,
-    Test,
-    TextColumn,
-    Valid,
-    own_test_texts,
-)
-from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements, quantities
+from .options import Loading, as_precision
+from .own_texts import Texts, own_test_texts
+from .requirements import CHECK, Gate, hold, parse_requirements, quantities
 from .results import remark_verdict, show
 from .screen import Json, Store, print_json
 
@@ -34,24 +21,11 @@ if TYPE_CHECKING:
 
 def check(
     checkpoint: Checkpoint,
-    task: TaskName = "",
-    data_dir: DataDir = None,
-    limit: Limit = 0,
+    texts: Texts,
+    loading: Loading,
+    gate: Gate,
     seed: Seed = 0,
-    data: Data = None,
-    text: TextColumn = None,
-    label: LabelColumn = None,
-    pair: PairColumn = None,
-    valid: Valid = None,
-    test: Test = None,
     trained_with: TrainedWithOption = "",
-    classes: Classes = "",
-    name: ClassName = None,
-    overlap: Overlap = 0,
-    device: Device = "auto",
-    precision: PrecisionOption = "auto",
-    require: Require = [],  # noqa: B006
-    even_if_untrusted: EvenIfUntrusted = False,
     store: Store = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -61,27 +35,24 @@ def check(
     """
     from ..report.view import view_check
 
-    requirements = parse_requirements(require, [CHECK, BASELINE])
+    requirements = parse_requirements(gate.require, [CHECK, BASELINE])
     config = MeasureConfig(
-        task=task,
         methods=(BASELINE,),
-        label=name or "",
-        classes=classes,
         seed=seed,
-        limit=limit,
-        overlap=overlap,
-        precision=as_precision(precision),
+        overlap=loading.overlap,
+        precision=as_precision(loading.precision),
+        **texts.settings,
         **training_option(trained_with),
     )
-    own = own_test_texts(checkpoint, task, (data, valid, test), text, label, pair)
+    own = own_test_texts(checkpoint, texts)
     _require_validation_rows(checkpoint, own)
-    result = run(checkpoint, config, store, data_dir, None if own else data, own, device)
+    result = run(checkpoint, config, store, texts.data_dir, None if own else texts.data, own, loading.device)
     if as_json:
         print_json(result.to_dict())
         remark_verdict(result.verdict, methods=False)
     else:
         show(view_check({"": result}))
-    hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
+    hold(requirements, quantities(result), result.verdict, even_if_untrusted=gate.even_if_untrusted)
 
 
 def _require_validation_rows(checkpoint: str, own: Task | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +37,22 @@ GpusPerRun = Annotated[
         show_default=False,
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Options that choose who executes the work."""
+
+    engine: Engine = "local"
+    address: Address = ""
+    cpus_per_run: CpusPerRun = None
+    gpus_per_run: GpusPerRun = None
+
+    @property
+    def on_ray(self) -> bool:
+        """Whether the engine is Ray; raise an InputError for options that do not fit."""
+        return on_ray(self.engine, self.address, self.cpus_per_run, self.gpus_per_run)
+
 
 imported: list[str] = []
 """Files and modules given with --import, which the workers of a cluster import too."""

@@ -11,10 +11,10 @@ import typer
 from ..config import MeasureConfig, UnitName
 from ..errors import InputError
 from ..files import require_writable, writing
-from .options import Device, Overlap, PrecisionOption, Unit, as_precision
+from .options import Loading, Unit, as_precision
 from .own_texts import PairColumn, TextColumn
 from .progress import bars
-from .requirements import EvenIfUntrusted, Require, hold, parse_requirements, quantities
+from .requirements import Gate, hold, parse_requirements, quantities
 from .results import show
 from .screen import Json, console, marked, note, output, print_json, quiet
 from .texts import Row, name_place, read_texts
@@ -88,6 +88,8 @@ Verify = Annotated[
 
 def explain(
     checkpoint: Checkpoint,
+    loading: Loading,
+    gate: Gate,
     given: Given = None,
     context: Context = None,
     method: Methods = ["loo-sign"],  # noqa: B006
@@ -101,12 +103,7 @@ def explain(
     csv: Csv = None,
     verify: Verify = None,
     seed: Annotated[int, typer.Option(min=0, help="seed of the random orders of --verify")] = 0,
-    require: Require = [],  # noqa: B006
-    even_if_untrusted: EvenIfUntrusted = False,
     unit: Unit = "token",
-    overlap: Overlap = 0,
-    device: Device = "auto",
-    precision: PrecisionOption = "auto",
     as_json: Json = False,
 ) -> None:
     """Show how much each word contributes to the predicted class, and whether that explanation is faithful.
@@ -121,31 +118,35 @@ def explain(
     words = {"text": given, "pair": context, "label": name}
     rows = read_texts(words, file, data, {"text": text, "pair": pair, "label": label})
     single = given is not None
-    if not single and (verify or require):
+    if not single and (verify or gate.require):
         raise InputError("--verify and --require go with a single text; for all rows: faithmeter measure")
     budgets = [read_budget(one) for one in method]
-    if require and any(budgets):
+    if gate.require and any(budgets):
         raise InputError("--require names a method, which auto has yet to choose; name it with --method")
     named = [None if budget else parse(one) for one, budget in zip(method, budgets, strict=True)]
-    number_type, requirements = as_precision(precision), parse_requirements(require, [*map(str, named)])
+    requirements = parse_requirements(gate.require, [*map(str, named)])
     quiet()
     chosen = choose_label(checkpoint, name)
     # methods and identical texts share evaluations
-    clf = Evaluator(load(checkpoint, device=device, precision=number_type, label=chosen, overlap=overlap))
+    clf = Evaluator(load(checkpoint, label=chosen, **loading.options))
     methods = [
         known or _choose(clf, checkpoint, budget, unit) for known, budget in zip(named, budgets, strict=True)
     ]
     explanations = _explain(clf, rows, methods, unit)
     _write(explanations, html, csv)
     measured = None
-    if single and verify is not False and (verify or require or _is_short(clf, rows[0], methods, unit)):
+    if single and verify is not False and (verify or gate.require or _is_short(clf, rows[0], methods, unit)):
         config = MeasureConfig(
-            seed=seed, unit=cast(UnitName, unit), overlap=overlap, precision=number_type, label=chosen or ""
+            seed=seed,
+            unit=cast(UnitName, unit),
+            overlap=loading.overlap,
+            precision=as_precision(loading.precision),
+            label=chosen or "",
         )
         measured = _verify(clf, checkpoint, rows[0], methods, config)
     _show(rows, explanations, measured, as_json=as_json, files=bool(html or csv))
     if measured is not None:
-        hold(requirements, quantities(measured), measured.verdict, even_if_untrusted=even_if_untrusted)
+        hold(requirements, quantities(measured), measured.verdict, even_if_untrusted=gate.even_if_untrusted)
 
 
 def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: str) -> Method:

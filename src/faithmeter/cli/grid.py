@@ -17,7 +17,7 @@ import typer
 from ..errors import InputError
 from ..files import require_writable
 from ..runs.processes import end_with_parent
-from .engines import Address, CpusPerRun, Engine, GpusPerRun, import_all, imported, on_ray
+from .engines import Workers, import_all, imported
 from .options import Device
 from .plan import format_clock, show_plan
 from .progress import RunLines, bars
@@ -33,17 +33,16 @@ LOG = "grid.log"
 
 def grid(
     file: Annotated[Path, typer.Argument(help="a grid, such as grids/smoke.toml")],
+    workers: Workers,
     data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only list the runs")] = False,
-    workers: Annotated[
+    processes: Annotated[
         int,
-        typer.Option(min=0, help="processes that share the runs and the cores; 0: as the file says, or 1"),
+        typer.Option(
+            "--workers", min=0, help="processes that share the runs and the cores; 0: as the file says, or 1"
+        ),
     ] = 0,
     device: Device = "auto",
-    engine: Engine = "local",
-    address: Address = "",
-    cpus_per_run: CpusPerRun = None,
-    gpus_per_run: GpusPerRun = None,
     store: Store = Path("runs"),
     as_json: Json = False,
     call: Annotated[str, typer.Option(hidden=True, help="call that started this worker process")] = "",
@@ -59,11 +58,11 @@ def grid(
     from ..models.devices import find_device
     from ..store.run_store import RunStore
 
-    cluster = on_ray(engine, address, cpus_per_run, gpus_per_run)
-    if cluster and workers:
-        raise InputError(f"--workers {workers} goes with --engine local; Ray uses the CPUs of its cluster")
+    cluster = workers.on_ray
+    if cluster and processes:
+        raise InputError(f"--workers {processes} goes with --engine local; Ray uses the CPUs of its cluster")
     plan, place = read(file, data_dir=data_dir), RunStore(store)
-    runs, workers = plan.runs, workers or plan.workers
+    runs, processes = plan.runs, processes or plan.workers
     if dry_run:
         show_plan(runs, place, as_json)
         return
@@ -72,8 +71,8 @@ def grid(
         find_device(device)  # a wrong one is one error, not one for each run
     start, done_before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)
     call = call or uuid.uuid4().hex
-    if workers > 1 and not cluster:
-        _share(workers, call)
+    if processes > 1 and not cluster:
+        _share(processes, call)
     quiet()
     outcomes: dict[Run, str] = {}
     with bars() as progress:
@@ -87,8 +86,8 @@ def grid(
             from ..grid.ray_engine import Job, execute_on_ray
             from ..runs.cluster import connected, find_resources
 
-            with connected(address):
-                resources = find_resources(cpus_per_run, gpus_per_run)
+            with connected(workers.address):
+                resources = find_resources(workers.cpus_per_run, workers.gpus_per_run)
                 prepare = partial(import_all, tuple(imported))
                 job = Job(store.resolve(), call, device, prepare=prepare, processes=resources.processes)
                 failed = execute_on_ray(

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ..config import BASELINE, MeasureConfig, TrainedWith, UnitName
+from ..config import BASELINE, MeasureConfig, TrainedWith
 from ..errors import unknown
 from ..files import require_writable
-from .engines import Address, CpusPerRun, Engine, GpusPerRun, on_ray
+from .engines import Workers
 from .explain import Checkpoint
-from .options import Device, Overlap, PrecisionOption, Unit, as_precision
-from .own_texts import (
-    Classes,
-    ClassName,
-    Data,
-    DataDir,
-    LabelColumn,
-    Limit,
-    PairColumn,
-    RationaleColumn,
-    TaskName,
-    Test,
-    TextColumn,
-    Valid,
-    own_test_texts,
-)
+from .options import Loading, Unit, as_precision
+from .own_texts import RationaleColumn, Texts, own_test_texts
 from .progress import Clock, bars
-from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements, quantities
+from .requirements import CHECK, Gate, hold, parse_requirements, quantities
 from .results import print_bounds, remark_verdict, show
 from .screen import Json, Store, note, print_json, quiet
 
@@ -52,9 +39,10 @@ TrainedWithOption = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="seed of the random orders")]
 
 
-def measure(
-    checkpoint: Checkpoint,
-    task: TaskName = "",
+@dataclass(frozen=True)
+class Erasing:
+    """Options on what is measured, and how."""
+
     method: Annotated[
         list[str],
         typer.Option(
@@ -63,49 +51,44 @@ def measure(
             help="may be repeated; default: the paper's and your own, without beam where it would cost more "
             "than the others together",
         ),
-    ] = [],  # noqa: B006
-    limit: Limit = 0,
-    step: Annotated[int, typer.Option(min=1, max=100, help="percent of tokens erased per step")] = 10,
-    seed: Seed = 0,
-    data_dir: DataDir = None,
-    data: Data = None,
-    text: TextColumn = None,
-    label: LabelColumn = None,
-    pair: PairColumn = None,
-    rationale: RationaleColumn = None,
-    valid: Valid = None,
-    test: Test = None,
-    classes: Classes = "",
-    name: ClassName = None,
+    ] = field(default_factory=list)
     scores: Annotated[
         list[str],
         typer.Option(
             help="jsonl file with scores of your own, measured like a method; may be repeated, NAME=FILE "
             "names them; without --method only they are measured"
         ),
-    ] = [],  # noqa: B006
-    unit: Unit = "token",
-    overlap: Overlap = 0,
+    ] = field(default_factory=list)
+    step: Annotated[int, typer.Option(min=1, max=100, help="percent of tokens erased per step")] = 10
+    seed: Seed = 0
+    unit: Unit = "token"
     metric: Annotated[
         str,
         typer.Option(help="metric of curves and areas, also your own (--import); default: that of the task"),
-    ] = "",
+    ] = ""
     complement: Annotated[
         bool,
         typer.Option(
             "--complement",
             help="also evaluate texts with only the erased part left, and print the metrics of other papers",
         ),
-    ] = False,
+    ] = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Fields of a `MeasureConfig`, without the methods."""
+        return {name: getattr(self, name) for name in ("step", "seed", "unit", "metric", "complement")}
+
+
+def measure(
+    checkpoint: Checkpoint,
+    texts: Texts,
+    erasing: Erasing,
+    loading: Loading,
+    workers: Workers,
+    gate: Gate,
+    rationale: RationaleColumn = None,
     trained_with: TrainedWithOption = "",
-    device: Device = "auto",
-    precision: PrecisionOption = "auto",
-    engine: Engine = "local",
-    address: Address = "",
-    cpus_per_run: CpusPerRun = None,
-    gpus_per_run: GpusPerRun = None,
-    require: Require = [],  # noqa: B006
-    even_if_untrusted: EvenIfUntrusted = False,
     store: Store = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -117,41 +100,33 @@ def measure(
     from ..methods.registry import default_methods, parse
     from ..report.view import view
 
-    names = [*(str(parse(name)) for name in method), *(own.name for own in register_scores(scores))]
+    own_scores = register_scores(erasing.scores)
+    names = [*(str(parse(name)) for name in erasing.method), *(own.name for own in own_scores)]
     config = MeasureConfig(
-        task=task,
         methods=tuple(names),
-        seed=seed,
-        limit=limit,
-        step=step,
-        precision=as_precision(precision),
-        unit=cast(UnitName, unit),
-        overlap=overlap,
-        metric=metric,
-        label=name or "",
-        classes=classes,
-        complement=complement,
+        overlap=loading.overlap,
+        precision=as_precision(loading.precision),
+        **texts.settings,
+        **erasing.settings,
         **training_option(trained_with),
     )
-    cluster = on_ray(engine, address, cpus_per_run, gpus_per_run)
-    requirements = parse_requirements(require, [CHECK, BASELINE, *(names or default_methods())])
+    cluster = workers.on_ray
+    requirements = parse_requirements(gate.require, [CHECK, BASELINE, *(names or default_methods())])
     searches = {required.method for required in requirements if not parse(required.method).recursive}
     if not names and searches - {BASELINE}:
         config = config.replace(methods=tuple(default_methods()))  # a search that is required is not left out
-    own = own_test_texts(checkpoint, task, (data, valid, test), text, label, pair, rationale)
-    amounts = cpus_per_run, gpus_per_run
-    engines = _computing(checkpoint, config, device, address, amounts) if cluster else nullcontext()
-    with engines as compute:
-        where = "auto" if cluster else device
-        result = run(checkpoint, config, store, data_dir, None if own else data, own, where, compute)
-    if result.texts < limit:
+    own = own_test_texts(checkpoint, texts, rationale)
+    with _computing(checkpoint, config, loading.device, workers) if cluster else nullcontext() as compute:
+        data, where = None if own else texts.data, "auto" if cluster else loading.device
+        result = run(checkpoint, config, store, texts.data_dir, data, own, where, compute)
+    if result.texts < texts.limit:
         note(f"{result.texts} texts were measured: there are no more")
     if as_json:
         print_json(result.to_dict())
         remark_verdict(result.verdict)
     else:
         show(view(result))
-    hold(requirements, quantities(result), result.verdict, even_if_untrusted=even_if_untrusted)
+    hold(requirements, quantities(result), result.verdict, even_if_untrusted=gate.even_if_untrusted)
 
 
 def training_option(trained_with: str) -> dict[str, Any]:
@@ -212,19 +187,13 @@ def run(
 
 
 @contextmanager
-def _computing(
-    checkpoint: str,
-    config: MeasureConfig,
-    device: str,
-    address: str,
-    amounts: tuple[float | None, float | None],
-) -> Iterator[Compute]:
+def _computing(checkpoint: str, config: MeasureConfig, device: str, workers: Workers) -> Iterator[Compute]:
     """Connect to a Ray cluster, and yield the function that computes slices there."""
     from ..runs.cluster import connected, find_resources
     from ..runs.shards import Source, compute_on_ray
 
-    with connected(address):
-        resources = find_resources(*amounts)
+    with connected(workers.address):
+        resources = find_resources(workers.cpus_per_run, workers.gpus_per_run)
         source = Source(
             checkpoint, device, config.precision, config.label or None, resources, overlap=config.overlap
         )

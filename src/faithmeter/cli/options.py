@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_args
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 from pydantic.fields import FieldInfo
@@ -60,15 +61,40 @@ Verbose = Annotated[
 ]
 
 
-def with_volume(verb: Callable[..., Any]) -> Verb:
-    """Return a verb with the options --quiet and --verbose."""
+@dataclass(frozen=True)
+class Loading:
+    """Options on how a model is loaded and evaluated."""
+
+    overlap: Overlap = 0
+    device: Device = "auto"
+    precision: PrecisionOption = "auto"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Arguments of `load`."""
+        return {"device": self.device, "precision": as_precision(self.precision), "overlap": self.overlap}
+
+
+def as_command(verb: Callable[..., Any]) -> Verb:
+    """Return a verb with the options --quiet and --verbose, and with single options instead of groups.
+
+    A group is a parameter whose type is a dataclass; its fields are options that several verbs share.
+    """
+    own = inspect.signature(verb, eval_str=True).parameters.values()
+    groups: dict[str, Any] = {each.name: each.annotation for each in own if is_dataclass(each.annotation)}
 
     def call(*, quiet: bool = False, verbose: bool = False, **arguments: Any) -> Any:
         volume.quiet, volume.verbose = quiet and not verbose, verbose
+        for name, group in groups.items():
+            arguments[name] = group(**{field.name: arguments.pop(field.name) for field in fields(group)})
         return verb(**arguments)
 
-    own = inspect.signature(verb, eval_str=True).parameters.values()
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    parameters: list[inspect.Parameter] = []
+    for parameter in own:
+        if parameter.name in groups:
+            parameters += _fields(parameter.annotation)
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
     for name, annotation in (("quiet", Quiet), ("verbose", Verbose)):
         parameters.append(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
@@ -79,6 +105,16 @@ def with_volume(verb: Callable[..., Any]) -> Verb:
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     call.__name__, call.__doc__ = verb.__name__, verb.__doc__
     return call
+
+
+def _fields(group: Any) -> Iterator[inspect.Parameter]:
+    """Yield a parameter for each field of a group of options."""
+    hints = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        yield inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name]
+        )
 
 
 def _choose_panel(parameter: inspect.Parameter) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -48,28 +49,46 @@ ClassName = Annotated[
 ]
 
 
-def own_test_texts(
-    checkpoint: str,
-    task: str,
-    files: tuple[Path | None, Path | None, Path | None],
-    text: str | None,
-    label: str | None,
-    pair: str | None,
-    rationale: str | None = None,
-) -> Task | None:
+@dataclass(frozen=True)
+class Texts:
+    """Options that name the texts to measure or check."""
+
+    task: TaskName = ""
+    data_dir: DataDir = None
+    limit: Limit = 0
+    data: Data = None
+    text: TextColumn = None
+    label: LabelColumn = None
+    pair: PairColumn = None
+    valid: Valid = None
+    test: Test = None
+    classes: Classes = ""
+    name: ClassName = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Fields of a `MeasureConfig`."""
+        return {
+            "task": self.task,
+            "limit": self.limit,
+            "classes": self.classes,
+            "label": self.name or "",
+        }
+
+
+def own_test_texts(checkpoint: str, texts: Texts, rationale: str | None = None) -> Task | None:
     """Return the task of the user's own files and columns; None if no column is named.
 
     Labels are classes, several at once or numbers, as the checkpoint's head says.
 
     Args:
         checkpoint: Folder or hub name of the model.
-        task: Name of a task, which excludes files of one's own.
-        files: The files of --data, --valid and --test.
-        text, label, pair, rationale: Names of the columns.
+        texts: The options; a task excludes files of one's own.
+        rationale: Name of the column with rationales.
     """
-    data, valid, test = files
-    if data == test:
-        data = None  # all rows are test texts
+    text, label, pair, task = texts.text, texts.label, texts.pair, texts.task
+    valid, test = texts.valid, texts.test
+    data = None if texts.data == test else texts.data  # all rows are test texts
     columns = {"--text": text, "--label": label, "--pair": pair, "--rationale": rationale}
     named = {**columns, "--valid": valid, "--test": test}
     given = [f"{option} {value}" for option, value in named.items() if value]

@@ -6,6 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -37,6 +38,14 @@ EvenIfUntrusted = Annotated[
         "--even-if-untrusted", help="let requirements hold for measurements that must not be trusted"
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Options with requirements, which decide the exit code."""
+
+    require: Require = field(default_factory=list)
+    even_if_untrusted: EvenIfUntrusted = False
 
 
 class Requirement(NamedTuple):
