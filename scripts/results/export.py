@@ -4,7 +4,7 @@ python scripts/results/export.py results runs-study --grids grids/study/*.toml
 python scripts/results/export.py results/smoke runs-smoke --grids grids/smoke.toml
 
 Each frame of the store becomes a CSV file, `runs.csv` lists configs, digests and environments, and
-`predictions.parquet` has the predicted class of every measured text at every step.
+`predictions.parquet` has the predicted class and the label's probability of every text at every step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SETTINGS = (
     *("batch_size", "limit", "validation_limit"),
 )
 VERSIONS = ("faithmeter", "torch", "transformers", "datasets", "numpy")
-PREDICTIONS = ("digest", "method", "row", "percent", "label", "prediction")
+PREDICTIONS = ("digest", "method", "row", "percent", "label", "prediction", "probability")
 UNUSED = ["folder", "leaders", "texts_needed", "classes_by_number"]
 """Columns that name this machine's folders, or that several seeds do not have."""
 
@@ -71,7 +71,7 @@ def read_predictions(folder: Path, record: MeasureRecord) -> DataFrame:
     """Return the predictions of a measurement, one row for each method, text and step."""
     rows = pd.read_parquet(folder / TEXTS).assign(digest=record.digest)[list(PREDICTIONS)]
     small = dict.fromkeys(("row", "percent", "label", "prediction"), "int16")
-    return rows.astype({**small, "digest": "category", "method": "category"})
+    return rows.astype({**small, "probability": "float32", "digest": "category", "method": "category"})
 
 
 def export(folder: Path, stores: Sequence[RunStore], files: Sequence[Path]) -> None:
