@@ -33,6 +33,10 @@ STATEMENTS = {
 """What is claimed, by letter: the effect in brackets."""
 
 
+UNPUBLISHED = "–"
+"""What stands for a published value where the paper has none."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """One claim on one task and model; without an effect it was not measured here."""
@@ -42,7 +46,7 @@ class Claim:
     where: str = ""
     effect: Effect | None = None
     verdict: str = "not measured here"
-    published: str = "–"
+    published: str = UNPUBLISHED
     p: float | None = None
 
 

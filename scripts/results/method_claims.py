@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from claim import Claim, statements
+from claim import UNPUBLISHED, Claim, statements
 from evidence import MASKED, METHODS, PLAIN, STEPS, Effect, Place, Study, difference, paired, published_areas
 from evidence import spearman as rank_correlation
 from pandas import DataFrame
@@ -133,7 +133,7 @@ def recursion(study: Study) -> Iterator[Claim]:
         for place in study.places.values():
             if study.areas(place.grid, MASKED, f"{method}-once"):
                 effect = difference(study.intervals(place.grid, MASKED), method, f"{method}-once")
-                yield Claim("e", statement, place.name, effect, judge(effect), "not published")
+                yield Claim("e", statement, place.name, effect, judge(effect), UNPUBLISHED)
 
 
 def plain_areas(study: Study) -> Iterator[Claim]:
@@ -144,7 +144,7 @@ def plain_areas(study: Study) -> Iterator[Claim]:
             if plain.keys() & masked.keys():
                 effect = paired(plain, masked)
                 verdict = judge_difference(effect)
-                yield Claim("h", statement, place.name, effect, verdict, "not published")
+                yield Claim("h", statement, place.name, effect, verdict, UNPUBLISHED)
 
 
 def recursive_roar(study: Study) -> Iterator[Claim]:
@@ -182,4 +182,4 @@ def number_of_masks(study: Study) -> Iterator[Claim]:
     for row in study.lengths.to_dict("records"):
         gain, lower, upper = (100 * row[name] for name in ("gain", "gain_lower", "gain_upper"))
         effect = Effect(gain, lower, upper, f"{row['texts']} texts")
-        yield Claim("i", statement, row["task"], effect, judge_gain(effect), "not published")
+        yield Claim("i", statement, row["task"], effect, judge_gain(effect), UNPUBLISHED)

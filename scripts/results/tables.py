@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from claim import Claim
@@ -11,6 +12,7 @@ from evidence import (
     METHODS,
     ONLY_MASKED,
     PLAIN,
+    VARIANTS,
     Effect,
     Study,
     difference,
@@ -44,6 +46,12 @@ def format_pvalue(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
+def shorten_over(over: str) -> str:
+    """Return `3×100` for "3 seeds, 100 texts", and the number of seeds alone."""
+    counts = re.findall(r"\d+", over)
+    return "×".join(counts) if "seed" in over else over
+
+
 def claims_table(claims: Iterable[Claim]) -> str:
     """Return all claims with effects and verdicts; a statement is written once."""
     rows, before = [], ""
@@ -53,11 +61,11 @@ def claims_table(claims: Iterable[Claim]) -> str:
         effect, over = "", ""
         if claim.effect is not None:
             effect = format_effect(claim.effect, 2 if claim.letter == "d" else 1)
-            over = claim.effect.over
+            over = shorten_over(claim.effect.over)
         if claim.p is not None:
             effect = f"{effect}, {format_pvalue(claim.p)}"
         rows.append((statement, claim.where, effect, over, f"**{claim.verdict}**", claim.published))
-    return markdown(("claim", "task, model", "effect [95 %]", "over", "verdict", "paper"), rows)
+    return markdown(("claim", "task, model", "effect [95 %]", "seeds × texts", "verdict", "paper"), rows)
 
 
 def summary_table(claims: Iterable[Claim], questions: dict[str, str]) -> str:
@@ -76,15 +84,16 @@ def summary_table(claims: Iterable[Claim], questions: dict[str, str]) -> str:
 def performance_table(study: Study) -> str:
     """Return test performance on whole and wholly masked texts, in percent, of every fine-tuning."""
     rows = []
-    for place in study.places.values():
+    for place in (place for place in study.places.values() if place.grid not in VARIANTS):
         for strategy in NAMES:
-            whole, masked = (study.test_scores(place.grid, strategy, masking) for masking in ("0", "100"))
+            whole = study.test_scores(place.grid, strategy, "0")
+            masked = study.wholly_masked(place.grid, strategy)
             if whole:
                 values = [format_effect(over_seeds(scores.values())) for scores in (whole, masked)]
                 majority = format_number(study.majority(place.grid))
                 name = NAMES[strategy]
-                rows.append((place.grid, place.name, name, *values, majority, str(len(whole))))
-    headings = ("grid", "task, model", "fine-tuning", "whole texts", "wholly masked", "majority", "seeds")
+                rows.append((place.name, name, *values, majority, str(len(whole))))
+    headings = ("task, model", "fine-tuning", "whole texts", "wholly masked", "majority", "seeds")
     return markdown(headings, rows)
 
 
