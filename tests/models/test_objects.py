@@ -81,6 +81,15 @@ def test_the_predictions_of_another_linear_head_are_kept(body: SentenceTransform
     assert clf.labels == ("a", "b", "c")
 
 
+def test_an_encoder_in_half_precision_keeps_the_coefficients_of_its_head(body: SentenceTransformer) -> None:
+    head = LogisticRegression().fit(body.encode(TEXTS), LABELS)
+    expected = head.predict_proba(body.encode(TEXTS))
+    body.bfloat16()
+    clf = fm.Classifier(body, head=head)
+    assert clf.model.layers[-1].linear.weight.dtype == torch.float32
+    np.testing.assert_allclose(probabilities(clf), expected, atol=0.1)
+
+
 def test_a_setfit_model_is_read(body: SentenceTransformer) -> None:
     vectors = body.encode(TEXTS)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
