@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from faithmeter.cli import grid as grid_verb
 from faithmeter.cli.engines import Workers
 from faithmeter.cli.grid import grid as verb
 from faithmeter.grid import Run, failure_file, read
+from faithmeter.runs.processes import free_memory, usable_cores
 from records import train_result
 
 GRID = """
@@ -62,7 +64,7 @@ def test_workers_share_a_call_and_only_the_first_process_sums_up(
     class Worker:
         def __init__(self, command: list[str], **_: object) -> None:
             assert command[-4:-1] == ["--workers", "1", "--call"]
-            verb(file, Workers(), processes=1, store=tmp_path / "runs", call=command[-1])
+            verb(file, Workers(), processes="1", store=tmp_path / "runs", call=command[-1])
             assert capsys.readouterr().out == ""
 
         def wait(self) -> None:
@@ -99,7 +101,7 @@ def test_a_failure_is_told_as_json_and_gone_when_the_run_is_done(file: Path, tmp
         failure_file(run, store).parent.mkdir(exist_ok=True)
         failure_file(run, store).write_text("{}")
     file.write_text(GRID.partition("[measure]")[0])
-    verb(file, Workers(), processes=1, store=store.root, as_json=True)
+    verb(file, Workers(), processes="1", store=store.root, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"outcomes": {"done": 2}, "failures": []}
     assert not list((store.root / "failures").iterdir())
 
@@ -128,3 +130,43 @@ def test_a_worker_ends_with_its_parent_however_that_ends(number: int) -> None:
         start = time.monotonic()
         assert parent.stdout.read() == "", "ends when the last process that could write has ended"
         assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "memory", "expected"),
+    [
+        ("3", 1, 0, 3),
+        ("0", 8, 2**40, 0),
+        ("auto", 8, 2**40, 5),
+        ("auto", 4, 2**40, 4),
+        ("auto", 8, 7 * 2**30, 2),
+        ("auto", 8, 2**30, 1),
+    ],
+)
+def test_workers_are_as_many_as_runs_cores_and_memory_allow(
+    workers: str, cores: int, memory: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grid_verb, "usable_cores", lambda: cores)
+    monkeypatch.setattr(grid_verb, "free_memory", lambda: memory)
+    assert grid_verb.count_processes(workers, 5) == expected
+
+
+@pytest.mark.parametrize("workers", ["many", "-2", "1.5"])
+def test_another_number_of_workers_is_refused(workers: str, faithmeter, file: Path) -> None:
+    result = faithmeter("grid", file, f"--workers={workers}")
+    assert result.code == 2
+    assert f"--workers {workers}; expected auto or a whole number, such as 2" in result.err
+
+
+def test_this_machine_has_cores_and_memory() -> None:
+    assert 1 <= usable_cores() <= (os.cpu_count() or 1)
+    assert free_memory() > 2**20
+
+
+def test_threads_of_commands_sleep_while_they_wait_unless_the_user_decides(faithmeter, monkeypatch) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    assert faithmeter("list", "tasks").code == 0
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    assert faithmeter("list", "tasks").code == 0
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"

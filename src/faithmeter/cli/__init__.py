@@ -90,6 +90,9 @@ def main() -> None:
     2 for a mistake in the input; and 130 after Ctrl-C.
     """
     prepare_streams()
+    # Read when torch is loaded. Threads that spin while they wait took 14 times the CPU time of threads that
+    # sleep where two of them shared a busy core (docs/performance.md).
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", DamageWarning)  # Python shows equal ones once
     if not _has_working_directory():

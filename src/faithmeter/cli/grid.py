@@ -16,7 +16,7 @@ import typer
 
 from ..errors import InputError
 from ..files import require_writable
-from ..runs.processes import end_with_parent
+from ..runs.processes import end_with_parent, free_memory, usable_cores
 from .engines import Workers, import_all, imported
 from .options import Device
 from .plan import format_clock, show_plan
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ..grid import Run
     from ..store.run_store import RunStore
 
+AUTO = "auto"
+MEMORY_OF_A_RUN = 3 * 2**30
+"""Bytes that the training of a base-size encoder takes, about."""
 LOG = "grid.log"
 """Name of the file in a store that gets a line for each start and end of a grid's runs."""
 
@@ -37,11 +40,13 @@ def grid(
     data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only list the runs")] = False,
     processes: Annotated[
-        int,
+        str,
         typer.Option(
-            "--workers", min=0, help="processes that share the runs and the cores; 0: as the file says, or 1"
+            "--workers",
+            help="processes that share the runs and the cores; auto: one for each core, as far as the memory "
+            "suffices; 0: as the file says, or 1",
         ),
-    ] = 0,
+    ] = "0",
     device: Device = "auto",
     store: Store = Path("runs"),
     as_json: Json = False,
@@ -59,10 +64,10 @@ def grid(
     from ..store.run_store import RunStore
 
     cluster = workers.on_ray
-    if cluster and processes:
+    if cluster and processes != "0":
         raise InputError(f"--workers {processes} goes with --engine local; Ray uses the CPUs of its cluster")
     plan, place = read(file, data_dir=data_dir), RunStore(store)
-    runs, processes = plan.runs, processes or plan.workers
+    runs, count = plan.runs, count_processes(processes, len(plan.runs)) or plan.workers
     if dry_run:
         show_plan(runs, place, as_json)
         return
@@ -71,8 +76,8 @@ def grid(
         find_device(device)  # a wrong one is one error, not one for each run
     start, done_before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)
     call = call or uuid.uuid4().hex
-    if processes > 1 and not cluster:
-        _share(processes, call)
+    if count > 1 and not cluster:
+        _share(count, call)
     quiet()
     outcomes: dict[Run, str] = {}
     with bars() as progress:
@@ -137,10 +142,23 @@ def work(run: Run, store: RunStore, lines: RunLines, device: str = "auto") -> No
         lines.remove(run.name)
 
 
+def count_processes(workers: str, runs: int) -> int:
+    """Return the number of processes that `--workers` asks for; `auto` leaves neither cores nor memory idle.
+
+    Raises:
+        InputError: It is neither `auto` nor a whole number.
+    """
+    if workers.isdecimal():
+        return int(workers)
+    if workers != AUTO:
+        raise InputError(f"--workers {workers}; expected {AUTO} or a whole number, such as 2")
+    return max(1, min(usable_cores(), runs, free_memory() // MEMORY_OF_A_RUN))
+
+
 def _share(workers: int, call: str) -> None:
     """Start worker processes for the same grid and store, and wait until they end."""
     command = [sys.executable, "-m", "faithmeter", *sys.argv[1:], "--workers", "1", "--call", call]
-    threads = str(max(1, (os.cpu_count() or 1) // workers))
+    threads = str(max(1, usable_cores() // workers))
     environment = os.environ | {"OMP_NUM_THREADS": threads}
     # nothing is written to these pipes; they close when this process ends for any reason
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": sys.stderr}

@@ -28,6 +28,23 @@ PROGRESS = "faithmeter progress: "
 Erased = Mapping[str, Sequence[Sequence[int]]]
 
 
+def usable_cores() -> int:
+    """Return the number of cores that this process may use, which a container or `taskset` may limit."""
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def free_memory() -> int:
+    """Return the bytes of memory that are free or can be freed; 8 GB where the system does not tell."""
+    file = Path("/proc/meminfo")
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+        name, _, value = line.partition(":")
+        if name == "MemAvailable":
+            return int(value.split()[0]) * 1024
+    return 8 * 2**30
+
+
 def finetune_together(
     config: TrainConfig,
     folder: Path,
@@ -62,7 +79,7 @@ def finetune_together(
     write_json(folder / ORDER, {**order, "erased": erased, "previous": previous})
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += [f"--nproc-per-node={processes}", "-m", __name__, str(folder)]
-    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // processes))
+    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, usable_cores() // processes))
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with (folder / LOG).open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
