@@ -14,7 +14,7 @@ from faithmeter.verdict import MAIN_KIND, MethodEvidence, TaskEvidence, verdict
 
 GOOD_EXCESS, BAD_EXCESS = Interval(0.002, -0.004, 0.01, 200), Interval(0.72, 0.57, 0.88, 200)
 OPEN_EXCESS = Interval(0.02, -0.03, 0.08, 60)
-FINE, SHORT = Interval(-0.3, -0.35, -0.25, 200), Interval(0.17, 0.1, 0.24, 200)
+FINE, SHORT = Interval(-0.3, -0.35, -0.25, 200), Interval(0.17, 0.12, 0.22, 200)
 
 
 def behavior(excess: Interval = GOOD_EXCESS, shortfall: Interval = FINE) -> Behavior:
@@ -107,7 +107,7 @@ def test_the_rate_at_which_masks_confuse_the_model_is_named_with_its_numbers() -
         "With 50% masked, recalibrating alone would lower its log-loss by 0.720 nats [0.570, 0.880]" in text
     )
     text = verdict(CASES["falls short of guessing"]).answers[0].text
-    assert "always guessing one class is right more often, by 17.0 points [10.0, 24.0]" in text
+    assert "always guessing one class is right more often, by 17.0 points [12.0, 22.0]" in text
 
 
 def test_one_method_is_not_the_most_faithful() -> None:

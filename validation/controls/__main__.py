@@ -15,7 +15,9 @@ from faithmeter.files import write_csv
 from .cache import CONTROLS, FOLDER, run
 from .definitions import DEFINITIONS, compare, decide, measure_false_praise
 from .ladder import MARGINS, check_of_today, climb, count
-from .simulations import simulate_counts, simulate_learned
+from .page import PICTURE, write_page
+from .picture import draw_planted
+from .simulations import simulate_counts, simulate_coverage, simulate_learned
 
 RESULTS = FOLDER.parent
 EMPTY = ("shuffled", "random")
@@ -44,9 +46,12 @@ def main() -> None:
         "check-of-0.2": pd.DataFrame([check_of_today(control) for control in there]),
         "learned": simulate_learned(),
         "counts": simulate_counts(),
+        "coverage": simulate_coverage(),
     }
     for name, table in tables.items():
         write_csv(table.round(6), RESULTS / f"{name}.csv")
+    draw_planted(CONTROLS[0]).save(PICTURE)
+    write_page()
 
 
 if __name__ == "__main__":

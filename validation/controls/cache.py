@@ -17,7 +17,7 @@ from faithmeter.config import BASELINE
 from faithmeter.data.stories import PLACES, generate
 from faithmeter.files import atomic
 from faithmeter.measuring.erase import states, trace_erasure
-from faithmeter.measuring.fitting import training_mask
+from faithmeter.measuring.fitting import Masking
 from faithmeter.methods.registry import Method, parse
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.evaluator import Evaluator
@@ -154,16 +154,15 @@ def make_parts(control: Control) -> dict[str, Part]:
 
 
 def _stories(count: int, seed: int) -> Part:
-    """Return questions about generated stories; the truth is the words of the deciding statement."""
+    """Return questions about generated stories; the truth is the place that the deciding statement names."""
     texts, pairs, labels, truth = [], [], [], []
     for story in generate(1, count, seed=seed):
         for question in story:
-            before = sum(len(line.split()) for line in question.story[: question.supporting[0]])
-            words = len(question.story[question.supporting[0]].split())
+            words = sum(len(line.split()) for line in question.story[: question.supporting[0] + 1])
             texts.append(" ".join(question.story))
             pairs.append(question.question)
             labels.append(PLACES.index(question.answer))
-            truth.append(tuple(range(before, before + words)))
+            truth.append((words - 1,))
     return Part(Planted(tuple(texts), tuple(labels), tuple(truth)), tuple(pairs))
 
 
@@ -257,7 +256,7 @@ class _Truth:
 def _check(evaluator: Evaluator, batches: dict[str, Batch]) -> Floats:
     """Return the cross-fitted p-values of test texts, for a model that is declared to be masked."""
     learned = batches["validation"][: 2 * CHECKED]
-    where = training_mask(learned, strategy="half", scope="explained", rates="uniform", seed=0)
+    where = Masking("half").draw(learned)
     test = MaSF(calibration="crossfit", trained_with="half")
     test.fit(states(evaluator, learned.masked(where, evaluator.mask_id))[1].numpy())
     batch = batches["test"][:CHECKED]

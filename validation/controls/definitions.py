@@ -138,6 +138,21 @@ def compare(control: Control) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _texts_needed(frame: pd.DataFrame, name: str) -> float:
+    """Return the median share of the texts that gives the relative width of an interval of the accuracy.
+
+    The median is over the methods of trained controls but the truth; a width shrinks with the root of texts.
+    """
+    trained = frame[frame.control.str.contains("-masked-") & ~frame.control.str.contains("shuffled")]
+    widths = {}
+    for definition in ("accuracy", name):
+        part = trained[(trained.definition == definition) & (trained.method != TRUTH)]
+        keyed = part.set_index(["control", "method"])
+        widths[definition] = (keyed.upper - keyed.lower) / keyed.share.abs()
+    ratios = (widths[name] / widths["accuracy"]) ** 2
+    return float(ratios[np.isfinite(ratios)].median())
+
+
 def _is_behind(areas: Areas, method: str) -> bool:
     """Return whether the truth is clearly behind a method: by more than the tolerance and than chance."""
     ahead = areas.share(method) - areas.share(TRUTH)
@@ -175,6 +190,7 @@ def decide(frame: pd.DataFrame) -> pd.DataFrame:
                 "truth_first_or_tied": int(planted.groupby("control").truth_first_or_tied.all().sum()),
                 "truth_behind_at_most": -planted.truth_ahead_by.min(),
                 "points_on_empty_models": empty.points.max(),
+                "texts_for_the_same_width": _texts_needed(frame, name),
                 "pairs_apart": int(real.pairs_apart.sum()),
                 "pairs": int(real.pairs.sum()),
             }

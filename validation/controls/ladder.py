@@ -18,7 +18,7 @@ from .cache import Control, Erasures, read
 SIZES = (100, 200, 400, 1000)
 """Numbers of texts, of the validation and of the test part each."""
 DRAWS = 25
-MARGINS = (0.02, 0.03, 0.05, 0.08, 0.12)
+MARGINS = (0.02, 0.04, 0.06, 0.08, 0.12)
 """Margins of the excess log-loss that are compared, in nats."""
 
 

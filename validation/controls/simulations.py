@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from faithmeter.stats.counts import MEAN
 
+from faithmeter.config import BASELINE
+from faithmeter.stats.faithfulness import removed_share
 from faithmeter.stats.guessing import lead_over_guessing
+from faithmeter.stats.intervals import resample_texts
 from faithmeter.stats.metrics import majority, score
+from faithmeter.stats.predictions import Predictions
 from faithmeter.stats.pvalues import count_test, simes
+
+from .cache import Control, read
+from .definitions import DEFINITIONS
 
 COINS = 400
 CHECKS = 1000
 REFERENCES = 260
+INTERVALS = 300
+RESAMPLES = 499
+COVERED = {
+    Control("word"): ("grad-l2", "inp-grad-sign", "loo-abs"),
+    Control("sst2", encoder="minilm"): ("loo-abs", "inp-grad-sign"),
+}
+"""Controls and methods whose intervals are counted."""
 
 
 def toss_coins(texts: int, metric: str, share: float, *, coins: int = COINS) -> dict[str, object]:
@@ -57,6 +72,48 @@ def count_rejections(shift: float, *, texts: int = 200, checks: int = CHECKS) ->
         "count_rejects": by_count / checks,
         "smallest_share_noticed": noticed,
     }
+
+
+def cover(control: Control, method: str, texts: int, *, checks: int = INTERVALS) -> dict[str, object]:
+    """Return how often an interval of faithfulness holds the value of all texts of a control.
+
+    Texts are drawn from those of the control, which stand for all texts there are.
+    """
+    erasures = read(control)
+    labels = erasures.test_labels[: len(erasures.methods[BASELINE])]
+    values = {
+        name: DEFINITIONS["probability"].of_logits(erasures.methods[name].astype(np.float64), labels)
+        for name in (BASELINE, method)
+    }
+    ratios = np.asarray(erasures.percents) / 100
+    truth = float(removed_share(values[method].mean(axis=0), values[BASELINE].mean(axis=0), ratios))
+    held = width = 0.0
+    for seed in range(checks):
+        rows = np.random.default_rng([texts, seed]).integers(len(labels), size=texts)
+        drawn = {name: own[rows] for name, own in values.items()}
+        predictions = Predictions(labels[rows], drawn, 2, MEAN, erasures.percents)
+        interval = resample_texts(predictions, resamples=RESAMPLES, seed=seed).area(method, "faithfulness")
+        held += interval.lower <= truth <= interval.upper
+        width += interval.upper - interval.lower
+    return {
+        "control": control.name,
+        "method": method,
+        "texts": texts,
+        "faithfulness": truth,
+        "coverage": held / checks,
+        "width": width / checks,
+    }
+
+
+def simulate_coverage() -> pd.DataFrame:
+    """Return a row for each method of two controls and number of texts."""
+    settings = [
+        (control, method, texts)
+        for control, methods in COVERED.items()
+        for method in methods
+        for texts in (64, 200, 1000)
+    ]
+    return pd.DataFrame([cover(*setting) for setting in settings])
 
 
 def simulate_learned() -> pd.DataFrame:
