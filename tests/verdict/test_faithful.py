@@ -67,6 +67,8 @@ CASES = {
     "undecided": evidence(behavior=behavior(OPEN_EXCESS)),
     "not checked": evidence(behavior=None),
     "plain": evidence(trained_with="none"),
+    "strayed": evidence(agreement=0.933),
+    "adapted": evidence(agreement=0.99),
     "only searches": evidence(
         methods={"random": method(0.0), "search": method(0.99)}, optimizers=("search",)
     ),
@@ -87,6 +89,7 @@ def test_an_answer_comes_first_in_at_most_twelve_words(facts: TaskEvidence) -> N
         ("falls short of guessing", "No: it handles masked texts badly", "does not pass the check"),
         ("undecided", "Not known: the check needs about", "Do not rely on these explanations yet"),
         ("not checked", "Not known: masked texts were not checked", "was not checked"),
+        ("strayed", "No: it is not the model that was adapted", "agrees with it on 93.3%"),
         ("plain", "Perhaps: it passes the check", "fine-tuned without masks"),
     ],
 )
@@ -96,7 +99,7 @@ def test_a_model_that_is_not_measurable_gets_no_praise(name: str, answer: str, h
     assert headline in judged.headline
     assert judged.leaders == ()
     assert judged.answers[0].mood != "good"
-    assert "Use " not in judged.headline
+    assert not judged.headline.startswith("Use ")
     if name != "plain":
         assert judged.faithful == ()
 
@@ -157,3 +160,8 @@ def test_unusual_erased_texts_are_a_doubt_and_do_not_decide() -> None:
     [doubt] = [doubt for doubt in judged.doubts if doubt.kind == "outside"]
     assert (doubt.severity, doubt.methods) == ("caution", ("loo-sign",))
     assert judged.leaders == ("loo-sign",)
+
+
+def test_an_adaptation_that_agrees_often_enough_is_measurable() -> None:
+    assert verdict(CASES["adapted"]).headline.startswith("Use loo-sign.")
+    assert not verdict(CASES["strayed"]).leaders

@@ -267,7 +267,8 @@ def adapted(evidence: Evidence) -> Iterator[Doubt]:
     if not math.isnan(evidence.agreement):
         share = f"{format_percent(evidence.agreement)}% of held-out texts"
         text = f"this holds for the adapted model, which predicts what the original does on {share}"
-        severity = NOTE if evidence.agreement >= MIN_AGREEMENT else CAUTION
+        strayed = isinstance(evidence, TaskEvidence) and evidence.by_faithfulness and evidence.strayed
+        severity = BAD if strayed else NOTE if evidence.agreement >= MIN_AGREEMENT else CAUTION
         yield Doubt("adapted", severity, (), f"{text}; for the original itself nothing is shown")
 
 

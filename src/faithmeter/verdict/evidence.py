@@ -162,6 +162,11 @@ class TaskEvidence(Evidence):
         return self.converged and self.lead.lower > 0
 
     @property
+    def strayed(self) -> bool:
+        """Whether the model was adapted, and agrees too seldom with the original to stand for it."""
+        return self.agreement < MIN_AGREEMENT
+
+    @property
     def by_faithfulness(self) -> bool:
         """Whether methods are judged by faithfulness, and the model by the behavioral check."""
         return self.kind == MAIN_KIND
@@ -191,7 +196,8 @@ class TaskEvidence(Evidence):
         """Whether the model learned the task, and the check accepts its predictions on masked texts."""
         if self.by_faithfulness:
             accepted = self.behavior is not None and self.behavior.outcome == "accepted"
-            return self.learned and accepted and self.trained_with != "none"
+            kept = accepted and not self.strayed
+            return self.learned and kept and self.trained_with != "none"
         masked = self.trained_with in ("half", "all")
         decided = self.checked and not self.undecided
         return masked and self.learned and decided and not self.is_outside(BASELINE)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..config import BASELINE
 from ..stats.behavior import MAX_EXCESS, MAX_SHORTFALL, Behavior, judge
 from .doubts import BAD, CAUTION, describe_performance, explain_unchecked_masks
+from .evidence import MIN_AGREEMENT
 from .formats import describe_method, format_number, format_percent, join_names
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def judge_model(evidence: TaskEvidence) -> Mooded:
         seeds = f" with any of {total} seeds" if total > 1 else ""
         reason = f"It has {describe_performance(evidence)}{_describe_doubtful_lead(evidence)}."
         return BAD, f"No: it did not learn the task{seeds}. {reason} {basis}"
+    if evidence.strayed:
+        return BAD, f"No: it is not the model that was adapted. {describe_agreement(evidence)} {basis}"
     behavior = evidence.behavior
     if behavior is None:
         return CAUTION, f"Not known: masked texts were not checked. {explain_unchecked_masks()} {basis}"
@@ -92,6 +95,8 @@ def headline(evidence: TaskEvidence) -> str:
         return "No explanation was measured."
     if not evidence.learned:
         return "Do not use these explanations. The model did not learn the task."
+    if evidence.strayed:
+        return f"Do not use these explanations for the original model. {describe_agreement(evidence)}"
     if behavior is None:
         return "Do not rely on these explanations yet. The model was not checked on masked texts."
     if behavior.outcome == "rejected":
@@ -138,6 +143,12 @@ def describe_basis(evidence: TaskEvidence) -> str:
         open_ = f"; it varies by {format_percent(spread)} points between trainings" if spread > 0 else ""
         return f"This rests on {texts} texts and {evidence.seeds} trainings{open_}."
     return f"This rests on {texts} texts and one training; another may change the order of close methods."
+
+
+def describe_agreement(evidence: TaskEvidence) -> str:
+    """Say how often an adapted model agrees with the original, and how often it should."""
+    share, required = format_percent(evidence.agreement), format_percent(MIN_AGREEMENT, 0)
+    return f"The adapted model agrees with it on {share}% of held-out texts; {required}% are required."
 
 
 def describe_checked_texts(behavior: Behavior) -> str:
