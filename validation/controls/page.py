@@ -45,6 +45,7 @@ def build_page() -> str:
         example=_example_table(example),
         decision=_decision_table(decision),
         ladder=_ladder_table(ladder, read("check-of-0.2")),
+        stories=_stories_gap(methods),
         fewer=f"{1 / chosen.texts_for_the_same_width:.0f}",
         learned=_learned_sentence(read("learned")),
         counts=_count_sentence(read("counts")),
@@ -58,6 +59,13 @@ def build_page() -> str:
 def _points(example: pd.DataFrame, definition: str, method: str) -> float:
     rows = example[(example.definition == definition) & (example.method == method)]
     return float(rows.points.iloc[0])
+
+
+def _stories_gap(methods: pd.DataFrame) -> str:
+    rows = methods[
+        (methods.control == "embedded-stories-masked-0") & (methods.definition == "probability, clipped")
+    ]
+    return f"{-rows.truth_ahead_by.min():.0f}"
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:
@@ -87,7 +95,7 @@ def _decision_table(decision: pd.DataFrame) -> str:
             row.definition,
             f"{row.truth_first_or_tied} of {row.planted_models}",
             f"{row.truth_behind_at_most:.0f}",
-            f"{row.points_on_empty_models:.1f}",
+            f"{row.points_on_empty_models:z.1f}",
             f"{100 * row.praised_windows_of_empty_models:.0f} of 100",
             f"{row.pairs_apart} of {row.pairs}",
         ]
