@@ -152,8 +152,9 @@ def _area_cell(study: Study, grid: str, method: str) -> str:
 
 def _published_cell(task: str, method: str) -> str:
     acu, racu = (published_areas(task, column).get(method) for column in ("acu", "racu"))
-    known = acu is not None and racu is not None
-    return f"{format_number(acu)}; {format_number(racu, 0)}" if known else UNDEFINED
+    if acu is None or racu is None:
+        return UNDEFINED
+    return f"{format_number(acu)}; {format_number(racu, 0)}"
 
 
 def decisions_table(study: Study) -> str:
