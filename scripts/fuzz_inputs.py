@@ -1,4 +1,4 @@
-"""Fuzz task files, grid files, data files, configs, checkpoints and command lines with broken inputs.
+"""Fuzz task files, grid files, data, score files, configs, checkpoints and command lines with broken inputs.
 
 python scripts/fuzz_inputs.py 10000 --seed 0
 
@@ -19,7 +19,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -40,7 +40,8 @@ from faithmeter.data import task_file
 from faithmeter.grid import read as read_grid
 
 EMBEDDED = Path(fm.__file__).parent / "models" / "embedded"
-SHARES = {"task file": 25, "grid file": 15, "data": 30, "config": 10, "checkpoint": 5, "arguments": 15}
+SHARES = {"task file": 20, "grid file": 10, "data": 20, "config": 10, "checkpoint": 10, "arguments": 15}
+SHARES |= {"rows": 10, "scores": 5}
 """Percent of the inputs that are of each kind."""
 DEEP = "[" * 50_000
 JUNK: list[Any] = [None, True, -1, 0, 3.5, float("nan"), float("inf"), 2**32, 2**70, "", "x" * 300, "\ud800"]
@@ -68,6 +69,20 @@ methods = ["grad-l2", "loo-sign"]
 limit = 8
 """
 TASK = {"data": '"reviews.csv"', "text": '"text"', "label": '"label"', "metric": '"macro_f1"', "epochs": "3"}
+
+
+SENTENCE = "mary went to the kitchen"
+WORK = [
+    "faithmeter.training.finetuning.finetune",
+    "faithmeter.runs.processes.finetune_together",
+    "faithmeter.paper.roar.roar",
+    "faithmeter.serve.server.run_server",
+    "faithmeter.serve.server.listen",
+    "subprocess.Popen",
+]
+"""Functions at which the long work of a command line begins."""
+MEASURE = "faithmeter.runs.measurements.measure_checkpoint"
+FORWARD = "transformers.models.roberta.modeling_roberta.RobertaForSequenceClassification.forward"
 
 
 class Case(NamedTuple):
@@ -199,10 +214,19 @@ def make_checkpoint(rng: Random, folder: Path) -> Case:
     copy = folder / "broken"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder / "checkpoint", copy)
-    how = rng.choice(["delete", "cut", "empty", "deep", "key", "tensor", "rename", "shape", "flip", "nan"])
+    how = rng.choice(
+        ["delete", "cut", "empty", "deep", "key", "tensor", "rename", "shape", "flip", "nan", "mask", "names"]
+    )
     name = rng.choice(["config.json", "model.safetensors", "tokenizer.json"])
     if how in ("tensor", "rename", "shape", "nan"):
         break_tensor(copy / "model.safetensors", how, rng)
+    elif how == "mask":  # a token that has a meaning already
+        tokenizer = AutoTokenizer.from_pretrained(copy)
+        special = {tokenizer.unk_token, tokenizer.pad_token, tokenizer.cls_token, tokenizer.sep_token}
+        token = rng.choice([*sorted(filter(None, special)), "garden", "mary"])
+        change_json(copy / "tokenizer_config.json", mask_token=token)
+    elif how == "names":
+        change_json(copy / "config.json", id2label={"0": "good", "1": "good"}, label2id={"good": 1})
     elif how == "key":
         name = rng.choice(["config.json", "tokenizer.json", "tokenizer_config.json"])
         break_json(copy / name, rng)
@@ -233,6 +257,10 @@ def break_tensor(path: Path, how: str, rng: Random) -> None:
     elif how == "nan":
         tensors[name] = torch.full_like(tensor, float("nan"))
     save_file(tensors, path, metadata={"format": "pt"})
+
+
+def change_json(path: Path, **changes: object) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 def break_json(path: Path, rng: Random) -> None:
@@ -272,12 +300,13 @@ def make_arguments(rng: Random, folder: Path) -> Case:
     return Case(lambda: call(arguments), broken)
 
 
-def call(arguments: list[str]) -> None:
-    """Run a command line up to where it would work for long; exit codes other than 0 and 1 are refusals."""
-    stop = patch.multiple("faithmeter.runs.run", train=reach, measure=reach, roar=reach)
-    serve = patch.multiple("faithmeter.serve.server", run_server=reach, listen=reach)
+def call(arguments: list[str], begins: str = MEASURE) -> None:
+    """Run a command line up to where its work `begins`; exit codes other than 0 and 1 are refusals."""
     output = io.StringIO()
-    with stop, serve, patch("subprocess.Popen", reach), patch.object(sys, "argv", ["faithmeter", *arguments]):
+    with ExitStack() as stack:
+        for name in (*WORK, begins):
+            stack.enter_context(patch(name, reach))
+        stack.enter_context(patch.object(sys, "argv", ["faithmeter", *arguments]))
         try:
             with redirect_stdout(output):
                 cli.main()
@@ -288,6 +317,103 @@ def call(arguments: list[str]) -> None:
                 raise fm.InputError(f"exit code {end.code}") from None
     if "--json" in arguments and not {"--help", "-h", "--version"} & {*arguments}:
         json.loads(output.getvalue())
+
+
+def make_rows(rng: Random, folder: Path) -> Case:
+    """A command line on one's own rows, with a mistake that must be named before any work, or with none."""
+    path, out = folder / "own.csv", ["-o", rng.choice(["out", "out/deeper"])]
+    how, broken = rng.choice(MISTAKES)
+    count = {"few rows": rng.randint(10, 39), "few validation rows": rng.randint(40, 190)}.get(how, 240)
+    names = ("rotten", "fresh") if how in ("names", "classes", "renamed") else ("bad", "good")
+    rows = [{"text": f"text {n}, é", "label": names[n % 2]} for n in range(count)]
+    data = encode_rows(rows, "csv")
+    if how == "separator":
+        data = encode_rows([{key: cell.replace(",", "") for key, cell in row.items()} for row in rows], "csv")
+        data = data.replace(b",", rng.choice([b";", b"\t", b"|"]))
+    if how == "encoding":
+        data = data.decode().encode(rng.choice(["latin-1", "cp1252", "utf-16", "utf-16-be"]))
+    path.write_bytes(data)
+    (folder / "scores.jsonl").write_text('{"row": 0, "scores": [1]}\n')
+    train = ["train", "--data", str(path), "--text", "text", "--label", "label", "--model", "checkpoint"]
+    test = ["checkpoint", "--test", str(path), "--text", "text", "--label", "label"]
+    arguments = {
+        "few validation rows": ["adapt", "checkpoint", "--data", str(path), "--text", "text", *out],
+        "no validation rows": ["check", *test, *out],
+        "no model": [*train, "--model", rng.choice(["./nowhere", "../x", "no/such/model"]), *out],
+        "names": ["measure", *test, *out],
+        "classes": [
+            "measure",
+            *test,
+            "--classes",
+            rng.choice(["fresh", "fresh=", "a=b", "fresh=good,x"]),
+            *out,
+        ],
+        "renamed": ["measure", *test, "--classes", "fresh=good,rotten=bad", *out],
+        "place": [*rng.choice([train, ["measure", *test]]), "-o", rng.choice(["/proc/x", "own.csv/x"])],
+        "page": ["explain", "checkpoint", "a text", rng.choice(["--html", "--csv"]), "/proc/x"],
+        "lines": ["explain", "checkpoint", "--file", str(path)],
+        "scores twice": ["measure", *test, "--scores", "a=scores.jsonl", "--scores", "a=scores.jsonl", *out],
+        "measured": ["measure", *test, *out],
+    }.get(how, [*train, *out])
+
+    def run() -> None:
+        with deleted_folder() if how == "deleted folder" else nullcontext():
+            call(arguments, FORWARD)
+
+    return Case(run, broken)
+
+
+MISTAKES = [
+    *[("few rows", True), ("few validation rows", True), ("no validation rows", True), ("no model", True)],
+    *[("separator", True), ("encoding", True), ("names", True), ("classes", True), ("place", True)],
+    *[("page", True), ("lines", True), ("scores twice", True), ("deleted folder", True)],
+    *[("renamed", False), ("measured", False), ("trained", False)],
+]
+"""What is wrong with a command line on one's own rows, and whether it has to be refused."""
+
+
+@contextmanager
+def deleted_folder() -> Iterator[None]:
+    """Run the block in a working directory that no longer exists."""
+    before = os.getcwd()
+    folder = tempfile.mkdtemp()
+    os.chdir(folder)
+    os.rmdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def make_scores(rng: Random, folder: Path) -> Case:
+    path, value = folder / "scores.jsonl", rng.choice([0, -1.5, 3, 10**20])
+    row: dict[str, Any] = {"row": 0, "scores": [value] * 5}
+    how = rng.choice(
+        ["bytes", "huge", "context", "context of a row", "both", "key", "count", "twice", "fine"]
+    )
+    match how:
+        case "huge":
+            row["scores"][rng.randrange(5)] = rng.choice(
+                [10**400, -(10**400), float("nan"), 1e999, True, "1"]
+            )
+        case "context":
+            row = {"text": SENTENCE, "context": rng.choice([5, None, [], {}, 1.5, True]), "scores": [1] * 5}
+        case "context of a row":
+            row["context"] = "Where is Mary?"
+        case "both":
+            row["text"] = SENTENCE
+        case "key":
+            row["row"] = rng.choice(["0", None, 1.0, True, [0]])
+        case "count":
+            row["scores"] = [value] * rng.choice([0, 1, 4, 6, 400])
+    data = (json.dumps(row) + "\n").encode() * (2 if how == "twice" else 1)
+    path.write_bytes(damage(data, rng) if how == "bytes" else data)
+
+    def run() -> None:
+        clf = fm.load(folder / "checkpoint")
+        fm.explain(clf, clf.encode([SENTENCE]), [0], fm.own_scores("mine", path))
+
+    return Case(run, how not in ("bytes", "fine"))
 
 
 def reach(*_: object, **__: object) -> object:
@@ -301,6 +427,8 @@ MAKERS: dict[str, Callable[[Random, Path], Case]] = {
     "config": make_config,
     "checkpoint": make_checkpoint,
     "arguments": make_arguments,
+    "rows": make_rows,
+    "scores": make_scores,
 }
 
 
