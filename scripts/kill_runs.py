@@ -1,26 +1,30 @@
-"""Kill trainings, measurements and grids at random moments; the store must end as if nothing had happened.
+"""Kill every command at random moments of each of its phases; the store must end as if nothing had happened.
 
-python scripts/kill_runs.py --kills 100
+python scripts/kill_runs.py --kills 200
 
-Each round fills a store by three commands (train, measure, and a grid by two workers). Every attempt is
-killed with SIGKILL at a random moment and the store is moved before the next attempt, until the command ends
-by itself. Records, without times, and the results of every text are then compared with those of a store that
-was never interrupted. Exit code 1 if they differ.
+Each round fills a store by training, adapting, measuring, a grid of two processes, a report and a gallery.
+An attempt is killed with SIGKILL in the phase that was killed least so far, at a random call of a function in
+it and up to `MAX_DELAY` seconds later. The store is moved before the next attempt. After a few kills a
+command runs to its end. Records without times, weights, traces and figures are then compared with those of a
+store that was never interrupted. Exit code 1 if they differ. `--ray` adds the grid on the Ray engine.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
+from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import sklearn.metrics  # noqa: F401
@@ -29,13 +33,15 @@ import transformers.models.roberta.modeling_roberta
 import transformers.trainer  # noqa: F401
 
 import faithmeter.measuring.fitting
+import faithmeter.report.gallery
+import faithmeter.report.page
+import faithmeter.runs.adaptation
 import faithmeter.runs.measurements
 import faithmeter.runs.run
 import faithmeter.training.finetuning  # noqa: F401
 from faithmeter import cli
 from faithmeter.config import TrainConfig
 from faithmeter.data import stories
-from faithmeter.store.records import TEXTS
 from faithmeter.store.run_store import RunStore
 
 GRID = """
@@ -60,6 +66,26 @@ DATA: dict[str, Any] = {"data": "stories.csv", "text": "story", "pair": "questio
 TRAINING = TrainConfig(**DATA, seed=5, epochs=3, learning_rate=1e-3, limit=40)
 QUESTIONS = 700
 """Rows of the data; a tenth of them, more than one chunk, are measured."""
+FORWARD = "transformers.models.roberta.modeling_roberta:RobertaForSequenceClassification.forward"
+SWEEP = "faithmeter.training.finetuning:_sweep"
+PHASES = {
+    "train": ("train", "transformers.trainer:Trainer.training_step"),
+    "sweep": ("train", SWEEP),
+    "test": ("adapt", SWEEP),
+    "compare": ("adapt", "faithmeter.runs.adaptation:compare_models"),
+    "adapt": ("adapt", FORWARD),
+    "fit": ("train", "faithmeter.stats.masf:MaSF.fit"),
+    "measure": ("measure", FORWARD),
+    "grid": ("grid", FORWARD),
+    "store": ("grid", "faithmeter.store.run_store:RunStore.put"),
+    "report": ("report", "faithmeter.report.figures:save_formats"),
+    "gallery": ("gallery", "faithmeter.report.figures:save_formats"),
+    "ray": ("ray", "faithmeter.store.run_store:RunStore.put"),
+}
+"""Command of each phase, and a function that is called in it."""
+MAX_DELAY = 0.1
+"""Seconds between the call of that function and the kill, at most."""
+MAX_KILLS_OF_COMMAND = 3
 TIMES = ("seconds", "finished", "environment", "checksum", "files")
 """Fields of a record that tell when, where and in what time; files are compared by their content."""
 
@@ -71,23 +97,39 @@ def write_data(folder: Path) -> None:
     (folder / "stories.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in DATA.items()))
 
 
-def commands(store: Path, grid: Path) -> dict[str, list[str]]:
-    """Return the arguments of the three commands that fill a store."""
+class Kill(NamedTuple):
+    """When a command is killed: so long after the given call of a phase's function."""
+
+    phase: str
+    call: int
+    delay: float
+
+
+def commands(store: Path, place: Path, *, ray: bool = False) -> dict[str, list[str]]:
+    """Return the arguments of the commands that fill a store, and read it."""
     checkpoint = str(RunStore(store).folder(TRAINING))
+    adapted = str(RunStore(place / "whole").folder(TRAINING))  # its path is part of an adaptation's identity
     options = ["--seed", "5", "--epochs", "3", "--learning-rate", "1e-3", "--limit", "40"]
     methods = ["-m", "grad-l2", "-m", "loo-sign"]
     data = [part for name, value in DATA.items() for part in (f"--{name}", value)]
-    return {
+    unlabeled = ["--agreement", "0.3", "--epochs", "2", *data[:-2]]  # it stops early
+    grid = ["grid", str(place / "grid.toml")]
+    filling = {
         "train": ["train", *data, *options, "--resume", "-o", str(store)],
+        "adapt": ["adapt", adapted, *unlabeled, *options[4:], "--resume", "-o", str(store)],
         "measure": ["measure", checkpoint, *methods, "--limit", "70", "--step", "50", "-o", str(store)],
-        "grid": ["grid", str(grid), "-o", str(store)],
+        "grid": [*grid, "-o", str(store)],
+        "report": ["report", str(store), "-o", str(store / "page" / "report.html")],
+        "gallery": ["report", str(store), "--gallery", str(store / "site")],
     }
+    return filling | ({"ray": [*grid, "--engine", "ray", "-o", str(store / "ray")]} if ray else {})
 
 
-def start(arguments: list[str]) -> int:
+def start(arguments: list[str], counts: Path, kill: Kill | None = None) -> int:
     """Run a command in a process group of its own, a grid twice at once; return its id.
 
     Processes are forked from this one, which has imported everything, so that kills hit work, not imports.
+    Each writes how often it called the functions of the phases to a file in the folder `counts`.
     """
     if child := os.fork():
         return child
@@ -95,7 +137,9 @@ def start(arguments: list[str]) -> int:
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(silence, stream)
-    other = os.fork() if arguments[0] == "grid" else 0
+    other = os.fork() if arguments[0] == "grid" and "--engine" not in arguments else 0
+    calls: dict[str, int] = {}
+    watch(calls, kill)
     sys.argv = ["faithmeter", *arguments]
     try:
         cli.main()
@@ -104,31 +148,63 @@ def start(arguments: list[str]) -> int:
         code = int(stop.code or 0)
     except BaseException:
         code = 1
+    (counts / str(os.getpid())).write_text(json.dumps(calls))
     if other:
         code |= os.waitpid(other, 0)[1]
     os._exit(bool(code))
 
 
-def wait(process: int, seconds: float = float("inf")) -> int | None:
-    """Return the exit code of a process; None if it still runs after so many seconds."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            return status
-        time.sleep(0.01)
-    return None
+def watch(calls: dict[str, int], kill: Kill | None) -> None:
+    """Count the calls of each phase's function in this process, and arm the kill at its call."""
+    for place in {function for _, function in PHASES.values()}:
+        module, _, path = place.partition(":")
+        *owners, name = path.split(".")
+        owner: Any = import_module(module)
+        for part in owners:
+            owner = getattr(owner, part)
+        setattr(owner, name, counted(getattr(owner, name), place, calls, kill))
 
 
-def run_whole(store: Path, grid: Path) -> dict[str, float]:
-    """Fill a store without a kill; return the seconds of each command."""
-    seconds = {}
-    for name, arguments in commands(store, grid).items():
-        begin = time.monotonic()
-        if wait(start(arguments)):
+def counted(function: Any, place: str, calls: dict[str, int], kill: Kill | None) -> Any:
+    def call(*values: Any, **options: Any) -> Any:
+        calls[place] = calls.get(place, 0) + 1
+        if kill is not None and PHASES[kill.phase][1] == place and calls[place] == kill.call:
+            threading.Timer(kill.delay, os.killpg, (os.getpgid(0), signal.SIGKILL)).start()
+        return function(*values, **options)
+
+    return call
+
+
+def wait(process: int) -> int:
+    """Return the status of a process when it has ended; that of a killed one is SIGKILL."""
+    return os.waitpid(process, 0)[1]
+
+
+def run_whole(place: Path, *, ray: bool) -> dict[str, dict[str, int]]:
+    """Fill a store without a kill; return how often each command calls the functions of the phases."""
+    calls = {}
+    for name, arguments in commands(place / "whole", place, ray=ray).items():
+        begin, counts = time.monotonic(), place / f"counts-{name}"
+        counts.mkdir()
+        if wait(start(arguments, counts)):
             raise SystemExit(f"{name} fails even without a kill: faithmeter {' '.join(arguments)}")
-        seconds[name] = time.monotonic() - begin
-    return seconds
+        each = [json.loads(file.read_text()) for file in counts.iterdir()]
+        places = {key for one in each for key in one}
+        calls[name] = {key: max(one.get(key, 0) for one in each) for key in places}
+        print(f"uninterrupted {name}: {time.monotonic() - begin:.1f} s", flush=True)
+    return calls
+
+
+def choose_kill(
+    command: str, kills: dict[str, int], calls: dict[str, int], chance: random.Random
+) -> Kill | None:
+    """Return a moment in the phase of a command that was killed least; None if it has no phase."""
+    own = [phase for phase, (name, place) in PHASES.items() if name == command and calls.get(place)]
+    if not own:
+        return None
+    phase = min(own, key=lambda name: (kills.get(name, 0), chance.random()))
+    # in the first half, as two processes share a grid, and an earlier kill may have left less to do
+    return Kill(phase, chance.randint(1, (1 + calls[PHASES[phase][1]]) // 2), chance.uniform(0, MAX_DELAY))
 
 
 def timeless(value: Any) -> Any:
@@ -148,55 +224,76 @@ def differences(whole: Path, killed: Path) -> list[str]:
         weights = [root / name / "model.safetensors" for root in (whole, killed)]
         if weights[0].exists() and weights[0].read_bytes() != weights[1].read_bytes():
             found.append(f"weights of {name}")
-        if (whole / name / TEXTS).exists():
-            frames = [pd.read_parquet(root / name / TEXTS) for root in (whole, killed)]
-            if not frames[0].astype(str).equals(frames[1].astype(str)):
-                found.append(f"texts of {name}")
+    for path in [*whole.rglob("traces/**/*.parquet"), *whole.rglob("measure-*/*.parquet")]:
+        other_path = killed / path.relative_to(whole)
+        frames = [pd.read_parquet(one) for one in (path, other_path) if one.exists()]
+        if len(frames) < 2 or not frames[0].astype(str).equals(frames[1].astype(str)):
+            found.append(f"{path.relative_to(whole)}")
+    for path in whole.rglob("*.svg"):
+        parts = (killed.name if part == whole.name else part for part in path.relative_to(whole).parts)
+        other_path = killed.joinpath(*parts)  # a report of the gallery is named after its store
+        if not other_path.exists() or path.read_bytes() != other_path.read_bytes():
+            found.append(f"{path.relative_to(whole)}")
     return found + [f"put aside: {path.name}" for path in killed.glob("quarantine/*")]
 
 
+def fill(place: Path, number: int, calls: dict[str, dict[str, int]], state: State) -> Path:
+    """Fill a store by all commands, each killed a few times; return its folder."""
+    names = (place / f"round-{number}-{move}" for move in count())
+    counts = place / f"counts-{number}"
+    counts.mkdir()
+    store = next(names)
+    store.mkdir()
+    for name in calls:
+        for attempt in count():
+            kill = None
+            if attempt < MAX_KILLS_OF_COMMAND and sum(state.kills.values()) < state.most:
+                kill = choose_kill(name, state.kills, calls[name], state.chance)
+            arguments = commands(store, place, ray="ray" in calls)[name]
+            status = wait(start(arguments, counts, kill))
+            if kill is None or not os.WIFSIGNALED(status):
+                break
+            state.kills[kill.phase] = state.kills.get(kill.phase, 0) + 1
+            store = store.rename(next(names))
+        if status:
+            raise SystemExit(f"{name} failed after a kill: {store}")
+    return store
+
+
+class State(NamedTuple):
+    """Kills so far by phase, their number at the end, and where random numbers come from."""
+
+    kills: dict[str, int]
+    most: int
+    chance: random.Random
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="end after the round that passes this")
+    parser.add_argument("--ray", action="store_true", help="also a grid on the Ray engine")
     options = parser.parse_args()
-    place, chance = Path(tempfile.mkdtemp(prefix="kill_runs-")), random.Random(options.seed)
-    grid, begin = place / "grid.toml", time.monotonic()
-    grid.write_text(GRID)
+    place, begin, bad = Path(tempfile.mkdtemp(prefix="kill_runs-")), time.monotonic(), 0
+    (place / "grid.toml").write_text(GRID)
     write_data(place)
     os.chdir(place)
-    seconds = run_whole(place / "whole", grid)
-    print("uninterrupted:", {name: round(value, 1) for name, value in seconds.items()}, flush=True)
-    kills, bad = dict.fromkeys(seconds, 0), 0
+    os.environ["XDG_CACHE_HOME"] = str(place / "cache")
+    calls = run_whole(place, ray=options.ray)
+    state = State({}, options.kills, random.Random(options.seed))
     for number in count(1):
-        names = (place / f"round-{number}-{move}" for move in count())
-        store = next(names)
-        store.mkdir()
-        for name in seconds:
-            while True:
-                process, moment = (
-                    start(commands(store, grid)[name]),
-                    chance.uniform(0.05, 1.1) * seconds[name],  # some end by themselves
-                )
-                if sum(kills.values()) >= options.kills:
-                    moment = float("inf")
-                if (code := wait(process, moment)) is not None:
-                    break
-                os.killpg(process, signal.SIGKILL)
-                wait(process)
-                kills[name] += 1
-                store = store.rename(next(names))
-            if code:
-                raise SystemExit(f"{name} failed after a kill: {store}")
+        store = fill(place, number, calls, state)
         wrong = differences(place / "whole", store)
         bad += len(wrong)
         minutes = (time.monotonic() - begin) / 60
-        print(f"round {number}: kills {kills}, differences {wrong}, {minutes:.1f} min", flush=True)
+        print(f"round {number}: kills {state.kills}, differences {wrong}, {minutes:.1f} min", flush=True)
         shutil.rmtree(store)
-        if sum(kills.values()) >= options.kills or minutes > options.minutes:
+        if sum(state.kills.values()) >= options.kills or minutes > options.minutes:
             break
-    print(f"{sum(kills.values())} kills ({kills}), {bad} differences")
+    print(f"{sum(state.kills.values())} kills ({state.kills}), {bad} differences")
     shutil.rmtree(place)
     raise SystemExit(bool(bad))
 
