@@ -23,6 +23,8 @@ from faithmeter.models import folders
 from faithmeter.report.reproduce import reproduce
 from faithmeter.runs import adaptation
 from faithmeter.runs.measurements import measure_checkpoint
+from faithmeter.stats.behavior import Behavior
+from faithmeter.stats.intervals import Interval
 from faithmeter.training.trainer import _cross_entropy
 from faithmeter.verdict import AdaptEvidence, judge_adaptation
 from toy import WORDS, letter_tokenizer, tiny
@@ -256,7 +258,7 @@ EVIDENCE = {
     "floors": {"published": 0.0, "crossfit": 0.004},
     "outside_share": 0.06,
     "method": "loo-sign",
-    "rank_agreement": 0.4,
+    "rank_agreement": (0.4, 0.3, 0.5),
 }
 
 
@@ -288,6 +290,30 @@ def test_both_models_are_described_by_p_and_by_the_share_of_rejected_texts() -> 
     )
     older = judge_adaptation(AdaptEvidence(**EVIDENCE))[1].text
     assert older.endswith("for the original, the smallest is p = 0.001.")
+
+
+SMALL, LARGE = Interval(0.01, 0.0, 0.02, 200), Interval(0.3, 0.2, 0.4, 200)
+
+
+@pytest.mark.parametrize(("excess", "mood", "start"), [(SMALL, "good", "Yes"), (LARGE, "bad", "No")])
+def test_the_behavioral_check_decides_where_it_was_made(excess: Interval, mood: str, start: str) -> None:
+    made = Behavior((10, 50), (SMALL, excess), (SMALL, SMALL), 200, 100)
+    assert Behavior.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+    # the test of hidden states rejects, and does not decide
+    facts = {**EVIDENCE, "adapted": {0: 0.6, 50: 0.04, 100: 0.5}, "behavior": made}
+    answer = judge_adaptation(AdaptEvidence(**facts))[1]
+    assert answer.mood == mood
+    assert answer.text.startswith(start)
+
+
+def test_agreement_beside_a_constant_and_beyond_chance() -> None:
+    original, other = torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 1, 1])
+    measured = adaptation.measure_agreement(original, other, 2)
+    # by chance they agree on 0.75 × 0.5 + 0.25 × 0.5 = 0.5
+    assert measured == {"agreement": 0.75, "constant": 0.75, "kappa": pytest.approx(0.5)}
+    first, _, third = judge_adaptation(AdaptEvidence(**EVIDENCE, constant=0.77, kappa=0.72))
+    assert first.text.endswith("A constant would on 77.0%; kappa, which allows for chance, is 0.72.")
+    assert "a mean correlation of 0.40 [0.30, 0.50]" in third.text
 
 
 @pytest.mark.parametrize(

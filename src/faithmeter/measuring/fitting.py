@@ -26,7 +26,7 @@ from ..training.collator import STRATEGIES, require_masking
 from .erase import states, trace_erasure
 from .plan import Tests, seeded
 from .texts import read_slices
-from .trace import join_traces
+from .trace import Trace, join_traces
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -163,18 +163,23 @@ def fit_tests_on(
     return {name: MaSF(calibration=name, trained_with=trained_with).fit(rows) for name in CALIBRATIONS}
 
 
-def masked_pvalues(
+def trace_masked(
     clf: Model, split: Dataset, tests: Tests, texts: int, seed: int, progress: Progress | None = None
-) -> dict[str, dict[int, DatasetPValue]]:
-    """Return, by test and percentage masked, the p-value of the first texts of a split, masked at random.
-
-    `progress` is called as by `fit_tests`.
-    """
+) -> Trace:
+    """Return the trace of the first texts of a split, masked at random; `progress` as in `fit_tests`."""
     evaluator, random = Evaluator.of(clf), parse(f"{BASELINE}(seed={seed})")
     count, traces = min(texts, len(split)), []
     done = start_phase(progress, CHECK, count)
     for batch, labels in read_slices(evaluator, split, count):
         traces.append(trace_erasure(evaluator, batch, labels, random, PERCENTS, tests))
         done(len(batch))
-    steps = {test: values.T for test, values in join_traces(traces).pvalues.items()}  # [S, N]
-    return {test: dict(zip(PERCENTS, map(dataset_pvalue, steps[test]), strict=True)) for test in tests}
+    return join_traces(traces)
+
+
+def masked_pvalues(trace: Trace) -> dict[str, dict[int, DatasetPValue]]:
+    """Return, by test and percentage masked, the p-value of the texts of a trace."""
+    steps = {test: values.T for test, values in trace.pvalues.items()}  # [S, N]
+    return {
+        test: dict(zip(trace.percents, map(dataset_pvalue, values), strict=True))
+        for test, values in steps.items()
+    }

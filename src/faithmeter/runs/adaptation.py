@@ -18,15 +18,17 @@ from ..data.label_values import read_classes
 from ..data.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
 from ..errors import InputError
 from ..files import timed
-from ..measuring.fitting import Masking, fit_tests_on, masked_pvalues
-from ..measuring.plan import floors_of
+from ..measuring.fitting import Masking, fit_tests_on, masked_pvalues, trace_masked
+from ..measuring.plan import Tests, floors_of, recalibration_of
 from ..measuring.texts import read_slices
+from ..measuring.trace import Trace
 from ..methods.registry import explain, parse
 from ..models.classes import match_classes
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
 from ..models.loading import choose_label, load
 from ..phases import Advance, Progress, as_part, start_phase
+from ..stats.intervals import Interval, bootstrap_interval
 from ..stats.masf import MIN_ROWS
 from ..store.records import AdaptRecord
 from ..training.inputs import load_splits, summarize_inputs
@@ -247,7 +249,7 @@ def stop_rule(config: AdaptConfig, original: Classifier, validation: Dataset) ->
         tests = fit_tests_on(clf, fitted, masking(config, config.strategy))
         if not rejects(floors_of(tests)[choose_test(tests)]):
             return False
-        pvalues = masked_pvalues(clf, checked, tests, STOP_TEXTS, config.seed)
+        pvalues = masked_pvalues(trace_masked(clf, checked, tests, STOP_TEXTS, config.seed))
         return is_measurable(pvalues[choose_test(pvalues)])
 
     return enough
@@ -281,7 +283,8 @@ def compare_models(
     steps = {}
     for number, (clf, own) in enumerate(tests.items()):
         part = as_part(progress, "check", number * checked, 2 * checked)
-        steps[clf] = masked_pvalues(clf, test, own, checked, config.seed, part)
+        trace = trace_masked(clf, test, own, checked, config.seed, part)
+        steps[clf] = masked_pvalues(trace)
     p_original, p_adapted = (
         {name: {percent: step.p for percent, step in own.items()} for name, own in checks.items()}
         for checks in steps.values()
@@ -290,7 +293,8 @@ def compare_models(
     labels, predictions = torch.tensor(test["label"][:]), predict(adapted, test, done).argmax(dim=1)
     both = {"original": labels, "adapted": predictions}
     return {
-        "agreement": float((predictions == labels).double().mean()),
+        **measure_agreement(labels, predictions, len(original.labels)),
+        "behavior": check_trace(tests[adapted], trace),  # the last trace is that of the adapted model
         "p_original": p_original,
         "p_adapted": p_adapted,
         "floors": floors_of(tests[adapted]),
@@ -304,6 +308,26 @@ def compare_models(
         else {name: float((own == truth).double().mean()) for name, own in both.items()},
         **compare_explanations(original, adapted, test, config.compare, progress),
     }
+
+
+def measure_agreement(original: Tensor, adapted: Tensor, classes: int) -> dict[str, float]:
+    """Return how often two models agree, how often a constant would, and Cohen's kappa."""
+    shares = [torch.bincount(each, minlength=classes).double() / len(each) for each in (original, adapted)]
+    agreement, by_chance = float((original == adapted).double().mean()), float(shares[0] @ shares[1])
+    kappa = (agreement - by_chance) / (1 - by_chance) if by_chance < 1 else math.nan
+    return {"agreement": agreement, "constant": float(shares[0].max()), "kappa": kappa}
+
+
+def check_trace(tests: Tests, trace: Trace) -> dict[str, Any] | None:
+    """Return the behavioral check of randomly masked texts as plain values; None if it was not fitted."""
+    from ..stats.recalibration import check_behavior
+
+    known = recalibration_of(tests)
+    if known is None:
+        return None
+    known = known.at([percent for percent in trace.percents if 0 < percent < 100])
+    steps = [trace.percents.index(percent) for percent in known.percents]
+    return check_behavior(known, trace.logits[:, steps], trace.targets).to_dict()
 
 
 def compare_explanations(
@@ -338,8 +362,11 @@ def compare_explanations(
     ]
     ranked = [(one, two) for one, two in pairs if np.ptp(one) and np.ptp(two)]  # the others have no order
     correlations = [float(spearmanr(one, two).statistic) for one, two in ranked]
+    interval = bootstrap_interval(correlations) if correlations else Interval.undefined(0)
     return {
-        "rank_agreement": float(np.mean(correlations)) if correlations else math.nan,
+        "rank_agreement": interval.mean,
+        "rank_lower": interval.lower,
+        "rank_upper": interval.upper,
         "same_top": float(np.mean([one.argmax() == two.argmax() for one, two in pairs])),
         "explained_texts": count,
     }

@@ -7,7 +7,7 @@ The masks are accepted only if the quantities of `recalibration.check_behavior` 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -73,6 +73,26 @@ class Behavior:
     shortfall: tuple[Interval, ...]
     texts: int
     validation_texts: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to JSON-ready values."""
+        return {
+            "percents": [*self.percents],
+            "excess": [[*each] for each in self.excess],
+            "shortfall": [[*each] for each in self.shortfall],
+            "texts": self.texts,
+            "validation_texts": self.validation_texts,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Behavior:
+        """Return the check with these values."""
+        from .intervals import Interval  # slow to import
+
+        intervals = {
+            name: tuple(Interval(*each) for each in values[name]) for name in ("excess", "shortfall")
+        }
+        return cls(**{**values, **intervals, "percents": tuple(values["percents"])})
 
     @property
     def outcome(self) -> Outcome:

@@ -227,6 +227,13 @@ class AdaptRecord(TrainRecord):
     kind: Literal["adapt"] = Field(default="adapt", description="kind of the run")  # type: ignore[assignment]
     config: AdaptConfig = Field(description="texts, original model, seed and settings")
     agreement: float = Field(description="share of held-out whole texts with the prediction of the original")
+    constant: Number = Field(
+        default=math.nan, description="agreement of always giving the original's most frequent class"
+    )
+    kappa: Number = Field(default=math.nan, description="Cohen's kappa of both models' predictions")
+    behavior: dict[str, Any] | None = Field(
+        default=None, description="behavioral check of the adapted model on masked texts; null if not made"
+    )
     p_original: dict[str, dict[int, Number]] = Field(
         description="by test and percent masked: the original, its check fitted on whole texts"
     )
@@ -244,6 +251,8 @@ class AdaptRecord(TrainRecord):
     )
     checked_texts: int = Field(description="number of texts of both checks")
     rank_agreement: Number = Field(description="mean rank correlation of both models' scores")
+    rank_lower: Number = Field(default=math.nan, description="lower 95 % bound of that mean")
+    rank_upper: Number = Field(default=math.nan, description="upper 95 % bound of that mean")
     same_top: Number = Field(description="share of texts whose highest-scored token is the same")
     explained_texts: int = Field(description="number of texts that both were compared on")
     truth: Numbers = Field(
@@ -258,6 +267,7 @@ class AdaptRecord(TrainRecord):
     @property
     def evidence(self) -> AdaptEvidence:
         """Facts from which the verdict is derived."""
+        from ..stats.behavior import Behavior
         from ..verdict import AdaptEvidence, choose_test
 
         test = choose_test(self.p_adapted)
@@ -271,7 +281,10 @@ class AdaptRecord(TrainRecord):
             outside_share=self.outside_share,
             outside_share_original=self.outside_share_original,
             method=self.config.compare,
-            rank_agreement=self.rank_agreement,
+            rank_agreement=(self.rank_agreement, self.rank_lower, self.rank_upper),
+            constant=self.constant,
+            kappa=self.kappa,
+            behavior=None if self.behavior is None else Behavior.from_dict(self.behavior),
         )
 
     @property

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..config import SIGNIFICANCE_LEVEL
+from ..stats.behavior import Behavior
 from ..stats.pvalues import DatasetPValue
 from .doubts import BAD, CAUTION, TEST_NAMES, explain_unchecked, explain_undecided
 from .evidence import MAX_OUTSIDE_SHARE, Evidence, rejects
+from .faithful import judge_masks
 from .formats import format_number, format_percent, format_pvalue
 from .sentences import GOOD, Answer
 
@@ -30,7 +32,11 @@ class AdaptEvidence(Evidence):
             the adapted model.
         outside_share_original: The share for the original; NaN if it was not recorded.
         method: Method that explained both models.
-        rank_agreement: Mean rank correlation of its scores for the two models.
+        rank_agreement: Mean rank correlation of its scores for the two models, with its 95 % bounds.
+        constant: Agreement of always giving the original's most frequent class.
+        kappa: Cohen's kappa of both models' predictions.
+        behavior: Behavioral check of the adapted model, with the original's predictions as targets; None in
+            older records.
     """
 
     agreement: float
@@ -41,7 +47,10 @@ class AdaptEvidence(Evidence):
     outside_share: float
     outside_share_original: float = math.nan
     method: str
-    rank_agreement: float
+    rank_agreement: tuple[float, float, float]
+    constant: float = math.nan
+    kappa: float = math.nan
+    behavior: Behavior | None = None
 
     @property
     def stays(self) -> bool:
@@ -101,8 +110,10 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     share = f"{format_percent(evidence.agreement)}% of {evidence.texts} held-out texts"
     same = f"{'Yes' if evidence.stays else 'No'}: it predicts what the original does on {share}"
     required = f", and {format_percent(evidence.required)}% were required; try a lower rate or more texts"
-    same = f"{same}{'' if evidence.stays else required}."
-    if not evidence.checked:
+    same = f"{same}{'' if evidence.stays else required}.{_describe_reference(evidence)}"
+    if evidence.behavior is not None:
+        measurable = judge_masks(evidence.behavior)
+    elif not evidence.checked:
         measurable = CAUTION, f"Not known: {explain_unchecked(evidence)}."
     elif evidence.undecided:
         measurable = CAUTION, f"Not known: {explain_undecided(evidence.outside_share)}."
@@ -110,10 +121,23 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
         measurable = GOOD, f"Yes: {compare_checks(evidence)}."
     else:
         measurable = BAD, f"No: {compare_checks(evidence)}; train longer."
-    correlation = f"a mean correlation of {format_number(evidence.rank_agreement, 2)}"
+    mean, lower, upper = evidence.rank_agreement
+    correlation = f"a mean correlation of {format_number(mean, 2)}"
+    if lower < upper:
+        correlation += f" [{format_number(lower, 2)}, {format_number(upper, 2)}]"
     model = f"For the adapted model only; {evidence.method} ranks words in both models with {correlation}."
     return (
         Answer(QUESTIONS[0], GOOD if evidence.stays else BAD, same),
         Answer(QUESTIONS[1], *measurable),
         Answer(QUESTIONS[2], CAUTION, model),
     )
+
+
+def _describe_reference(evidence: AdaptEvidence) -> str:
+    """Say what the agreement is to be compared with."""
+    if math.isnan(evidence.constant):
+        return ""
+    constant = f"A constant would on {format_percent(evidence.constant)}%"
+    if math.isnan(evidence.kappa):
+        return f" {constant}."
+    return f" {constant}; kappa, which allows for chance, is {format_number(evidence.kappa, 2)}."

@@ -37,6 +37,16 @@ def judge_model(evidence: TaskEvidence) -> Mooded:
     behavior = evidence.behavior
     if behavior is None:
         return CAUTION, f"Not known: masked texts were not checked. {explain_unchecked_masks()} {basis}"
+    mood, text = judge_masks(behavior)
+    if behavior.outcome == "accepted":
+        text += _describe_cost(evidence)
+        if evidence.trained_with == "none":
+            return CAUTION, f"Perhaps{text.removeprefix('Yes')} It was fine-tuned without masks."
+    return mood, text
+
+
+def judge_masks(behavior: Behavior) -> Mooded:
+    """Return the answer of the behavioral check."""
     checked = describe_checked_texts(behavior)
     if behavior.outcome == "rejected":
         return BAD, f"No: it handles masked texts badly. {describe_misbehavior(behavior)} {checked}"
@@ -45,11 +55,7 @@ def judge_model(evidence: TaskEvidence) -> Mooded:
         return CAUTION, f"Not known: {needed}. {describe_misbehavior(behavior)} {checked}"
     reason = "It predicts from masked texts as well as their visible words allow."
     numbers = f"At each masking rate the log-loss in excess is at most {format_nats(_largest(behavior))} nats"
-    text = f"it passes the check. {reason} {numbers} (accepted: {MAX_EXCESS:g}). {checked}"
-    text += _describe_cost(evidence)
-    if evidence.trained_with == "none":
-        return CAUTION, f"Perhaps: {text} It was fine-tuned without masks."
-    return GOOD, f"Yes: {text}"
+    return GOOD, f"Yes: it passes the check. {reason} {numbers} (accepted: {MAX_EXCESS:g}). {checked}"
 
 
 def name_best(evidence: TaskEvidence) -> tuple[Mooded, tuple[str, ...]]:
