@@ -124,11 +124,30 @@ def test_the_rival_that_is_exceeded_least_surely_decides(scripts) -> None:
     claims = [claim for claim in scripts["method_claims"].leave_one_out(study) if "signed" in claim.statement]
     for claim in claims:
         [place] = [p for p in study.main_places("half") if claim.where.startswith(p.name)]
-        intervals = study.intervals(place.grid, "half")
         rivals = ("int-grad-sign", "inp-grad-sign")
-        lowest = min(100 * intervals.difference("loo-sign", name).lower for name in rivals)
+        lowest = min(study.difference(place.grid, "half", "loo-sign", name).lower for name in rivals)
         assert claim.effect.lower == lowest
     assert len(claims) == 3
+
+
+def test_methods_on_fewer_texts_and_seeds_cut_only_their_own_comparisons(scripts) -> None:
+    """Two seeds of four texts; beam was measured apart, in the first seed, on two of them."""
+    study = scripts["evidence"].Study(ROOT)
+    runs = pd.DataFrame({"digest": ["a", "b", "c"], "seed": [0, 1, 0]})
+    runs = runs.assign(grid="g", strategy="half", kind="measure")
+    places = [(row, percent) for row in range(4) for percent in (0, 50, 100)]
+    steps = pd.DataFrame(places, columns=["row", "percent"]).assign(label=0)
+    steps["prediction"] = (steps["percent"] == 50).astype(int)
+    measured = [(digest, method) for digest in ("a", "b") for method in (BASELINE, "loo-sign")]
+    parts = [steps.assign(digest=digest, method=method) for digest, method in measured]
+    few = steps[steps["row"] < 2]
+    parts += [few.assign(digest="c", method=method) for method in (BASELINE, "beam", "loo-sign")]
+    areas = pd.DataFrame({"digest": ["a"], "metric": ["accuracy"]})
+    vars(study).update(runs=runs, _prediction_rows=pd.concat(parts), frames={"areas": areas})
+    both = study.predictions("g", "half", "loo-sign")
+    assert (both.seeds, both.texts) == (2, 4)
+    apart = study.predictions("g", "half", "beam", "loo-sign")
+    assert (apart.seeds, apart.texts, set(apart.methods)) == (1, 2, {"beam", "loo-sign", BASELINE})
 
 
 def test_a_correlation_varies_with_the_seeds(scripts) -> None:

@@ -66,6 +66,7 @@ class Place(NamedTuple):
 MODELS = {
     "paraphrase-MiniLM-L3-v2": "MiniLM-L3",
     "granite-embedding-30m-english-roberta": "granite-30m",
+    "mpnet-base": "MPNet-base",
 }
 
 
@@ -210,27 +211,54 @@ class Study:
         """Return the methods of the paper that were measured, beam included."""
         return [name for name in (*METHODS, "beam") if self.areas(grid, strategy, name)]
 
-    def predictions(self, grid: str, strategy: str) -> Predictions:
-        """Return the predictions of all seeds of a grid on the same texts."""
+    def predictions(self, grid: str, strategy: str, *methods: str) -> Predictions:
+        """Return the predictions of methods, and of random erasure, on the texts that all have.
+
+        Costly methods may have been measured apart, on fewer texts or seeds. Of several measurements of a
+        method the one on the most texts counts, and seeds that lack a method are left out.
+        """
         runs = self.runs[(self.runs["grid"] == grid) & (self.runs["strategy"] == strategy)]
-        digests = runs[runs["kind"] == "measure"].sort_values("seed")["digest"]
-        rows = pd.read_parquet(self.folder / "predictions.parquet")
-        frames = [rows[rows["digest"] == digest].astype({"method": str}) for digest in digests]
-        frames = [frame.assign(method=frame["method"].map(without_steps)) for frame in frames]
+        wanted = {*methods, BASELINE}
+        frames = []
+        for _, own in runs[runs["kind"] == "measure"].groupby("seed"):
+            rows = self._prediction_rows[self._prediction_rows["digest"].isin(own["digest"])]
+            rows = rows[rows["method"].isin(wanted)]
+            if set(rows["method"]) == wanted:
+                frames.append(most_texts(rows))
         areas = self.frames["areas"]
-        metric = str(areas[areas["digest"].isin(digests)]["metric"].iloc[0])
+        metric = str(areas[areas["digest"].isin(runs["digest"])]["metric"].iloc[0])
         return predictions_of(frames, classes=int(rows_classes(frames)), metric=metric)
 
-    def intervals(self, grid: str, strategy: str) -> TextIntervals:
-        """Return the intervals over seeds and texts of a grid's measurements."""
-        key = grid, strategy
+    @cached_property
+    def _prediction_rows(self) -> DataFrame:
+        rows = pd.read_parquet(self.folder / "predictions.parquet").astype({"method": str, "digest": str})
+        return rows.assign(method=rows["method"].map(without_steps))
+
+    def intervals(self, grid: str, strategy: str, *methods: str) -> TextIntervals:
+        """Return the intervals over seeds and texts of some methods of a grid."""
+        key = grid, strategy, *sorted(methods)
         if key not in self._intervals:
-            self._intervals[key] = resample_texts(self.predictions(grid, strategy))
+            self._intervals[key] = resample_texts(self.predictions(grid, strategy, *methods))
         return self._intervals[key]
 
     @cached_property
-    def _intervals(self) -> dict[tuple[str, str], TextIntervals]:
+    def _intervals(self) -> dict[tuple[str, ...], TextIntervals]:
         return {}
+
+    def acu(self, grid: str, strategy: str, method: str) -> Effect:
+        """Return a method's ACU over seeds and texts, in percent."""
+        return as_effect(self.intervals(grid, strategy, method), method)
+
+    def difference(self, grid: str, strategy: str, first: str, second: str) -> Effect:
+        """Return the difference of two methods' ACU on the same texts, in percent."""
+        return as_effect(self.intervals(grid, strategy, first, second), first, second)
+
+
+def most_texts(rows: DataFrame) -> DataFrame:
+    """Return the rows of each method's measurement on the most texts."""
+    sizes = rows.groupby(["method", "digest"], sort=False)["row"].nunique().reset_index()
+    largest = sizes.sort_values("row", kind="stable").drop_duplicates("method", keep="last")
+    return rows.merge(largest[["method", "digest"]], on=["method", "digest"])
 
 
 def rows_classes(frames: Iterable[DataFrame]) -> int:
@@ -260,12 +288,12 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Effect:
     return over_seeds(first[seed] - second[seed] for seed in sorted(first.keys() & second.keys()))
 
 
-def difference(intervals: TextIntervals, first: str, second: str) -> Effect:
-    """Return the difference of two methods' ACU on the same texts, in percent."""
-    mean, lower, upper, texts = intervals.difference(first, second)
+def as_effect(intervals: TextIntervals, first: str, second: str = "") -> Effect:
+    """Return the ACU of a method, or its difference to another one, in percent."""
+    interval = intervals.difference(first, second) if second else intervals.acu(first)
     seeds = intervals.predictions.seeds
-    over = f"{seeds} seed{'s' if seeds > 1 else ''}, {texts} texts"
-    return Effect(100 * mean, 100 * lower, 100 * upper, over)
+    over = f"{seeds} seed{'s' if seeds > 1 else ''}, {interval.n} texts"
+    return Effect(100 * interval.mean, 100 * interval.lower, 100 * interval.upper, over)
 
 
 def published_areas(task: str, column: str = "acu") -> dict[str, float]:

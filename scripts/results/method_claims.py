@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from claim import UNPUBLISHED, Claim, statements
-from evidence import MASKED, METHODS, PLAIN, STEPS, Effect, Place, Study, difference, paired, published_areas
+from evidence import MASKED, METHODS, PLAIN, STEPS, Effect, Place, Study, paired, published_areas
 from evidence import spearman as rank_correlation
 from pandas import DataFrame
 from rules import (
@@ -67,7 +67,7 @@ def published_order(study: Study) -> Iterator[Claim]:
     pairs = {}
     for place in study.main_places(MASKED):
         if place.grid in study.ranked_grids:
-            pairs[place] = study.predictions(place.grid, MASKED), published_areas(place.task)
+            pairs[place] = study.predictions(place.grid, MASKED, *METHODS), published_areas(place.task)
             effect = rank_correlation([pairs[place]])
             yield Claim("d", statement, place.name, effect, judge(effect, CORRELATION), "reference")
     if len(pairs) > 1:
@@ -82,8 +82,8 @@ def leave_one_out(study: Study) -> Iterator[Claim]:
         for place in study.main_places(MASKED):
             if place.grid not in study.ranked_grids:
                 continue
-            intervals, known = study.intervals(place.grid, MASKED), published_areas(place.task)
-            effects = {name: difference(intervals, ours, name) for name in rivals}
+            known = published_areas(place.task)
+            effects = {name: study.difference(place.grid, MASKED, ours, name) for name in rivals}
             closest = min(effects, key=lambda name: effects[name].lower)
             where = f"{place.name}: {closest}"
             paper = f"{known[ours] - max(known[name] for name in rivals):.1f}"
@@ -96,7 +96,7 @@ def signed_variants(study: Study) -> Iterator[Claim]:
         for place in study.main_places(MASKED):
             if place.grid in study.ranked_grids:
                 first, second = f"{stem}-sign", f"{stem}-abs"
-                effect = difference(study.intervals(place.grid, MASKED), first, second)
+                effect = study.difference(place.grid, MASKED, first, second)
                 known = published_areas(place.task)
                 paper = f"{known[first] - known[second]:.1f}"
                 yield Claim("k", statement, place.name, effect, judge(effect), paper)
@@ -107,8 +107,7 @@ def most_are_faithful(study: Study) -> Iterator[Claim]:
     [statement] = statements("l")
     for place in study.main_places(MASKED):
         if place.grid in study.ranked_grids:
-            intervals = study.intervals(place.grid, MASKED)
-            effects = {name: difference(intervals, name, BASELINE) for name in METHODS}
+            effects = {name: study.acu(place.grid, MASKED, name) for name in METHODS}
             ordered = sorted(effects, key=lambda name: effects[name].lower, reverse=True)
             name = ordered[MOST - 1]
             known = published_areas(place.task)
@@ -121,7 +120,7 @@ def beam_search(study: Study) -> Iterator[Claim]:
     [statement] = statements("p")
     for place in study.places.values():
         if study.areas(place.grid, MASKED, "beam"):
-            effect = difference(study.intervals(place.grid, MASKED), "beam", "loo-sign")
+            effect = study.difference(place.grid, MASKED, "beam", "loo-sign")
             known = published_areas(place.task)
             paper = f"{known['beam'] - known['loo-sign']:.1f}"
             yield Claim("p", statement, study.title(place), effect, judge(effect), paper)
@@ -132,7 +131,7 @@ def recursion(study: Study) -> Iterator[Claim]:
         statement = statements("e")[0].format(method)
         for place in study.places.values():
             if study.areas(place.grid, MASKED, f"{method}-once"):
-                effect = difference(study.intervals(place.grid, MASKED), method, f"{method}-once")
+                effect = study.difference(place.grid, MASKED, method, f"{method}-once")
                 yield Claim("e", statement, place.name, effect, judge(effect), UNPUBLISHED)
 
 

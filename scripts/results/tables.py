@@ -15,7 +15,6 @@ from evidence import (
     VARIANTS,
     Effect,
     Study,
-    difference,
     over_seeds,
     published_areas,
 )
@@ -116,13 +115,13 @@ def areas_table(study: Study, grid: str) -> str:
     rows = []
     for method in (*METHODS, *EXTRA_METHODS):
         if study.areas(grid, MASKED, method):
-            mean, lower, upper, _ = study.intervals(grid, MASKED).acu(method)
-            ours = format_effect(Effect(100 * mean, 100 * lower, 100 * upper))
+            area = study.acu(grid, MASKED, method)
+            ours = format_effect(area)
             plain = study.areas(grid, PLAIN, method)
             other = format_effect(over_seeds(plain.values())) if plain else UNDEFINED
             paper = format_number(reference[method]) if method in reference else UNDEFINED
             racu = format_number(over_seeds(study.areas(grid, MASKED, method, "racu").values()).value)
-            rows.append((mean, (method, ours, racu, other, paper)))
+            rows.append((area.value, (method, ours, racu, other, paper)))
     ranked = [row for _, row in sorted(rows, key=lambda row: -row[0])]
     headings = ("method", "ACU, masked model", "RACU", "ACU, plain model", "ACU, RoBERTa-base")
     return markdown(headings, ranked)
@@ -145,9 +144,8 @@ def overview_table(study: Study, grids: Sequence[str]) -> str:
 def _area_cell(study: Study, grid: str, method: str) -> str:
     if not study.areas(grid, MASKED, method):
         return UNDEFINED
-    mean, lower, upper, _ = study.intervals(grid, MASKED).acu(method)
     racu = over_seeds(study.areas(grid, MASKED, method, "racu").values()).value
-    return f"{format_effect(Effect(100 * mean, 100 * lower, 100 * upper))}; {format_number(racu, 0)}"
+    return f"{format_effect(study.acu(grid, MASKED, method))}; {format_number(racu, 0)}"
 
 
 def _published_cell(task: str, method: str) -> str:
@@ -163,7 +161,7 @@ def decisions_table(study: Study) -> str:
     for place in study.places.values():
         if study.areas(place.grid, MASKED, "int-grad-sign(baseline=mask)"):
             names = "int-grad-sign(baseline=mask)", "int-grad-sign"
-            effect = difference(study.intervals(place.grid, MASKED), *names)
+            effect = study.difference(place.grid, MASKED, *names)
             rows.append((place.name, format_effect(effect), effect.over))
     if not rows:
         return "Not measured; the default stays the paper's zero."
