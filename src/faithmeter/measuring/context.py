@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a result rests on besides the traces: the task, the model, and what sibling runs tell.
+    """Facts besides the traces that a result rests on: the task, the model, and what sibling runs tell.
 
     Attributes:
         classes: Number of classes.

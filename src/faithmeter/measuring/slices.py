@@ -24,7 +24,7 @@ Report = Callable[[str, int], object]
 
 @dataclass(frozen=True)
 class Work:
-    """What all slices of a measurement share: the model, methods by name, tests and settings."""
+    """Settings that all slices of a measurement share: the model, methods by name, tests and options."""
 
     evaluator: Evaluator
     methods: Mapping[str, Method]

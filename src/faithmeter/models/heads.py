@@ -134,7 +134,7 @@ class SentenceClassifier(torch.nn.Module):
 
     @property
     def head_settings(self) -> list[Any]:
-        """What the output depends on besides weights and config, as JSON-ready values."""
+        """Values that the output depends on besides weights and config, ready for JSON."""
         return [self.pooling, *([type(layer).__name__, layer.settings] for layer in self.layers)]
 
     def get_input_embeddings(self) -> torch.nn.Module:

@@ -193,7 +193,7 @@ class TorchClassifier(torch.nn.Module):
 
     @property
     def head_settings(self) -> str:
-        """What the output depends on besides weights and config."""
+        """Values that the output depends on besides weights and config."""
         return f"{type(self.module).__module__}.{type(self.module).__qualname__}"
 
     def get_input_embeddings(self) -> torch.nn.Embedding:

@@ -1,1 +1,1 @@
-"""What only the replication of the paper needs; nothing but the command line and grids imports it."""
+"""Code and data that only the replication of the paper needs; only the commands and grids import it."""

@@ -174,8 +174,8 @@ def _heat_table(maps: Sequence[HeatMap]) -> str:
             rows.append(_heat_row("", "strongest", escape(list_strongest(words))))
     signed = {one.signed for one in maps}
     legend = legend_parts(maps[0].label, signed=True in signed, unsigned=False in signed)
-    words = f"<table class='heat-map'>{''.join(rows)}</table>"
-    return f"{words}<p class='soft'>{' '.join(map(part_html, legend))}</p>"
+    table = f"<table class='heat-map'>{''.join(rows)}</table>"
+    return f"{table}<p class='soft'>{' '.join(map(part_html, legend))}</p>"
 
 
 def _heat_row(method: str, kind: str, content: str, attribute: str = "") -> str:

@@ -346,7 +346,7 @@ class MeasureRecord(_Record):
 
 
 class Manifest(Part):
-    """What was asked of a measurement, and which traces answer it; all numbers follow from the traces."""
+    """Request of a measurement, and the traces that answer it; all numbers follow from the traces."""
 
     format: Literal[2] = Field(default=2, description="version of the format of measurements")
     kind: Literal["measure"] = Field(default="measure", description="kind of the run")

@@ -138,12 +138,12 @@ class Shelf:
 
 def find_subjects(root: Path, fingerprint: str) -> list[str]:
     """Return the folders of a store with traces of the model with this fingerprint, relative to the store."""
-    found = []
+    subjects = []
     for file in sorted((root / TRACES).glob("*/subject.json")):
         with suppress(InputError):  # damaged
             if read_sealed_json(file).get("fingerprint") == fingerprint:
-                found.append(file.parent.relative_to(root).as_posix())
-    return found
+                subjects.append(file.parent.relative_to(root).as_posix())
+    return subjects
 
 
 def find_gaps(known: Iterable[range], count: int) -> list[range]:

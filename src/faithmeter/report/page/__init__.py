@@ -45,7 +45,7 @@ Progress = Callable[[str, int, int], object]
 
 @dataclass(frozen=True)
 class Replication:
-    """What a report shows beside the runs of a store: the tables of a paper, and its published areas.
+    """Tables and published areas of a paper, which a report shows beside the runs of a store.
 
     Attributes:
         tables: By name, functions that return a table from the frames of a store.
