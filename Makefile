@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo bench test check fast coverage slow docs study results gallery constraints notebooks test-lowest dist test-dist clean
+.PHONY: help setup demo bench test check fast coverage slow docs study results validate gallery constraints notebooks test-lowest dist test-dist clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -67,6 +67,10 @@ study: setup ## train and measure what docs/results.md reports; needs data/ and 
 results: setup ## rebuild docs/results.md and its figures from the files in results/
 	@$(BIN)/python scripts/results/page.py
 	@PYTHONPATH=. $(BIN)/python scripts/results/figures.py docs
+
+validate: setup ## check metrics and verdicts on models whose truth is known; needs ../shared, takes an hour
+	@$(BIN)/python -m validation.controls
+	@$(BIN)/python -m validation.naopc
 
 GALLERY ?= runs runs-smoke $(STUDY)
 gallery: setup ## write a site with the reports on the demo, the smoke grid and the study, as far as they were run

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from faithmeter.measuring import groups
+from faithmeter.stats.intervals import resample_texts
 from validation.controls import cache
 from validation.controls.cache import CONTROLS, TRUTH, Control, run
 from validation.controls.judged import judge
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "resample_texts", partial(resample_texts, resamples=499))
+
+
 BY_NAME = {control.name: control for control in CONTROLS}
 
 

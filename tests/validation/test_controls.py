@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,8 +24,6 @@ def control(name: str) -> Control:
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    from functools import partial
-
     monkeypatch.setattr(groups, "resample_texts", partial(resample_texts, resamples=299))
 
 

@@ -45,6 +45,7 @@ def build_page() -> str:
         example=_example_table(example),
         decision=_decision_table(decision),
         ladder=_ladder_table(ladder, read("check-of-0.2")),
+        **_coverage(read("coverage")),
         stories=_stories_gap(methods),
         fewer=f"{1 / chosen.texts_for_the_same_width:.0f}",
         learned=_learned_sentence(read("learned")),
@@ -59,6 +60,13 @@ def build_page() -> str:
 def _points(example: pd.DataFrame, definition: str, method: str) -> float:
     rows = example[(example.definition == definition) & (example.method == method)]
     return float(rows.points.iloc[0])
+
+
+def _coverage(coverage: pd.DataFrame) -> dict[str, str]:
+    lowest, highest = 100 * coverage.coverage.min(), 100 * coverage.coverage.max()
+    pairs = coverage[["control", "method"]].drop_duplicates()
+    covered = f"{len(pairs)} pairs of a method and a model"
+    return {"coverage": f"{lowest:.0f} to {highest:.0f} %", "covered": covered}
 
 
 def _stories_gap(methods: pd.DataFrame) -> str:
