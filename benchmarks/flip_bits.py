@@ -17,8 +17,9 @@ import shutil
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,13 +31,15 @@ import datasets  # noqa: E402
 import transformers  # noqa: E402
 
 import faithmeter as fm  # noqa: E402
+from faithmeter.cli.listing import runs as list_runs  # noqa: E402
 from faithmeter.config import MeasureConfig, RoarConfig  # noqa: E402
+from faithmeter.data.labeled import LABELED, read_labeled  # noqa: E402
 from faithmeter.errors import DamageWarning, InputError  # noqa: E402
 from faithmeter.files import read_parquet  # noqa: E402
 from faithmeter.models.folders import load_tokenizer  # noqa: E402
 from faithmeter.models.token_cache import tokenize  # noqa: E402
 from faithmeter.paper.roar import roar  # noqa: E402
-from faithmeter.runs import measurements  # noqa: E402
+from faithmeter.runs import chosen_method, measurements  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402
 from faithmeter.runs.measured import task_of  # noqa: E402
 from faithmeter.store.records import read_measurement  # noqa: E402
@@ -44,8 +47,10 @@ from faithmeter.training.checkpoints import resume_point  # noqa: E402
 from faithmeter.training.inputs import read_inputs  # noqa: E402
 
 PLAIN: dict[str, Any] = {"strategy": "none", "validation": "unmasked", "limit": 64, "epochs": 2}
+PLAIN |= {"learning_rate": 1e-3}  # it then predicts several classes, as an adaptation needs
 TRAINING = fm.TrainConfig(**PLAIN)
 STEP = RoarConfig(**PLAIN, percent=100, step=100)
+ADAPTATION = fm.AdaptConfig(task="bAbI-1", limit=64, epochs=1)
 TEXT = ("Mary went to the garden.", "Where is Mary?")
 
 
@@ -119,6 +124,33 @@ def _read_inputs() -> dict[str, Any]:
     return INPUTS
 
 
+def read_adapted(root: Path) -> Any:
+    """Return the record of an adaptation, what its model says of a text, and the texts that it learned."""
+    [folder] = root.glob("adapt-*")
+    record = fm.RunStore(root).open(folder)
+    clf = fm.load(folder)
+    logits = clf.logits(clf.encode([TEXT[0]], [TEXT[1]])).tolist()
+    if record is None:
+        return None, logits
+    task = read_labeled(folder / LABELED, name="texts", classes=clf.labels)
+    return record.to_dict(), logits, {role: rows.to_dict() for role, rows in task.load().items()}
+
+
+def read_choice(root: Path) -> Any:
+    """Return the choices of `auto` that can be used; others are made again."""
+    choices = {path.name: chosen_method._read(path) for path in root.rglob("auto-*.json")}
+    return {name: asdict(choice) for name, choice in choices.items() if choice is not None}
+
+
+def read_list(root: Path) -> Any:
+    """Return what the second list of runs shows: it must name the damage again."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with suppress(InputError):
+            list_runs(root, [])
+    return list_runs(root, [])[0]
+
+
 def read_tokens(root: Path) -> Any:
     datasets.config.HF_DATASETS_CACHE = root
     split = task_of(TRAINING).load()["test"].select(range(64))
@@ -141,6 +173,16 @@ def build() -> list[Unit]:
         for path in store.root.glob(f"{name}-*-*"):
             if (path / "record.json").exists():
                 shutil.copytree(path, folder / path.name)
+    fm.adapt(ADAPTATION.replace(model=str(store.folder(TRAINING))), store)
+    [adapted] = store.root.glob("adapt-*")
+    shutil.copytree(adapted, WORK / "units" / "adapt" / adapted.name)
+    chosen = WORK / "units" / "choice"
+    chosen_method.choose_method(fm.load(store.folder(TRAINING)), store.folder(TRAINING), budget=3)
+    shutil.copytree(store.folder(TRAINING), chosen, ignore=lambda _, names: {*names} - choices_in(names))
+    listed = WORK / "units" / "list"
+    for path in [*folders["train"].iterdir(), *folders["measure"].iterdir()]:
+        (listed / path.name).mkdir(parents=True)
+        shutil.copy(path / "record.json", listed / path.name)
     cache = WORK / "units" / "tokens"
     cache.mkdir()
     read_tokens(cache)
@@ -151,7 +193,14 @@ def build() -> list[Unit]:
         Unit(store.root / "traces", read_traces),
         Unit(store.folder(unfinished) / "trainer", read_unfinished),
         Unit(cache, read_tokens),
+        Unit(WORK / "units" / "adapt", read_adapted),
+        Unit(chosen, read_choice),
+        Unit(listed, read_list),
     ]
+
+
+def choices_in(names: Sequence[str]) -> set[str]:
+    return {name for name in names if name.startswith("auto-")}
 
 
 def kind_of(unit: Unit, path: Path) -> str:

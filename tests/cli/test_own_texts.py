@@ -140,6 +140,7 @@ def test_a_rationale_column_gives_plausibility_beside_faithfulness(
         (("--text", "text"), "--text text goes with --data or --test, the file that it belongs to"),
         (("--data", "x.csv", "--text", "text"), "--data x.csv requires --label"),
         (("--test", "x.csv"), "--test x.csv requires --text"),
+        (("--test", "reviews.csv", "--text", "a film", "--label", "stars"), "no column 'a film'; there are"),
         (
             ("--data", "x.csv", "--text", "t", "--label", "l", "--task", "RTE"),
             "--task RTE and --data x.csv with columns exclude each other",
