@@ -150,7 +150,10 @@ def test_a_rationale_column_gives_plausibility_beside_faithfulness(
         (("--scores", "nothing.jsonl"), "cannot read nothing.jsonl"),
     ],
 )
-def test_mistakes_are_named_in_one_line(faithmeter, folder, options, message: str) -> None:
+def test_mistakes_are_named_in_one_line(
+    faithmeter, folder, monkeypatch: pytest.MonkeyPatch, options, message: str
+) -> None:
+    monkeypatch.chdir(folder)
     outcome = faithmeter("measure", folder / "encoder", *options)
     assert outcome.code == 2
     [line] = outcome.err.splitlines()
