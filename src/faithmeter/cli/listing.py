@@ -213,7 +213,8 @@ def runs(root: Path, where: list[str]) -> Listing:
     conditions = [_parse_condition(condition) for condition in where]
     place = RunStore(root)
     records, running = list(place.records()), place.running()
-    if damaged := [*(root / QUARANTINE).glob("*")]:
+    damaged = [*(root / QUARANTINE).glob("*")]
+    if damaged:
         # each time, as a list without these runs would look like one of all
         warnings.warn(
             f"{root / QUARANTINE} holds {len(damaged)} damaged files or runs, which are not listed; run them "

@@ -88,7 +88,8 @@ def _read_table(data: Path, columns: dict[str, str | None], label: str | None) -
 
 def _read_lines(file: Path, given: dict[str, str | None]) -> Iterator[Row]:
     """Yield the rows of a file of lines; values given on the command line fill in missing keys."""
-    if (suffix := Path(file.name.removesuffix(".gz")).suffix) in TABLES:
+    suffix = Path(file.name.removesuffix(".gz")).suffix
+    if suffix in TABLES:
         raise InputError(
             f"--file {file} is a table ({suffix}), and --file takes a text in each line; explain a column of "
             f"it: --data {file} --text COLUMN"

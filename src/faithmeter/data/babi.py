@@ -95,6 +95,7 @@ def _question(text: str, statements: dict[int, str]) -> Question:
         raise ValueError("a question needs three fields: question, answer, supporting facts")
     ids = fields[2].split()
     order = {str(number): index for index, number in enumerate(statements)}
-    if missing := [name for name in ids if name not in order]:
+    missing = [name for name in ids if name not in order]
+    if missing:
         raise ValueError(f"supporting fact {missing[0]!r} is not a statement before the question")
     return Question(tuple(statements.values()), fields[0], fields[1], tuple(order[name] for name in ids))

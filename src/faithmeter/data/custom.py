@@ -143,9 +143,11 @@ def task_file(path: str | Path) -> Task:
         entries = TaskFile(**{"name": file.stem, **values})
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
-    paths = {
-        key: str(file.parent / value) for key in ("data", "valid", "test") if (value := getattr(entries, key))
-    }
+    paths = {}
+    for key in ("data", "valid", "test"):
+        value = getattr(entries, key)
+        if value:
+            paths[key] = str(file.parent / value)
     return _describe(entries.replace(**paths))
 
 

@@ -112,17 +112,20 @@ def describe(task: Task) -> Source:
 
 
 def _find_origin(task: Task) -> Origin:
-    if (own := task.own) is not None:
+    own = task.own
+    if own is not None:
         paths = list(own.paths.values())
         available = all(map(os.path.exists, paths))
         source = Source("own", ", ".join(map(str, paths)), available=available, published=False)
         return Origin(source, paths, lambda: custom.read(task, own))
-    if task.data_dir is not None and (files := task.files) is not None:
+    files = task.files
+    if task.data_dir is not None and files is not None:
         folder = _find_folder(task, files, task.data_dir)
         reader, note = READERS[files.reader], _describe_difference(task, files, folder)
         source = Source("files", str(folder), available=True, published=not note, note=note)
         return Origin(source, reader.list_files(files, folder), lambda: reader.read(task, files, folder))
-    if (repo := task.hub) is not None:
+    repo = task.hub
+    if repo is not None:
         available = hub.is_cached(repo)
         source = Source("hub", hub.title(repo), available=available, published=not repo.note, note=repo.note)
         return Origin(source, [], lambda: hub.read(task, repo))

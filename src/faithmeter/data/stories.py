@@ -38,7 +38,8 @@ def generate(task: int, questions: int, *, seed: int) -> list[Story]:
         raise InputError(f"{questions} questions asked for; expected 0 or more")
     rng = Random(seed)
     sizes = [QUESTIONS_PER_STORY] * (questions // QUESTIONS_PER_STORY)
-    if rest := questions % QUESTIONS_PER_STORY:
+    rest = questions % QUESTIONS_PER_STORY
+    if rest:
         sizes.append(rest)
     return [_story(task, size, rng) for size in sizes]
 
@@ -82,7 +83,8 @@ class _World:
                 if place != here:
                     return self.move(actor, place)
             elif kind == "get":
-                if lying := [item for item in OBJECTS if self.lying.get(item) == here]:
+                lying = [item for item in OBJECTS if self.lying.get(item) == here]
+                if lying:
                     return self.get(actor, self.rng.choice(lying))
             elif held := [item for item in OBJECTS if self.holder.get(item) == actor]:
                 return self.drop(actor, self.rng.choice(held))

@@ -86,7 +86,8 @@ def settle(
         return "blocked", f"needs {run.after.name}"
     if not run.done(store):
         return "open", ""
-    if changes := run.changed_inputs(store, read):
+    changes = run.changed_inputs(store, read)
+    if changes:
         return "failed", describe_change(store.folder(run.config), changes)
     with suppress(OSError):  # the store may be read-only
         failure_file(run, store).unlink(missing_ok=True)
@@ -101,7 +102,8 @@ def _attempt(run: Run, store: RunStore, work: Callable[[Run], object], call: str
     file = failure_file(run, store)
     try:
         with store.lock(file.stem):  # held until a failure is written, so that others see it
-            if reason := _failure_in(call, file):
+            reason = _failure_in(call, file)
+            if reason:
                 return "skipped", reason
             try:
                 work(run)

@@ -188,7 +188,8 @@ def _expand(file: GridFile, data_dir: str | Path | None) -> Iterator[Run]:
             pair: Run(_train_config(options, pair)) for pair in dict.fromkeys([*file.strategies, *measured])
         }
         yield from trainings.values()
-        if file.measure is not None and (config := _measure_config(file.measure, task, seed)):
+        config = None if file.measure is None else _measure_config(file.measure, task, seed)
+        if config is not None:
             yield from (Run(config, trainings[pair]) for pair in measured)
         if file.roar is not None and _roar_covers(file.roar, task, model, seed):
             plain = Run(_train_config(options, PLAIN))

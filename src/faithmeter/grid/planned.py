@@ -64,9 +64,10 @@ class Run:
         The result is also empty for measurements and unfinished training runs. `read` returns the current
         inputs of a config.
         """
-        if not isinstance(self.config, TrainConfig) or (record := store.peek(self.config)) is None:
+        if not isinstance(self.config, TrainConfig):
             return ""
-        return changed_inputs(self.config, record, store, read)
+        record = store.peek(self.config)
+        return "" if record is None else changed_inputs(self.config, record, store, read)
 
     def done(self, store: RunStore) -> bool:
         """Return whether the store holds a record of the run in the current format.

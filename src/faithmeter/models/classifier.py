@@ -186,7 +186,8 @@ class Classifier:
 
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of one forward pass, Tensor [B, C]."""
-        if (windows := self.windows(batch)) is not None:
+        windows = self.windows(batch)
+        if windows is not None:
             return average(self.logits(windows.batch), windows.counts)
         return self._choose(self.model(**batch.inputs_on(self.device)).logits)
 
@@ -220,7 +221,8 @@ class Classifier:
 
         They are differentiable with respect to the embeddings.
         """
-        if (windows := self.windows(batch)) is not None:
+        windows = self.windows(batch)
+        if windows is not None:
             return average(self.logits_at(windows.take(embeddings), windows.batch), windows.counts)
         with self._embeddings.replaced_by(embeddings):
             return self.logits(batch)
@@ -236,7 +238,8 @@ class Classifier:
         normalization layer, as in pre-norm encoders, the output of the next such layer takes its place. The
         tokens are those of all windows of a text.
         """
-        if (windows := self.windows(batch)) is not None:
+        windows = self.windows(batch)
+        if windows is not None:
             logits, features = self.states(windows.batch)
             return average(logits, windows.counts), largest(features, windows.counts)
         inputs = batch.inputs_on(self.device)

@@ -64,7 +64,8 @@ def find_accelerator() -> tuple[torch.device | None, int]:
             return None, 0
         return torch.accelerator.current_accelerator(), torch.accelerator.device_count()
     for name in DEVICES[2:]:  # torch before 2.6
-        if count := torch.get_device_module(name).device_count():
+        count = torch.get_device_module(name).device_count()
+        if count:
             return torch.device(name), count
     return None, 0
 

@@ -151,7 +151,8 @@ class Evaluator:
         """
         batch, rows, where = batch.to(torch.device("cpu")), rows.cpu(), where.cpu()
         where = where if batch.units is None else whole_units(where, batch.units[rows])
-        if (windows := self.windows(batch)) is not None:
+        windows = self.windows(batch)
+        if windows is not None:
             parts, masks, counts = windows.of_variants(rows, where)
             return average(self._variants(windows.batch, parts, masks), counts)
         return self._variants(batch, rows, where)

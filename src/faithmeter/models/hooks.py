@@ -58,7 +58,8 @@ class LastLayerHook:
         outputs = [module for module in model.modules() if type(module).__name__.endswith(SELF_OUTPUT)]
         # ESM has both, and there the layer of MPNet's name comes before the attention
         named = [module for name, module in model.named_modules() if name.endswith(AFTER_ATTENTION)]
-        if candidates := outputs or named:
+        candidates = outputs or named
+        if candidates:
             handle = candidates[-1].register_forward_pre_hook(self._first)
             if not self._is_exact(probe):
                 handle.remove()

@@ -77,13 +77,16 @@ def load(
     training = read_checkpoint(resolve(path))
     tokenizer = load_tokenizer(path, revision=revision, add_mask_token=add_mask_token)
     model, report = load_model(path, "model", dtype=torch.float32, revision=revision or "main")
-    if keys := report["mismatched_keys"]:
+    keys = report["mismatched_keys"]
+    if keys:
         raise InputError(
             f"weights in {str(path)!r} have other shapes than its config.json says: {list_keys(keys)}"
         )
-    if keys := encoder_keys(model, report["missing_keys"]):
+    keys = encoder_keys(model, report["missing_keys"])
+    if keys:
         raise InputError(f"weights of the encoder in {str(path)!r} are missing: {list_keys(keys)}")
-    if keys := report["missing_keys"]:  # transformers initializes them at random
+    keys = report["missing_keys"]
+    if keys:  # transformers initializes them at random
         raise InputError(
             f"{str(path)!r} has no trained classifier head (missing {list_keys(keys)}); fine-tune it first: "
             f"faithmeter train --model {path} …"

@@ -34,7 +34,8 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
             place = RunStore(root).folder(config) if config else elsewhere.get(record.config.checkpoint)
             lines.append(["measure", str(place or record.trained.model), *_measure(record, config)])
     commands = [shlex.join(["faithmeter", *line, "-o", str(root)]) for line in lines]
-    if steps := sum(isinstance(record, RoarRecord) for record in records):
+    steps = sum(isinstance(record, RoarRecord) for record in records)
+    if steps:
         commands.append(f"# {steps} runs of Recursive ROAR: run `faithmeter grid` with their grid file")
     return commands
 
@@ -56,7 +57,8 @@ def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[st
     if trained.data and (training is None or trained.data != training.data):
         all_test = trained.data == trained.test
         for name in ("data", "valid", "test", "text", "label", "pair", "rationale"):
-            if (value := getattr(trained, name)) and not (all_test and name == "data"):
+            value = getattr(trained, name)
+            if value and not (all_test and name == "data"):
                 yield from (f"--{name}", value)
     elif training is None or config.task != training.task_or_data:
         yield from ("--task", config.task)
@@ -76,5 +78,6 @@ def _flags(config: Config, names: Iterable[str]) -> Iterator[str]:
     for name in names:
         if name in changes or (name == "task" and not getattr(config, "data", "")):
             yield "--" + name.replace("_", "-")
-            if (value := getattr(config, name)) is not True:
+            value = getattr(config, name)
+            if value is not True:
                 yield str(value)

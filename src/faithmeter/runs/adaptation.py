@@ -351,7 +351,8 @@ def compare_explanations(
 
         def count_down(evaluations: int) -> None:
             nonlocal left
-            left -= (step := min(left, evaluations))
+            step = min(left, evaluations)
+            left -= step
             done(step)
 
         scores.append(explain(Evaluator(clf, progress=count_down), batch, labels, method))

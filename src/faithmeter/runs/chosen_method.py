@@ -133,7 +133,8 @@ def choose_method(
     config = filled_config(config, record.trained, clf.fingerprint, record.data, record.metric)
     name = f"{CHOICES}{budget}-{config.digest}.json"
     for folder in checkpoint_folders(clf, checkpoint):
-        if (choice := _read(folder / name)) is not None:
+        choice = _read(folder / name)
+        if choice is not None:
             return choice
     measured, _, _ = measured_task(clf, checkpoint, MeasureConfig(), None)
     if "validation" not in measured.load():

@@ -182,7 +182,8 @@ def own_versions() -> dict[str, str]:
 def require_versions(expected: Mapping[str, str]) -> None:
     """Raise an InputError if this process has other versions than those of the command's."""
     here = own_versions()
-    if others := [name for name in expected if here.get(name) != expected[name]]:
+    others = [name for name in expected if here.get(name) != expected[name]]
+    if others:
         versions = ", ".join(f"{name} {here.get(name)} instead of {expected[name]}" for name in others)
         raise InputError(f"node {platform.node()} has {versions}; install the same versions on all nodes")
 

@@ -44,7 +44,8 @@ def load_tests(
         return None
     if record is not None and not config.task and data_dir is None:
         known = filled_config(config, record.trained, clf.fingerprint, record.data)
-        if (tests := read_tests(clf, checkpoint, known)) is not None:
+        tests = read_tests(clf, checkpoint, known)
+        if tests is not None:
             return tests
         if record.rows["validation"] < MIN_ROWS:
             return None

@@ -107,7 +107,8 @@ def finetune_together(
 
 def require_one_process() -> None:
     """Raise an InputError in a process of a launcher; all of them would claim the same run."""
-    if (processes := int(os.environ.get("WORLD_SIZE", 1))) > 1:
+    processes = int(os.environ.get("WORLD_SIZE", 1))
+    if processes > 1:
         raise InputError(
             f"a launcher started {processes} processes of this command; start it once, with "
             f"--processes {processes}"

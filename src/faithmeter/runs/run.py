@@ -92,13 +92,15 @@ def run_once(
     """
     read = read or current_inputs
     folder = store.folder(config)
-    if not restart and (finished := store.find(config)):
+    finished = None if restart else store.find(config)
+    if finished is not None:
         _require_same_inputs(config, finished, store, read)
         return finished
     with store.claim(config):
         if restart:
             shutil.rmtree(folder, ignore_errors=True)
-        if record := store.get(config):
+        record = store.get(config)
+        if record:
             _require_same_inputs(config, record, store, read)
             return record
         if (folder / UNFINISHED).exists() and not resume:
@@ -150,7 +152,8 @@ def _fit_tests(
 
 def _keep_logs(folder: Path) -> None:
     """Move the TensorBoard files out of the folder that is deleted when a run finishes."""
-    if (logs := folder / UNFINISHED / "runs").exists():
+    logs = folder / UNFINISHED / "runs"
+    if logs.exists():
         shutil.move(logs, folder / "logs")
 
 
@@ -198,5 +201,6 @@ def _require_same_inputs(
     config: TrainConfig, record: TrainRecord, store: RunStore, read: Callable[[TrainConfig], Inputs]
 ) -> None:
     """Raise an InputError if the inputs of a finished training run have changed since."""
-    if changes := changed_inputs(config, record, store, read):
+    changes = changed_inputs(config, record, store, read)
+    if changes:
         raise InputError(describe_change(store.folder(config), changes))

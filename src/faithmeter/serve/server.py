@@ -146,7 +146,8 @@ class LimitedConnection(H11Protocol):
             self._timers["request"] = self.loop.call_later(REQUEST_SECONDS, self._end_request)
 
     def _stop_timer(self, name: str) -> None:
-        if timer := self._timers.pop(name, None):
+        timer = self._timers.pop(name, None)
+        if timer:
             timer.cancel()
 
     def _end_request(self) -> None:

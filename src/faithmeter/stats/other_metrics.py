@@ -71,7 +71,8 @@ def choose_shares(percents: Sequence[int], shares: Sequence[int] | None = None) 
     if shares is None:
         usual = [share for share in ERASER_SHARES if share in percents]
         return usual or [percent for percent in percents if 0 < percent < 100] or [100]
-    if missing := [share for share in shares if share not in percents]:
+    missing = [share for share in shares if share not in percents]
+    if missing:
         raise InputError(f"{missing[0]} % was not measured; expected percents among {tuple(percents)}")
     if not shares:
         raise InputError("no shares were given; expected percents to average over")

@@ -35,7 +35,8 @@ def resume_point(folder: Path, inputs: Inputs, *, resume: bool) -> Path | None:
         except InputError as error:
             warnings.warn(f"{error}; the training starts over", DamageWarning, stacklevel=2)
         else:
-            if changes := describe_changes(before, inputs):
+            changes = describe_changes(before, inputs)
+            if changes:
                 raise InputError(
                     f"{folder.parent} holds an unfinished run that began with other inputs; changed: "
                     f"{changes}; delete that folder (train: --restart) to start over, or restore them"

@@ -102,7 +102,8 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
     )
     mismatched = report["mismatched_keys"]
     new = {*report["missing_keys"], *mismatched}  # a head for another task is replaced by a new one
-    if absent := encoder_keys(model, new):
+    absent = encoder_keys(model, new)
+    if absent:
         state = "have another shape than its config says" if mismatched & absent else "are missing"
         raise InputError(
             f"weights of the encoder in {config.model!r} {state} ({list_keys(absent)}), and training would "

@@ -281,7 +281,8 @@ def plain_model(evidence: TaskEvidence) -> Iterator[Doubt]:
 
 
 def explained_once(evidence: TaskEvidence) -> Iterator[Doubt]:
-    if names := evidence.explained_once:
+    names = evidence.explained_once
+    if names:
         text = f"{join_names(list(names))}: scores that were computed elsewhere, for whole texts"
         reason = "each text was explained once, not again at every step as by recursive methods"
         yield Doubt("explained-once", NOTE, names, f"{text}; {reason}")

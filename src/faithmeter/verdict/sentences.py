@@ -212,7 +212,8 @@ def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str
         return (BAD, f"{unsure} {text}."), ()
     if area.lower <= 0:
         return (BAD, f"None is clearly better than a random order; the largest area is that of {text}."), ()
-    if tied := _find_tied(evidence, best, others):
+    tied = _find_tied(evidence, best, others)
+    if tied:
         group = f"{join_names([best, *tied])} cannot be told apart"
         more = f"; about {evidence.texts_needed:,} texts would decide" if evidence.texts_needed else ""
         return (CAUTION, f"Not decided: {group}{more}; the largest area is that of {text}."), (best, *tied)

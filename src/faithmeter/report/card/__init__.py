@@ -39,7 +39,8 @@ def write(checkpoint: str | Path, store: RunStore) -> Path:
     text = with_results(text, facts.name, list(results(facts)), path).replace("\n", line_break)
     with atomic(path) as temporary:
         temporary.write_bytes(text.encode())
-    if entries := hub_results(facts):
+    entries = hub_results(facts)
+    if entries:
         with atomic(folder / EVAL_RESULTS) as temporary:
             temporary.write_text(yaml.safe_dump(entries, sort_keys=False), encoding="utf-8")
     return path

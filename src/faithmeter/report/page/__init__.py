@@ -145,7 +145,8 @@ def _figures(
 
     specs, paths = {}, []
     for number, (name, figure) in enumerate(FIGURES.items(), start=1):
-        if (chart := figure(tidy)) is not None:
+        chart = figure(tidy)
+        if chart is not None:
             specs[name] = spec(chart)
             paths += save(chart, folder, name) if folder else []
         advance("figures", number, len(FIGURES))
