@@ -65,7 +65,9 @@ def _generate(match: re.Match[str]) -> str:
 
 
 def _locate(app: Sphinx, match: re.Match[str]) -> str:
-    return os.path.relpath(app.doctreedir / DRAWN / match[0], app.srcdir)
+    """Return the path of this build's figure; of a figure that it does not draw, that of the repository."""
+    drawn = app.doctreedir / DRAWN / match[0]
+    return os.path.relpath(drawn, app.srcdir) if drawn.exists() else match[0]
 
 
 def setup(app: Sphinx) -> None:
