@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from ..errors import InputError
 from .classes import find_label, label_classes, list_classes, predicts_number, require_classes
 from .devices import name_precision, place, send
 from .encoding import encode, tokenizer_state
-from .hooks import EmbeddingHook, LastLayerHook, NormalizationHooks
+from .hooks import EmbeddingHook, LastLayerHook, Maxima, NormalizationHooks, Normalizations, largest_attended
 from .mask_token import require_own_token, set_padding
 from .objects import as_model
 from .tokens import Batch
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NOT_DECISIVE = ("_name_or_path", "transformers_version", "architectures", "dtype", "torch_dtype", "use_cache")
 """Settings that describe a model's origin or storage and do not affect its output."""
 PROBE_LENGTH = 8
-"""Tokens of the input that shows whether a model's last layer can be shortened."""
+"""Tokens of the input that shows which layers a model has, and whether the last one can be shortened."""
 DEFAULT_MAX_LENGTH = 512
 """Maximum input length, in tokens, of a model that states no limit."""
 
@@ -243,19 +243,45 @@ class Classifier:
             logits, features = self.states(windows.batch)
             return average(logits, windows.counts), largest(features, windows.counts)
         inputs = batch.inputs_on(self.device)
-        with self._norms.recorded() as normalizations:
-            output = self.model(**inputs, output_hidden_states=True)
         attended = inputs["attention_mask"].bool().unsqueeze(2)  # [B, T, 1]
-        layers = [normalizations.normalized(state) for state in output.hidden_states]  # [B, T, H] each
-        maxima = [state.masked_fill(~attended, -torch.inf).amax(dim=1) for state in layers]
+        if self._calls is None:
+            output, layers = self._layers(inputs)
+            maxima = [largest_attended(state, attended) for state in layers]
+        else:
+            recorder = Maxima(self._calls, attended)
+            with self._norms.shown_to(recorder):
+                output = self.model(**inputs)
+            maxima = [recorder.values[call] for call in self._calls]
         return self._choose(output.logits), torch.stack(maxima, dim=1)
+
+    def _layers(self, inputs: dict[str, Tensor]) -> tuple[Any, list[Tensor]]:
+        """Return the model's output, and the normalized states [B, T, H] of each layer."""
+        normalizations = Normalizations()
+        with self._norms.shown_to(normalizations):
+            output = self.model(**inputs, output_hidden_states=True)
+        calls = [normalizations.call_of(state) for state in output.hidden_states]
+        pairs = zip(output.hidden_states, calls, strict=True)
+        return output, [state if call is None else normalizations.outputs[call] for state, call in pairs]
+
+    @cached_property
+    def _calls(self) -> list[int] | None:
+        """Calls of normalization layers that give the states of the layers; None if not all have one."""
+        normalizations = Normalizations()
+        with torch.no_grad(), self._norms.shown_to(normalizations):
+            states = self.model(**self._probe, output_hidden_states=True).hidden_states
+        calls = [call for state in states if (call := normalizations.call_of(state)) is not None]
+        return calls if len(calls) == len(states) else None
 
     @cached_property
     def classified_only(self) -> Callable[[], AbstractContextManager[None]]:
         """Context in which forward passes skip what the logits do not depend on, if the model allows it."""
-        probe = torch.arange(PROBE_LENGTH)[None] % len(self.embedding_matrix())
-        inputs = {"input_ids": send(probe, self.device), "attention_mask": send(probe * 0 + 1, self.device)}
-        return LastLayerHook(self.model, lambda: self.model(**inputs).logits).skipping
+        return LastLayerHook(self.model, lambda: self.model(**self._probe).logits).skipping
+
+    @property
+    def _probe(self) -> dict[str, Tensor]:
+        """Inputs that show what a forward pass does."""
+        ids = torch.arange(PROBE_LENGTH)[None] % len(self.embedding_matrix())
+        return {"input_ids": send(ids, self.device), "attention_mask": send(ids * 0 + 1, self.device)}
 
     @cached_property
     def _norms(self) -> NormalizationHooks:

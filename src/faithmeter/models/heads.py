@@ -157,7 +157,8 @@ class SentenceClassifier(torch.nn.Module):
         output = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **options)
         states = output.last_hidden_state  # [B, T, H]
         vectors = POOLINGS[self.pooling](states, attention_mask[:, :, None].to(states))
-        vectors = vectors.to(self.layers[-1].linear.weight)  # a user's encoder may be in half precision
+        head: Any = self.layers[-1]
+        vectors = vectors.to(head.linear.weight)  # a user's encoder may be in half precision
         for layer in self.layers:
             vectors = layer(vectors)
         loss = None if labels is None else ForSequenceClassificationLoss(labels, vectors, self.config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -88,7 +88,7 @@ class LastLayerHook:
 
 
 class NormalizationHooks:
-    """Forward hooks that record the inputs and outputs of all normalization layers, for each thread."""
+    """Forward hooks that show every call of a normalization layer to a recorder, for each thread."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         self._thread = ThreadState()
@@ -97,39 +97,63 @@ class NormalizationHooks:
                 module.register_forward_hook(self._record)
 
     @contextmanager
-    def recorded(self) -> Iterator[Normalizations]:
-        """Yield a record of the normalizations in a forward pass inside the `with` block."""
-        self._thread.normalizations = Normalizations()
+    def shown_to(self, recorder: Normalizations | Maxima) -> Iterator[None]:
+        """Show the calls of forward passes inside the `with` block to a recorder."""
+        self._thread.recorder = recorder
         try:
-            yield self._thread.normalizations
+            yield
         finally:
-            self._thread.normalizations = None
+            self._thread.recorder = None
 
     def _record(self, module: torch.nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        normalizations = getattr(self._thread, "normalizations", None)
-        if normalizations is not None:
-            normalizations.add(inputs[0], output)
+        recorder = getattr(self._thread, "recorder", None)
+        if recorder is not None:
+            recorder.add(inputs[0], output)
 
 
 class Normalizations:
-    """Inputs and outputs of normalization layers in one forward pass, by memory address.
+    """Inputs and outputs of the calls of normalization layers in one forward pass.
 
     The tensors are kept alive, so that no address is used twice.
     """
 
     def __init__(self) -> None:
-        self._by_input: dict[int, tuple[Tensor, Tensor]] = {}
-        self._by_output: dict[int, Tensor] = {}
+        self.outputs: list[Tensor] = []
+        self._by_input: dict[int, int] = {}
+        self._by_output: dict[int, int] = {}
+        self._inputs: list[Tensor] = []
 
     def add(self, before: Tensor, after: Tensor) -> None:
-        self._by_input.setdefault(before.data_ptr(), (before, after))
-        self._by_output[after.data_ptr()] = after
+        call = len(self.outputs)
+        self._by_input.setdefault(before.data_ptr(), call)
+        self._by_output[after.data_ptr()] = call
+        self._inputs.append(before)
+        self.outputs.append(after)
 
-    def normalized(self, state: Tensor) -> Tensor:
-        """Return the output of the normalization layer that reads `state`.
+    def call_of(self, state: Tensor) -> int | None:
+        """Return the number of the call that gives `state`, or else reads it; None if there is none."""
+        address = state.data_ptr()
+        return self._by_output.get(address, self._by_input.get(address))
 
-        Return `state` itself if it is the output of such a layer, or if none reads it.
-        """
-        if state.data_ptr() in self._by_output:
-            return state
-        return self._by_input.get(state.data_ptr(), (state, state))[1]
+
+class Maxima:
+    """Maxima over the tokens of the outputs of some calls of normalization layers, as they are computed.
+
+    No states are kept, which in a forward pass take as much memory as all else.
+    """
+
+    def __init__(self, calls: Iterable[int], attended: Tensor) -> None:
+        self.values: dict[int, Tensor | None] = dict.fromkeys(calls)
+        """Maxima [B, H] by the number of the call."""
+        self._attended = attended
+        self._calls = 0
+
+    def add(self, before: Tensor, after: Tensor) -> None:
+        if self._calls in self.values:
+            self.values[self._calls] = largest_attended(after, self._attended)
+        self._calls += 1
+
+
+def largest_attended(state: Tensor, attended: Tensor) -> Tensor:
+    """Return the maximum [B, H] of a state [B, T, H] over the attended tokens, bool Tensor [B, T, 1]."""
+    return state.masked_fill(~attended, -torch.inf).amax(dim=1)
