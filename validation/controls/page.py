@@ -120,7 +120,8 @@ def _ladder_table(ladder: pd.DataFrame, before: pd.DataFrame) -> str:
     for row in ladder[ladder.texts == TEXTS].itertuples():
         said = "Yes" if known[row.encoder, row.task, row.training] else "No"
         shares = [f"{100 * share:.0f} %" for share in (row.accepted, row.rejected, row.undecided)]
-        rows.append([TASKS[row.task], NAMES[row.training], said, *shares, f"{row.excess:.3f}"])
+        task = TASKS[row.task] + (" in sentences" if (row.encoder, row.task) == ("minilm", "word") else "")
+        rows.append([task, NAMES[row.training], said, *shares, f"{row.excess:.3f}"])
     heads = ["task", "trained", "0.2 said", "accepted", "rejected", "not known", "excess in nats"]
     return _table(heads, rows)
 

@@ -1,7 +1,7 @@
 """Rules of doubt and the verdict on a measurement, with the wording that all outputs share."""
 
 from .adapted import AdaptEvidence, is_measurable, judge_adaptation, largest_outside_share
-from .doubts import BAD, CAUTION, NOTE, RULES, STEP_WARNING, Doubt, doubts
+from .doubts import RULES, STEP_WARNING, doubts
 from .evidence import (
     MAIN_KIND,
     MIN_AGREEMENT,
@@ -32,6 +32,7 @@ from .sentences import (
     format_area,
     verdict,
 )
+from .severity import BAD, CAUTION, NOTE, Doubt
 
 __all__ = [
     "BAD",

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from ..config import SIGNIFICANCE_LEVEL
 from ..stats.behavior import Behavior
 from ..stats.pvalues import DatasetPValue
-from .doubts import BAD, CAUTION, TEST_NAMES, explain_unchecked, explain_undecided
+from .doubts import TEST_NAMES, explain_unchecked, explain_undecided
 from .evidence import MAX_OUTSIDE_SHARE, Evidence, rejects
 from .faithful import judge_masks
 from .formats import format_number, format_percent, format_pvalue
 from .sentences import GOOD, Answer
+from .severity import BAD, CAUTION
 
 QUESTIONS = ("Is it still the same classifier?", "Is it measurable?", "For which model do explanations hold?")
 

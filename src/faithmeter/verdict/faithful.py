@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from ..config import BASELINE
 from ..stats.behavior import MAX_EXCESS, MAX_SHORTFALL, Behavior, judge
-from .doubts import BAD, CAUTION, describe_performance, explain_unchecked_masks
+from .doubts import describe_performance, explain_unchecked_masks
 from .evidence import MIN_AGREEMENT
 from .formats import describe_method, format_number, format_percent, join_names
+from .severity import BAD, CAUTION
 
 if TYPE_CHECKING:
     from ..stats.intervals import Interval

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE
 from .doubts import (
-    BAD,
-    CAUTION,
-    NOTE,
     UNFAITHFUL,
-    Doubt,
     describe_outside,
     describe_performance,
     describe_pvalue,
@@ -25,6 +21,7 @@ from .doubts import (
 from .evidence import ROUNDING, ProbeEvidence, TaskEvidence, TextEvidence
 from .faithful import headline, judge_model, name_best
 from .formats import format_percent, join_names
+from .severity import BAD, CAUTION, NOTE, Doubt
 
 if TYPE_CHECKING:
     from ..stats.intervals import Interval
