@@ -278,7 +278,7 @@ def test_states_of_another_shape_are_refused_where_they_are_needed() -> None:
     clf = fm.Classifier(Layers(batch_first=False), word_tokenizer())
     batch = clf.encode(TEXTS[:3])
     assert clf.logits(batch).shape == (3, 3)
-    with pytest.raises(fm.InputError, match=r"for 3 texts of 9 tokens, expected .*: batch_first"):
+    with pytest.raises(fm.InputError, match=r"for 1 texts of 8 tokens, expected .*: batch_first"):
         clf.features(batch)
 
 

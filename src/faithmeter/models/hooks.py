@@ -143,13 +143,14 @@ class Maxima:
     """
 
     def __init__(self, calls: Iterable[int], attended: Tensor) -> None:
-        self.values: dict[int, Tensor | None] = dict.fromkeys(calls)
+        self.wanted = {*calls}
+        self.values: dict[int, Tensor] = {}
         """Maxima [B, H] by the number of the call."""
         self._attended = attended
         self._calls = 0
 
     def add(self, before: Tensor, after: Tensor) -> None:
-        if self._calls in self.values:
+        if self._calls in self.wanted:
             self.values[self._calls] = largest_attended(after, self._attended)
         self._calls += 1
 
