@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
 from faithmeter.report.card import EVAL_RESULTS, write
-from faithmeter.report.card.facts import NUMBERS
+from faithmeter.report.card.facts import NUMBERS, performance
 from faithmeter.report.card.readme import BEGIN, END, fenced, plain
 from faithmeter.store.records import MeasureRecord
 from records import masked_scores, measure_result, method_result, train_result
@@ -384,3 +384,12 @@ def test_code_never_leaves_its_fence(code: str) -> None:
     [token] = MarkdownIt("commonmark").parse(fenced(code))
     assert token.type == "fence"
     assert token.content == code + "\n"
+
+
+def test_fully_masked_means_all_columns_where_that_was_evaluated(tmp_path: Path) -> None:
+    lines = [masked_scores(0, accuracy=0.9), masked_scores(100, accuracy=0.6)]
+    store, config = fm.RunStore(tmp_path), fm.TrainConfig()
+    old = store.put(config, train_result(test=lines))
+    new = store.put(config.replace(seed=1), train_result(test=[*lines, masked_scores("all", accuracy=0.5)]))
+    assert performance(old, config.task, [])["fully masked"] == 0.6
+    assert performance(new, config.task, [])["fully masked"] == 0.5
