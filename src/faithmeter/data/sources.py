@@ -31,7 +31,7 @@ def _list_names(files: Files, folder: Path) -> list[Path]:
     return [folder / name for name in files.names]
 
 
-READERS = {
+OFFICIAL = {
     "tables": Reader(official.read_tables, _list_names),
     "mrpc": Reader(official.read_mrpc, official.list_mrpc),
     "babi": Reader(official.read_babi, _list_names),
@@ -42,6 +42,7 @@ READERS = {
     "mimic": Reader(mimic.read, mimic.list_files),
     "emotions": Reader(emotions.read, _list_names),
 }
+"""Readers of the official files of tasks, by the name in the task's `Files`."""
 
 GENERATORS = {f"bAbI-{number}": number for number in stories.TASKS}
 GENERATED = {"train": (10_000, 10_001), "test": (1_000, 10_002)}
@@ -121,7 +122,7 @@ def _find_origin(task: Task) -> Origin:
     files = task.files
     if task.data_dir is not None and files is not None:
         folder = _find_folder(task, files, task.data_dir)
-        reader, note = READERS[files.reader], _describe_difference(task, files, folder)
+        reader, note = OFFICIAL[files.reader], _describe_difference(task, files, folder)
         source = Source("files", str(folder), available=True, published=not note, note=note)
         return Origin(source, reader.list_files(files, folder), lambda: reader.read(task, files, folder))
     repo = task.hub
@@ -159,7 +160,7 @@ def _find_folder(task: Task, files: Files, data_dir: Path) -> Path:
     """
     candidates = (data_dir / name for name in files.folders)
     folder = next((path for path in candidates if os.path.isdir(path)), data_dir)
-    for path in READERS[files.reader].list_files(files, folder):
+    for path in OFFICIAL[files.reader].list_files(files, folder):
         if not os.path.exists(path):
             advice = f"give the folder of {task.name}'s official files, or the one above, as data_dir"
             raise InputError(f"{path} does not exist; {advice} (--data-dir)")

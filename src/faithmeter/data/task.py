@@ -38,7 +38,7 @@ class Columns(NamedTuple):
 class Files:
     """Layout of a task's official files."""
 
-    reader: str  # a name in `sources.READERS`
+    reader: str  # a name in `sources.OFFICIAL`
     folders: tuple[str, ...]  # names of the task's folder inside a folder of datasets
     names: tuple[str, ...] = ()  # one file for each official split
     columns: Columns | None = None  # None: the columns of the task
