@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -86,21 +87,41 @@ Verify = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Words:
+    """Options that name the texts to explain: one on the command line, a table, or a file of lines."""
+
+    given: Given = None
+    context: Context = None
+    name: ClassToExplain = None
+    data: Rows = None
+    text: TextColumn = None
+    label: LabelColumn = None
+    pair: PairColumn = None
+    file: Lines = None
+
+    def read(self) -> list[Row]:
+        """Return the texts; raise an InputError unless they are given in one way."""
+        words = {"text": self.given, "pair": self.context, "label": self.name}
+        columns = {"text": self.text, "pair": self.pair, "label": self.label}
+        return read_texts(words, self.file, self.data, columns)
+
+
+@dataclass(frozen=True)
+class Files:
+    """Options that name files to write."""
+
+    html: Html = None
+    csv: Csv = None
+
+
 def explain(
     checkpoint: Checkpoint,
+    words: Words,
+    files: Files,
     loading: Loading,
     gate: Gate,
-    given: Given = None,
-    context: Context = None,
     method: Methods = ["loo-sign"],  # noqa: B006
-    name: ClassToExplain = None,
-    data: Rows = None,
-    text: TextColumn = None,
-    label: LabelColumn = None,
-    pair: PairColumn = None,
-    file: Lines = None,
-    html: Html = None,
-    csv: Csv = None,
     verify: Verify = None,
     seed: Annotated[int, typer.Option(min=0, help="seed of the random orders of --verify")] = 0,
     unit: Unit = "token",
@@ -115,9 +136,7 @@ def explain(
     from ..models.loading import choose_label, load
     from ..runs.chosen_method import read_budget
 
-    words = {"text": given, "pair": context, "label": name}
-    rows = read_texts(words, file, data, {"text": text, "pair": pair, "label": label})
-    single = given is not None
+    rows, single = words.read(), words.given is not None
     if not single and (verify or gate.require):
         raise InputError("--verify and --require go with a single text; for all rows: faithmeter measure")
     budgets = [read_budget(one) for one in method]
@@ -126,14 +145,14 @@ def explain(
     named = [None if budget else parse(one) for one, budget in zip(method, budgets, strict=True)]
     requirements = parse_requirements(gate.require, [*map(str, named)])
     quiet()
-    chosen = choose_label(checkpoint, name)
+    chosen = choose_label(checkpoint, words.name)
     # methods and identical texts share evaluations
     clf = Evaluator(load(checkpoint, label=chosen, **loading.options))
     methods = [
         known or _choose(clf, checkpoint, budget, unit) for known, budget in zip(named, budgets, strict=True)
     ]
     explanations = _explain(clf, rows, methods, unit)
-    _write(explanations, html, csv)
+    _write(explanations, files.html, files.csv)
     measured = None
     if single and verify is not False and (verify or gate.require or _is_short(clf, rows[0], methods, unit)):
         config = MeasureConfig(
@@ -144,7 +163,7 @@ def explain(
             label=chosen or "",
         )
         measured = _verify(clf, checkpoint, rows[0], methods, config)
-    _show(rows, explanations, measured, as_json=as_json, files=bool(html or csv))
+    _show(rows, explanations, measured, as_json=as_json, files=bool(files.html or files.csv))
     if measured is not None:
         hold(requirements, quantities(measured), measured.verdict, even_if_untrusted=gate.even_if_untrusted)
 
