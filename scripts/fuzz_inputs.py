@@ -82,7 +82,7 @@ WORK = [
 ]
 """Functions at which the long work of a command line begins."""
 MEASURE = "faithmeter.runs.measurements.measure_checkpoint"
-FORWARD = "transformers.models.roberta.modeling_roberta.RobertaForSequenceClassification.forward"
+FORWARD = "transformers.models.modernbert.modeling_modernbert.ModernBertForSequenceClassification.forward"
 
 
 class Case(NamedTuple):

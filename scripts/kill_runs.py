@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import wraps
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -29,7 +30,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import sklearn.metrics  # noqa: F401
 import transformers.masking_utils
-import transformers.models.roberta.modeling_roberta
+import transformers.models.modernbert.modeling_modernbert
 import transformers.trainer  # noqa: F401
 
 import faithmeter.measuring.fitting
@@ -66,7 +67,7 @@ DATA: dict[str, Any] = {"data": "stories.csv", "text": "story", "pair": "questio
 TRAINING = TrainConfig(**DATA, seed=5, epochs=3, learning_rate=1e-3, limit=40)
 QUESTIONS = 700
 """Rows of the data; a tenth of them, more than one chunk, are measured."""
-FORWARD = "transformers.models.roberta.modeling_roberta:RobertaForSequenceClassification.forward"
+FORWARD = "transformers.models.modernbert.modeling_modernbert:ModernBertForSequenceClassification.forward"
 SWEEP = "faithmeter.training.finetuning:_sweep"
 PHASES = {
     "train": ("train", "transformers.trainer:Trainer.training_step"),
@@ -166,6 +167,7 @@ def watch(calls: dict[str, int], kill: Kill | None) -> None:
 
 
 def counted(function: Any, place: str, calls: dict[str, int], kill: Kill | None) -> Any:
+    @wraps(function)  # the Trainer reads a model's signature
     def call(*values: Any, **options: Any) -> Any:
         calls[place] = calls.get(place, 0) + 1
         if kill is not None and PHASES[kill.phase][1] == place and calls[place] == kill.call:
@@ -195,14 +197,13 @@ def run_whole(place: Path, *, ray: bool) -> dict[str, dict[str, int]]:
     return calls
 
 
-def choose_kill(
-    command: str, kills: dict[str, int], calls: dict[str, int], chance: random.Random
-) -> Kill | None:
+def choose_kill(command: str, calls: dict[str, int], state: State) -> Kill | None:
     """Return a moment in the phase of a command that was killed least; None if it has no phase."""
-    own = [phase for phase, (name, place) in PHASES.items() if name == command and calls.get(place)]
+    own = [name for name in state.phases if PHASES[name][0] == command and calls.get(PHASES[name][1])]
     if not own:
         return None
-    phase = min(own, key=lambda name: (kills.get(name, 0), chance.random()))
+    chance = state.chance
+    phase = min(own, key=lambda name: (state.kills.get(name, 0), chance.random()))
     # in the first half, as two processes share a grid, and an earlier kill may have left less to do
     return Kill(phase, chance.randint(1, (1 + calls[PHASES[phase][1]]) // 2), chance.uniform(0, MAX_DELAY))
 
@@ -248,7 +249,7 @@ def fill(place: Path, number: int, calls: dict[str, dict[str, int]], state: Stat
         for attempt in count():
             kill = None
             if attempt < MAX_KILLS_OF_COMMAND and sum(state.kills.values()) < state.most:
-                kill = choose_kill(name, state.kills, calls[name], state.chance)
+                kill = choose_kill(name, calls[name], state)
             arguments = commands(store, place, ray="ray" in calls)[name]
             status = wait(start(arguments, counts, kill))
             if kill is None or not os.WIFSIGNALED(status):
@@ -261,11 +262,12 @@ def fill(place: Path, number: int, calls: dict[str, dict[str, int]], state: Stat
 
 
 class State(NamedTuple):
-    """Kills so far by phase, their number at the end, and where random numbers come from."""
+    """Kills so far by phase, their number at the end, random numbers, and the phases to kill in."""
 
     kills: dict[str, int]
     most: int
     chance: random.Random
+    phases: list[str]
 
 
 def main() -> None:
@@ -275,6 +277,9 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="end after the round that passes this")
+    parser.add_argument(
+        "--phase", action="append", choices=[*PHASES], help="kill only in this; may be repeated"
+    )
     parser.add_argument("--ray", action="store_true", help="also a grid on the Ray engine")
     options = parser.parse_args()
     place, begin, bad = Path(tempfile.mkdtemp(prefix="kill_runs-")), time.monotonic(), 0
@@ -283,7 +288,8 @@ def main() -> None:
     os.chdir(place)
     os.environ["XDG_CACHE_HOME"] = str(place / "cache")
     calls = run_whole(place, ray=options.ray)
-    state = State({}, options.kills, random.Random(options.seed))
+    phases = options.phase or [*PHASES]
+    state = State({}, options.kills, random.Random(options.seed), phases)
     for number in count(1):
         store = fill(place, number, calls, state)
         wrong = differences(place / "whole", store)

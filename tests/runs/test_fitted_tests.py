@@ -143,3 +143,20 @@ def test_measure_uses_the_tests_beside_a_checkpoint(checkpoint: Path, original: 
     assert result.tests == ["published", "crossfit"]
     assert result.floors == {name: test.smallest_p() for name, test in fm.saved_tests(clf).items()}
     assert fm.measure(clf, task, ["grad-l2"], limit=8, tests=None).tests == []
+
+
+def test_python_uses_the_tests_beside_a_checkpoint_as_the_command_line_does(
+    faithmeter, checkpoint: Path, original: Path
+) -> None:
+    """Without them, no area proves anything, and that was the default in Python."""
+    task = fm.own_task(original / "moved.csv", text="review", label="kind")
+    result = fm.measure(fm.load(checkpoint), task, ["grad-l2"], limit=12)
+    data = ("--data", original / "moved.csv")
+    outcome = faithmeter("measure", checkpoint, *data, "-m", "grad-l2", "--limit", 12, "-o", "runs", "--json")
+    assert outcome.code == 0, outcome.err
+    printed = json.loads(outcome.out)
+    for method, one in printed["methods"].items():
+        assert one["p"] == pytest.approx({test: result.p(method, test) for test in ("published", "crossfit")})
+    assert {doubt["kind"] for doubt in printed["doubts"]} == {doubt.kind for doubt in result.doubts}
+    without = fm.measure(fm.load(checkpoint), task, ["grad-l2"], limit=12, tests=None)
+    assert not without.tests

@@ -12,7 +12,7 @@ import typer
 from ..config import MeasureConfig, UnitName
 from ..errors import InputError
 from ..files import require_writable, writing
-from .options import Loading, Unit, as_precision
+from .options import Loading, Unit
 from .own_texts import PairColumn, TextColumn
 from .progress import bars
 from .requirements import Gate, hold, parse_requirements, quantities
@@ -155,13 +155,7 @@ def explain(
     _write(explanations, files.html, files.csv)
     measured = None
     if single and verify is not False and (verify or gate.require or _is_short(clf, rows[0], methods, unit)):
-        config = MeasureConfig(
-            seed=seed,
-            unit=cast(UnitName, unit),
-            overlap=loading.overlap,
-            precision=as_precision(loading.precision),
-            label=chosen or "",
-        )
+        config = MeasureConfig(seed=seed, unit=cast(UnitName, unit), label=chosen or "")
         measured = _verify(clf, checkpoint, rows[0], methods, config)
     _show(rows, explanations, measured, as_json=as_json, files=bool(files.html or files.csv))
     if measured is not None:
@@ -230,6 +224,7 @@ def _verify(
     from ..measuring.one_text import measure_text
     from ..runs.fitted_tests import load_tests
 
+    config = config.replace(overlap=clf.overlap, precision=clf.precision)
     with bars() as progress:
         bar = progress.add_task("check", note="", visible=False)
 
