@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from faithmeter.data import TASKS
 from faithmeter.grid.planned import Run
 from faithmeter.paper.published import read_counts
 from faithmeter.runs.measured import task_of
-from faithmeter.store.records import MeasureRecord, Record, RoarRecord
+from faithmeter.store.records import Manifest, Record, RoarRecord
+from faithmeter.store.results import Pooled
 from faithmeter.store.run_store import RunStore
 
 Work = dict[tuple[str, str], float]
@@ -33,7 +34,7 @@ def seconds(runs: Sequence[Run], store: RunStore) -> dict[Run, tuple[float, str]
     Times measured in the store take precedence over published ones.
     """
     records = [record for _, record in store.records()]
-    here, seen = _rates(records), _rows(records)
+    here, seen = _rates(records, store.results()), _rows(records)
     estimates: dict[Run, tuple[float, str] | None] = {}
     for run in runs:
         trained = run.trained
@@ -72,18 +73,12 @@ def _explanations(method: str, steps: int) -> int:
     return max(1, steps - 1) if known is None else known.explanations(steps)
 
 
-def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
-    """Return the mean seconds per unit of each part of the work over all records, by task and model."""
+def _rates(records: Iterable[Record], results: Iterable[Pooled]) -> dict[tuple[str, str], Work]:
+    """Return the mean seconds per amount of each part, by task and model."""
     spent: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
     amounts: dict[tuple[str, str], Work] = defaultdict(lambda: defaultdict(float))
-    for record in records:
-        place, epochs, methods = _place(record), 0, list[str]()
-        if isinstance(record, MeasureRecord):
-            methods = list(record.methods)
-        else:
-            epochs = len(record.epochs)
-        work = _work(record.config, epochs, _rows_of(record), methods)
-        for part, value in _spent(record).items():
+    for place, work, seconds in [*_trained(records), *_measured(results)]:
+        for part, value in seconds.items():
             spent[place][part] += value
             amounts[place][part] += work[part]
     return {
@@ -92,19 +87,33 @@ def _rates(records: Iterable[Record]) -> dict[tuple[str, str], Work]:
     }
 
 
-def _spent(record: Record) -> Work:
-    """Return the seconds that a run spent on each part of its work."""
-    own = dict(record.seconds)
-    if isinstance(record, MeasureRecord):
-        spent: Work = {("fit", ""): own["fit"]}
-        for method, result in record.methods.items():
-            spent["explain", method] = result.seconds["explain"]
-            spent["evaluate", method] = result.seconds["evaluate"] + result.seconds["check"]
-        return spent
-    explained: Work = {}
-    if isinstance(record, RoarRecord):
-        explained["explain", record.config.method] = own.pop("explain")
-    return {(record.kind, ""): sum(own.values()), **explained}
+Spent = tuple[tuple[str, str], Work, Work]
+"""Task and model, the amount of each part of the work, and the seconds that it took."""
+
+
+def _trained(records: Iterable[Record]) -> Iterator[Spent]:
+    for record in records:
+        if isinstance(record, Manifest):
+            continue
+        own, explained = dict(record.seconds), Work()
+        if isinstance(record, RoarRecord):
+            explained["explain", record.config.method] = own.pop("explain")
+        work = _work(record.config, len(record.epochs), record.rows, [])
+        yield _place(record), work, {(record.kind, ""): sum(own.values()), **explained}
+
+
+def _measured(results: Iterable[Pooled]) -> Iterator[Spent]:
+    for run in (run for pooled in results for run in pooled.runs):
+        for method, seconds in run.result.seconds.items():
+            manifest = run.sources[method]
+            work = _work(manifest.config, 0, {"test": run.result.texts_of(method)}, [method])
+            spent: Work = {
+                ("explain", method): seconds["explain"],
+                ("evaluate", method): seconds["evaluate"] + seconds["check"],
+            }
+            if "fit" in manifest.seconds:  # tests that were there already took no time
+                spent["fit", ""] = manifest.seconds["fit"]
+            yield _place(manifest), work, spent
 
 
 def _rows(records: Iterable[Record]) -> dict[tuple[str, int], dict[str, int]]:
@@ -116,7 +125,7 @@ def _rows(records: Iterable[Record]) -> dict[tuple[str, int], dict[str, int]]:
 
 
 def _rows_of(record: Record) -> dict[str, int]:
-    return {"test": record.texts} if isinstance(record, MeasureRecord) else record.rows
+    return {"test": record.texts} if isinstance(record, Manifest) else record.rows
 
 
 def _place(record: Record) -> tuple[str, str]:

@@ -42,7 +42,6 @@ from faithmeter.paper.roar import roar  # noqa: E402
 from faithmeter.runs import chosen_method, measurements  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402
 from faithmeter.runs.measured import task_of  # noqa: E402
-from faithmeter.store.records import read_measurement  # noqa: E402
 from faithmeter.training.checkpoints import resume_point  # noqa: E402
 from faithmeter.training.inputs import read_inputs  # noqa: E402
 
@@ -87,15 +86,10 @@ def read_checkpoint(root: Path) -> Any:
 
 
 def read_measurements(root: Path) -> Any:
-    """Return all frames and every text's results of a store of measurements."""
+    """Return all frames of a store of measurements; `read_traces` reads the results of texts."""
     store = fm.RunStore(root)
     frames = {kind: frame.to_json() for kind, frame in store.frames().items()}
-    found = [
-        read_measurement(folder, store.open(folder)).frame.to_json()  # type: ignore[arg-type]
-        for folder, _ in store.records()
-        if store.open(folder) is not None
-    ]
-    return re.sub(re.escape(str(root)), "", str(frames)), found
+    return re.sub(re.escape(str(root)), "", str(frames))
 
 
 def read_traces(root: Path) -> Any:

@@ -1,6 +1,6 @@
 """Simulate intervals over texts: how often they contain the truth, and equal methods are told apart.
 
-    python benchmarks/simulate_intervals.py [--frame texts.parquet --classes 6] [--repetitions 2000]
+    python benchmarks/simulate_intervals.py [--store runs] [--repetitions 2000]
 
 Texts are drawn from a population whose areas are known: a model of texts with a latent difficulty and, if
 `--frame` names the texts of a measurement, these texts as if they were all there are.
@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from faithmeter.config import BASELINE
-from faithmeter.measuring.measurement import predictions_of
 from faithmeter.stats.comparisons import rank_methods
 from faithmeter.stats.intervals import Interval, TextIntervals, resample_texts
 from faithmeter.stats.predictions import Predictions
+from faithmeter.store.run_store import RunStore
 
 PERCENTS = tuple(range(0, 101, 10))
 SIZES = (64, 200, 1000)
@@ -142,18 +142,16 @@ def told_apart(draw: Draw, texts: int, repetitions: int, seed: int) -> float:
     return float(np.mean([len(ranking.leaders) < len(ranking.areas) for ranking in rankings]))
 
 
-def populations(frame: Path | None, classes: int) -> Iterator[Population]:
+def populations(store: Path | None) -> Iterator[Population]:
     rng, pair = np.random.default_rng(0), (("best", "close"),)
     for metric in ("accuracy", "macro_f1", "matthews"):
         draw = partial(latent_texts, metric=metric)
         yield Population(f"latent difficulty, {metric}", draw, draw(POPULATION, rng), pair)
     truth = latent_texts(POPULATION, rng, seeds=None)
     yield Population("latent difficulty, accuracy, 5 seeds", partial(latent_texts, seeds=5), truth, pair)
-    if frame is not None:
-        import pandas as pd
-
+    if store is not None:
         pairs = (("loo-sign", "int-grad-sign"), ("int-grad-sign", "inp-grad-sign"), ("grad-l1", "grad-l2"))
-        measured = predictions_of([pd.read_parquet(frame)], classes=classes, metric="accuracy")
+        measured = RunStore(store).results()[0].result.intervals.predictions
         yield Population("measured texts, accuracy", drawn_from(measured), measured, pairs)
 
 
@@ -161,13 +159,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--frame", type=Path, help="texts.parquet of a measurement")
-    parser.add_argument("--classes", type=int, default=2, help="number of classes of that measurement")
+    parser.add_argument("--store", type=Path, help="store with a measurement of these methods")
     parser.add_argument("--repetitions", type=int, default=2000)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    for population in populations(options.frame, options.classes):
+    for population in populations(options.store):
         for texts in options.sizes:
             shares = coverage(population, texts, options.repetitions, options.seed)
             for name, (low, high, none) in shares.items():

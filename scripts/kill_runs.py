@@ -225,7 +225,7 @@ def differences(whole: Path, killed: Path) -> list[str]:
         weights = [root / name / "model.safetensors" for root in (whole, killed)]
         if weights[0].exists() and weights[0].read_bytes() != weights[1].read_bytes():
             found.append(f"weights of {name}")
-    for path in [*whole.rglob("traces/**/*.parquet"), *whole.rglob("measure-*/*.parquet")]:
+    for path in whole.rglob("traces/**/*.parquet"):
         other_path = killed / path.relative_to(whole)
         frames = [pd.read_parquet(one) for one in (path, other_path) if one.exists()]
         if len(frames) < 2 or not frames[0].astype(str).equals(frames[1].astype(str)):

@@ -30,10 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from faithmeter.config import TrainConfig
-from faithmeter.store.records import TEXTS
 from faithmeter.store.run_store import RunStore
 from kill_runs import differences
 
@@ -169,7 +166,8 @@ def try_shards(place: Path, grid: Path) -> list[str]:
         print(f"shards: killed actor {victim}", flush=True)
         if process.wait():
             return ["exit code"]
-    frames = [pd.read_parquet(next(place.glob(f"{name}/measure-*/{TEXTS}"))) for name in ("one", "many")]
+    results = [RunStore(place / name).results()[0].result for name in ("one", "many")]
+    frames = [result.frame for result in results]
     print(f"shards: {frames[0]['row'].nunique()} texts, {len(frames[0])} rows", flush=True)
     same = frames[0].astype(str).equals(frames[1].astype(str))
     return [] if same else ["results of texts"]

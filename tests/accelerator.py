@@ -162,7 +162,10 @@ def measure_saved(folder: str) -> dict[str, Any]:
         for options in ({}, {"device": "cpu"}, {"precision": "fp16"})
     ]
     areas = [result.methods["grad-l2"].acu for result in results]
-    return {"areas": areas, "names": [[result.device, result.precision] for result in results]}
+    return {
+        "areas": areas,
+        "names": [[result.device, result.precision] for result in results],
+    }
 
 
 if __name__ == "__main__":

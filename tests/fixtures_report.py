@@ -7,12 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from faithmeter.config import MeasureConfig, TrainConfig
-from faithmeter.files import write_parquet
+from faithmeter.measuring.trace import Trace
 from faithmeter.store.run_store import RunStore
-from records import masked_scores, measure_result, method_result, train_result
+from records import masked_scores, train_result
+from traces import keep, trace
 
 PERCENTS = tuple(range(0, 101, 10))
 PLACES = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
@@ -56,36 +58,60 @@ def measure(
     labels: Sequence[str] = PLACES,
     p: Mapping[str, float] | None = None,
     top: float = 0.99,
+    **changes: Any,
 ) -> MeasureConfig:
     """A measurement: curves fall by each method's strength, `p` has p-values other than 0.6."""
-    names = tuple(name for name in strengths if name != "random")
-    config = MeasureConfig(
-        checkpoint=fingerprint(trained),
-        data="data",
-        task=trained.task,
-        methods=names or ("random",),
-        limit=len(texts),
-        strategy=trained.strategy,
-        scope=trained.scope,
+    known, names = p or {}, dict.fromkeys(["random", *strengths])
+    seed = {
+        name: erased(texts, name, strengths[name], len(labels), known.get(name, 0.6), top) for name in names
+    }
+    return keep(store, trained, seed, texts=inputs(texts), labels=labels, metric="micro_f1", **changes)
+
+
+def erased(
+    texts: Sequence[Mapping[str, Any]], name: str, strength: float, classes: int, p: float, top: float
+) -> Trace:
+    """Random falls in a straight line from `top` to 0.2; a method is lower by its strength at 10 … 90 %.
+
+    Tokens are masked in the order of scores drawn from (method, text). The last third of the texts stays
+    right longest.
+    """
+    labels, scores, steps = np.array([text["label"] for text in texts]), [], []
+    for number, starts in enumerate(inputs(texts)["starts"]):
+        generator = random.Random(f"{name} {number}")
+        scores.append(np.array([round(generator.gauss(0, 1) ** 3, 6) for _ in starts]))
+        ranks = np.argsort(np.argsort(-scores[-1], kind="stable"))
+        masked = [len(starts) * percent // 100 for percent in PERCENTS]
+        steps.append(np.searchsorted(masked, ranks, side="right").astype(np.uint8))
+    base = top - (top - 0.2) * np.array(PERCENTS) / 100
+    inner = (np.array(PERCENTS) > 0) & (np.array(PERCENTS) < 100)
+    right = np.round((base - strength * inner) * len(texts)).astype(int)
+    order = (np.arange(len(texts)) + int(0.3 * len(texts))) % len(texts)
+    predicted = (labels[:, None] + (order[:, None] >= right)) % classes
+    pvalues = np.where(np.array(PERCENTS) < 100, p, p / 20)
+    tests = {"published": pvalues, "crossfit": pvalues}
+    falls = np.array([max(0.02, 0.98 - percent / 100 * (0.6 + strength)) for percent in PERCENTS])
+    chance = np.where(
+        predicted != labels[:, None], np.minimum(falls, 0.49), np.maximum(falls, 0.51)
+    )  # of the label
+    made = {
+        "logits": logits_of(chance, labels, predicted, classes),
+        "scores": tuple(scores),
+        "steps": tuple(steps),
+        "evaluations": 11 * len(texts),
+    }
+    return trace(name, predicted, labels, classes=classes, p=tests, **made)
+
+
+def logits_of(chance: Any, labels: Any, predicted: Any, classes: int) -> Any:
+    """Logits that give the label this probability, and most of the rest to what is predicted instead."""
+    rest = np.where(predicted == labels[:, None], 1 / (classes - 1), 0.02 / max(classes - 2, 1))
+    shares = np.repeat((rest * (1 - chance))[:, :, None], classes, axis=2)
+    np.put_along_axis(shares, predicted[:, :, None], (0.98 * (1 - chance))[:, :, None], axis=2)
+    np.put_along_axis(
+        shares, np.broadcast_to(labels[:, None, None], (*chance.shape, 1)), chance[:, :, None], axis=2
     )
-    folder = store.folder(config)
-    known_p = p or {}
-    frames = [steps(texts, name, strengths[name], len(labels), known_p.get(name, 0.6)) for name in strengths]
-    write_parquet(folder / "texts.parquet", pd.concat(frames, ignore_index=True))
-    write_parquet(folder / "inputs.parquet", inputs(texts))
-    methods = {name: method(name, strengths[name], len(texts), p or {}, top) for name in strengths}
-    limits = {"threshold": 0.5, "majority": 0.2, "seconds": {"fit": 3.0}}
-    store.put(config, measure_result(trained, methods, labels=list(labels), **limits))
-    return config
-
-
-def method(name: str, strength: float, texts: int, p: Mapping[str, float], top: float) -> dict[str, Any]:
-    """Random falls in a straight line from `top` to 0.2; a method is lower by its strength at 10 … 90 %."""
-    base = [top - (top - 0.2) * percent / 100 for percent in PERCENTS]
-    values = {percent: b - strength * (0 < percent < 100) for b, percent in zip(base, PERCENTS, strict=True)}
-    areas = {"acu": 0.9 * strength, "racu": 0.9 * strength / ((top - 0.2) / 2)}
-    measured = {"metric": "micro_f1", "texts": texts, "evaluations": 11 * texts}
-    return method_result(values, p=p.get(name, 0.6), **areas, **measured)
+    return np.log(shares / shares.sum(axis=2, keepdims=True)).astype(np.float32)
 
 
 def spans(text: str) -> list[tuple[int, int]]:
@@ -99,27 +125,7 @@ def inputs(texts: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
         places = [place for place in spans(text["text"]) if place[1] <= text.get("read", len(text["text"]))]
         starts, ends = [start for start, _ in places], [end for _, end in places]
         context = text.get("context")
-        rows.append((number, text["text"], context, text["label"], starts, ends, list(range(len(places)))))
-    columns = ["row", "text", "context", "label", "starts", "ends", "words"]
+        words = list(range(len(places)))
+        rows.append((number, text["text"], context, text["label"], starts, ends, words, "read" in text))
+    columns = ["row", "text", "context", "label", "starts", "ends", "words", "truncated"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def steps(
-    texts: Sequence[Mapping[str, Any]], name: str, strength: float, classes: int, p: float
-) -> pd.DataFrame:
-    """Tokens are masked in the order of scores drawn from (method, text); the label's probability falls."""
-    rows = []
-    for number, starts in enumerate(inputs(texts)["starts"]):
-        label = texts[number]["label"]
-        generator = random.Random(f"{name} {number}")
-        scores = [round(generator.gauss(0, 1) ** 3, 6) for _ in starts]
-        order = sorted(range(len(scores)), key=lambda token: -scores[token])
-        for percent in PERCENTS:
-            masked = sorted(order[: len(order) * percent // 100])
-            chance = max(0.02, 0.98 - percent / 100 * (0.6 + strength))
-            prediction = label if chance > 0.4 else (label + 1) % classes
-            first = scores if percent == 0 else None
-            shown = p if percent < 100 else p / 20
-            rows.append((name, number, label, percent, masked, first, prediction, chance, shown, shown))
-    columns = ["method", "row", "label", "percent", "masked", "scores", "prediction", "probability"]
-    return pd.DataFrame(rows, columns=[*columns, "p_published", "p_crossfit"])

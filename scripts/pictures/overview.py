@@ -12,15 +12,15 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from jinja2 import Template
 from markupsafe import Markup
 from playwright.sync_api import sync_playwright
 
 from faithmeter.config import BASELINE
+from faithmeter.measuring.trace import frame_trace
 from faithmeter.report.fragments import part_html
 from faithmeter.report.heat import Part, heat_style, score_tone
-from faithmeter.store.records import INPUTS, TEXTS, MeasureRecord
+from faithmeter.store.results import Run
 from faithmeter.store.run_store import RunStore
 from faithmeter.verdict.formats import format_percent, format_pvalue
 
@@ -32,14 +32,10 @@ LEFT, TOP, WIDTH, HEIGHT = 40, 24, 332, 172
 """Frame of the chart, in its own units."""
 
 
-def find_measurement(store: RunStore) -> tuple[Path, MeasureRecord]:
-    """Return the measurement of the method on the most texts, and its folder."""
-    measured = [
-        (folder, record)
-        for folder, record in store.records()
-        if isinstance(record, MeasureRecord) and METHOD in record.methods
-    ]
-    return max(measured, key=lambda run: run[1].texts)
+def find_run(store: RunStore) -> Run:
+    """Return the run with the method on the most texts."""
+    runs = [run for pooled in store.results() for run in pooled.runs if METHOD in run.sources]
+    return max(runs, key=lambda run: run.result.texts_of(METHOD))
 
 
 def mark_words(text: Mapping[Any, Any], scores: list[float], masked: set[int]) -> tuple[Markup, Markup]:
@@ -64,13 +60,14 @@ def join_points(points: list[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
-def panels(folder: Path, record: MeasureRecord) -> dict[str, Any]:
+def panels(run: Run) -> dict[str, Any]:
     """Return the variables of the template."""
-    inputs, steps = pd.read_parquet(folder / INPUTS), pd.read_parquet(folder / TEXTS)
-    text = inputs[inputs["row"] == ROW].iloc[0].to_dict()
-    own = steps[(steps["method"] == METHOD) & (steps["row"] == ROW)].set_index("percent")
+    result, labels = run.result, run.newest.labels
+    text = run.texts[run.texts["row"] == ROW].iloc[0].to_dict()
+    steps = frame_trace(run.traces[METHOD])
+    own = steps[steps["row"] == ROW].set_index("percent")
     colored, masked = mark_words(text, [*own["scores"][0]], {*own["masked"][PERCENT]})
-    curves = {name: record.methods[name].curve for name in (METHOD, BASELINE)}
+    curves = {METHOD: result.curve(METHOD), BASELINE: result.random_curve(METHOD)}
     points = {
         name: [place(*point) for point in zip(curve.percents, curve.values, strict=True)]
         for name, curve in curves.items()
@@ -81,11 +78,11 @@ def panels(folder: Path, record: MeasureRecord) -> dict[str, Any]:
         "colored": colored,
         "masked": masked,
         "context": text["context"],
-        "before": record.labels[own["prediction"][0]],
-        "after": record.labels[own["prediction"][PERCENT]],
+        "before": labels[own["prediction"][0]],
+        "after": labels[own["prediction"][PERCENT]],
         "p": format_pvalue(own["p_crossfit"][PERCENT]),
-        "texts": record.texts,
-        "acu": f"{format_percent(record.methods[METHOD].acu)} %",
+        "texts": result.texts_of(METHOD),
+        "acu": f"{format_percent(result.acu(METHOD))} %",
         "area": join_points([*points[METHOD], *reversed(points[BASELINE])]),
         "area_at": place(30, sum(between) / 2),
         "method": join_points(points[METHOD]),
@@ -97,7 +94,7 @@ def panels(folder: Path, record: MeasureRecord) -> dict[str, Any]:
 
 def main() -> None:
     template = Path(__file__).with_name("overview.html.jinja").read_text(encoding="utf-8")
-    page_html = Template(template, autoescape=True).render(panels(*find_measurement(RunStore(sys.argv[1]))))
+    page_html = Template(template, autoescape=True).render(panels(find_run(RunStore(sys.argv[1]))))
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1200, "height": 400}, device_scale_factor=2)

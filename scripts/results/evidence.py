@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ from scipy import stats
 
 from faithmeter.config import BASELINE
 from faithmeter.data import TASKS
-from faithmeter.measuring.measurement import predictions_of
 from faithmeter.paper import published
 from faithmeter.stats.curves import absolute_area
 from faithmeter.stats.intervals import RESAMPLES, TextIntervals, resample_texts
@@ -68,6 +67,23 @@ MODELS = {
     "granite-embedding-30m-english-roberta": "granite-30m",
     "mpnet-base": "MPNet-base",
 }
+
+
+def predictions_of(frames: Sequence[DataFrame], *, classes: int, metric: str) -> Predictions:
+    """Return the predictions of several seeds, each a frame with a row for each method, text and step.
+
+    Methods and texts that are missing from any frame are left out.
+    """
+    tables, cells = [], {"index": "row", "columns": "percent", "values": "prediction"}
+    for frame in frames:
+        groups = frame.groupby("method", sort=False)
+        tables.append({str(name): rows.pivot(**cells) for name, rows in groups})
+    names = [name for name in tables[0] if all(name in table for table in tables)]
+    rows = sorted(set.intersection(*(set(table[name].index) for table in tables for name in names)))
+    labels = frames[0].drop_duplicates("row").set_index("row")["label"].loc[rows]
+    arrays = {name: np.stack([table[name].loc[rows].to_numpy() for table in tables]) for name in names}
+    percents = tuple(map(int, tables[0][names[0]].columns))
+    return Predictions(labels.to_numpy(), arrays, classes, metric, percents)
 
 
 @dataclass(frozen=True)

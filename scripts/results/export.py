@@ -20,8 +20,10 @@ from pandas import DataFrame
 from faithmeter.config import TrainConfig
 from faithmeter.files import write_csv
 from faithmeter.grid.file import read as read_grid
+from faithmeter.measuring.trace import frame_traces
 from faithmeter.store.frames import COLUMNS, frame
-from faithmeter.store.records import TEXTS, MeasureRecord, Record
+from faithmeter.store.records import Manifest, Record
+from faithmeter.store.results import Pooled
 from faithmeter.store.run_store import RunStore
 
 METHODS = Path("grids/study/once.py")
@@ -32,7 +34,7 @@ SETTINGS = (
 )
 VERSIONS = ("faithmeter", "torch", "transformers", "datasets", "numpy")
 PREDICTIONS = ("digest", "method", "row", "percent", "label", "prediction", "probability")
-UNUSED = ["folder", "leaders", "texts_needed", "classes_by_number"]
+UNUSED = ["folder", "classes_by_number"]
 """Columns that name this machine's folders, or that several seeds do not have."""
 
 
@@ -54,9 +56,9 @@ def describe_run(record: Record, grid: str) -> dict[str, object]:
         "grid": grid,
         "kind": record.kind,
         "digest": record.digest,
-        "trained": record.train_digest if isinstance(record, MeasureRecord) else record.digest,
+        "trained": record.train_digest if isinstance(record, Manifest) else record.digest,
         **{name: getattr(trained, name) for name in SETTINGS},
-        "texts": record.texts if isinstance(record, MeasureRecord) else record.rows["test"],
+        "texts": record.texts if isinstance(record, Manifest) else record.rows["test"],
         "finished": record.finished,
         "checksum": record.checksum[:16],
         "commit": environment.commit,
@@ -67,9 +69,14 @@ def describe_run(record: Record, grid: str) -> dict[str, object]:
     }
 
 
-def read_predictions(folder: Path, record: MeasureRecord) -> DataFrame:
-    """Return the predictions of a measurement, one row for each method, text and step."""
-    rows = pd.read_parquet(folder / TEXTS).assign(digest=record.digest)[list(PREDICTIONS)]
+def read_predictions(pooled: Pooled) -> DataFrame:
+    """Return the predictions of the runs of a fine-tuning, one row for each method, text and step."""
+    parts = []
+    for run in pooled.runs:
+        rows = frame_traces(run.traces.values())
+        digests = {method: manifest.digest for method, manifest in run.sources.items()}
+        parts.append(rows.assign(digest=rows["method"].map(digests))[list(PREDICTIONS)])
+    rows = pd.concat(parts, ignore_index=True)
     small = dict.fromkeys(("row", "percent", "label", "prediction"), "int16")
     return rows.astype({**small, "probability": "float32", "digest": "category", "method": "category"})
 
@@ -77,17 +84,21 @@ def read_predictions(folder: Path, record: MeasureRecord) -> DataFrame:
 def export(folder: Path, stores: Sequence[RunStore], files: Sequence[Path]) -> None:
     """Write the tidy files of all runs that the grid files ask for."""
     runpy.run_path(str(METHODS))
-    records, grids = [], dict[str, str]()
+    records = list[tuple[Path, Record]]()
+    measured, grids = list[Pooled](), dict[str, str]()
     for store in stores:
         grids |= (names := grid_names(store, files))
-        records += [(path, record) for path, record in store.records() if record.digest in names]
+        own = [(path, record) for path, record in store.records() if record.digest in names]
+        measured += store.results(own)
+        records += own
     folder.mkdir(parents=True, exist_ok=True)
     for kind in COLUMNS:
-        rows = frame(kind, records)
-        write_csv(rows.drop(columns=UNUSED, errors="ignore"), folder / f"{kind}.csv")
+        rows = frame(kind, records, measured)
+        columns = [name for name in COLUMNS[kind] if name not in UNUSED]
+        write_csv(rows[columns], folder / f"{kind}.csv")
     runs = DataFrame([describe_run(record, grids[record.digest]) for _, record in records])
     write_csv(runs.sort_values(["grid", "seed", "strategy", "kind"]), folder / "runs.csv")
-    parts = [read_predictions(path, record) for path, record in records if isinstance(record, MeasureRecord)]
+    parts = [read_predictions(pooled) for pooled in measured]
     empty = DataFrame(columns=list(PREDICTIONS))
     predictions = pd.concat(parts, ignore_index=True) if parts else empty
     predictions.to_parquet(folder / "predictions.parquet", index=False, compression="zstd")

@@ -10,13 +10,12 @@ import sys
 from export import UNUSED
 
 from faithmeter.files import write_csv
-from faithmeter.store.frames import frame
-from faithmeter.store.records import MeasureRecord
+from faithmeter.store.frames import COLUMNS, frame
 from faithmeter.store.run_store import RunStore
 
 if __name__ == "__main__":
     file, *folders = sys.argv[1:]
-    runs = [record for folder in folders for record in RunStore(folder).records()]
-    records = [(path, record) for path, record in runs if isinstance(record, MeasureRecord)]
-    write_csv(frame("areas", records).drop(columns=["digest", *UNUSED]), file)
-    print(f"{len(records)} measurements → {file}")
+    results = [pooled for folder in folders for pooled in RunStore(folder).results()]
+    names = [name for name in COLUMNS["areas"] if name not in ("digest", *UNUSED)]
+    write_csv(frame("areas", (), results)[names], file)
+    print(f"{len(results)} results → {file}")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .measuring.erase import erase
     from .measuring.explanation import Explanation, explain_text
     from .measuring.fitting import fit_tests
-    from .measuring.measurement import Measurement
     from .measuring.one_text import TextMeasurement, measure_text
+    from .measuring.result import Result
     from .methods import adapters, explain, method
     from .methods.own_scores import own_scores
     from .models.alignment import align
@@ -74,8 +74,8 @@ _HOME = {
     "InputError": "errors",
     "MaSF": "stats.masf",
     "MaskingCollator": "training.collator",
-    "Measurement": "measuring.measurement",
     "Pipeline": "runs.pipeline",
+    "Result": "measuring.result",
     "RunStore": "store.run_store",
     "Task": "data",
     "TextMeasurement": "measuring.one_text",
@@ -115,8 +115,8 @@ __all__ = [
     "InputError",
     "MaSF",
     "MaskingCollator",
-    "Measurement",
     "Pipeline",
+    "Result",
     "RunStore",
     "Task",
     "TextMeasurement",

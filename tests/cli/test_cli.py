@@ -114,7 +114,7 @@ def test_measure_prints_a_table_and_keeps_every_text(faithmeter, checkpoint: Pat
     assert outcome.code == 0
     for seen in ("faithfulness by accuracy", "loo-sign", "random", "ACU", "p crossfit"):
         assert seen in outcome.out
-    assert list((folder / "runs").glob("measure-*/texts.parquet"))
+    assert list((folder / "runs").glob("traces/*/texts/0-*.parquet"))
     assert list(checkpoint.glob("masf-crossfit-*.safetensors"))
 
 
@@ -143,11 +143,11 @@ def test_check_prints_pvalues_by_share_masked(faithmeter, checkpoint: Path, fold
 
 
 def test_a_check_that_cannot_reject_says_so_and_meets_nothing(faithmeter, checkpoint, folder: Path) -> None:
-    """There are 22 validation texts, so the least crossfit p is 1 / 13."""
+    """There are 22 validation and 22 test texts, of which no check can tell anything."""
     for form in ((), ("--json",)):
         outcome = faithmeter("check", checkpoint, "-o", folder / "runs", "--require", "check:p>=0.05", *form)
         assert outcome.code == 1
-        assert "there are too few validation texts for a p-value below 0.077" in outcome.out
+        assert "too few texts tell whether the model handles masked texts well" in outcome.out
         assert "not met: check:p >= 0.05, is undefined" in outcome.err
 
 

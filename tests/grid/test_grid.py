@@ -9,7 +9,6 @@ from itertools import product
 from pathlib import Path
 from typing import get_args
 
-import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator, ValidationError, validate
 
@@ -24,7 +23,8 @@ from faithmeter.grid.file import GridFile, StrategyPair
 from faithmeter.runs.measured import training_record
 from faithmeter.runs.run import current_inputs, input_config
 from faithmeter.store.run_store import Busy, Unready
-from records import measure_result, method_result, train_result
+from records import train_result
+from traces import manifest_values
 
 GRIDS = Path(__file__).parents[2] / "grids"
 SMALL = """
@@ -168,7 +168,7 @@ read_inputs = cache(current_inputs)
 
 def result_of(run: grid.Run) -> dict[str, object]:
     if run.config.kind == "measure":
-        return measure_result(run.trained, {"random": method_result({0: 0.9, 100: 0.5})})
+        return manifest_values(run.trained, {})
     inputs = read_inputs(input_config(run.trained))
     own = {"plain": 0.9, "previous": "f"} if run.config.kind == "roar" else {}
     return train_result(splits=inputs["splits"], encoder=inputs["encoder"], **own)
@@ -326,8 +326,7 @@ def test_a_small_grid_for_real(tmp_path) -> None:
     one, other = (rows.sort_values("percent") for _, rows in frames["roar"].groupby("method"))
     assert list(one["value"])[::2] == list(other["value"])[::2], "plain, and wholly erased: the same data"
     assert set(frames["areas"]["method"]) == {"random", "grad-l2", "loo-sign"}
-    inputs = pd.read_parquet(next((tmp_path / "runs").glob("measure-*/inputs.parquet")))
-    first = inputs.iloc[0]
+    first = store.results()[0].runs[0].texts.iloc[0]
     words = [first["text"][a:b] for a, b in zip(first["starts"], first["ends"], strict=True)]
     assert "".join(words) == first["text"].replace(" ", "")
     record = training_record(store.folder(small[0].config))

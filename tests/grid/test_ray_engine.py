@@ -19,9 +19,9 @@ from faithmeter.grid import planned, ray_engine
 from faithmeter.grid.ray_engine import Job, execute_on_ray
 from faithmeter.grid.work import perform
 from faithmeter.runs.cluster import Resources
-from faithmeter.store.records import TEXTS
 from faithmeter.store.run_store import RunStore
-from records import measure_result, method_result, train_result
+from records import train_result
+from traces import manifest_values
 
 GRID = """
 tasks = ["bAbI-1"]
@@ -59,7 +59,7 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         result = train_result()
         if isinstance(config, MeasureConfig):
             assert (store.folder(run.trained) / "weights").read_text() == "the weights"
-            result = measure_result(run.trained, {"random": method_result({0: 0.9, 100: 0.5})})
+            result = manifest_values(run.trained, {})
             trace = store.root / "traces" / store.folder(config).name / "random-1" / "0-8.parquet"
             trace.parent.mkdir(parents=True)
             trace.write_text("a trace")
@@ -120,9 +120,8 @@ def test_digits_are_those_of_the_local_engine(tmp_path, monkeypatch) -> None:
         if record.kind == "train":
             assert record.epochs == again.epochs
             assert record.fingerprint == again.fingerprint
-        else:
-            frames = [pd.read_parquet(folder / TEXTS) for folder in (one, other)]
-            pd.testing.assert_frame_equal(*frames, check_exact=True)
+    frames = [store.results()[0].result.frame for store in (local, cluster)]
+    pd.testing.assert_frame_equal(*frames, check_exact=True)
 
 
 def test_a_run_whose_workers_are_lost_fails_and_blocks_what_needs_it(runs, job, worked, monkeypatch) -> None:

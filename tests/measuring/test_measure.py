@@ -14,7 +14,7 @@ import faithmeter as fm
 from faithmeter.measuring import texts
 from faithmeter.measuring.erase import trace_erasure
 from faithmeter.measuring.fitting import Masking
-from faithmeter.measuring.measurement import Measurement
+from faithmeter.measuring.result import Result
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
 from toy import MASK, WORDS, LookupClassifier, rows_batch, tiny
@@ -45,7 +45,7 @@ def tests(clf: fm.Classifier, reviews: fm.Task) -> dict[str, fm.MaSF]:
 
 
 @pytest.fixture(scope="module")
-def result(clf: fm.Classifier, reviews: fm.Task, tests) -> Measurement:
+def result(clf: fm.Classifier, reviews: fm.Task, tests) -> Result:
     return fm.measure(clf, reviews, ["random(seed=3)", *METHODS_HERE], tests=tests)
 
 
@@ -72,9 +72,7 @@ def plain_loop(clf: fm.Classifier, text: str, pair: str, label: int, row: int, m
 
 
 @pytest.mark.parametrize("method", ["random", *METHODS_HERE])
-def test_every_text_goes_the_way_of_a_plain_loop(
-    clf, reviews: fm.Task, result: Measurement, method: str
-) -> None:
+def test_every_text_goes_the_way_of_a_plain_loop(clf, reviews: fm.Task, result: Result, method: str) -> None:
     texts = reviews.load()["test"]
     named = "random(seed=3)" if method == "random" else method
     for row in (0, 7, 21):
@@ -91,7 +89,7 @@ def test_every_text_goes_the_way_of_a_plain_loop(
         assert found["scores"].iloc[1:].isna().all()
 
 
-def test_curves_are_the_metric_of_the_frame_and_areas_lie_between_them(result: Measurement) -> None:
+def test_curves_are_the_metric_of_the_frame_and_areas_lie_between_them(result: Result) -> None:
     frame = result.frame[(result.frame["method"] == "loo-sign") & (result.frame["percent"] == 30)]
     curve = result.curve("loo-sign")
     assert curve.values[3] == pytest.approx((frame["label"] == frame["prediction"]).mean())
@@ -101,7 +99,7 @@ def test_curves_are_the_metric_of_the_frame_and_areas_lie_between_them(result: M
     assert result.texts == 30
 
 
-def test_pvalues_are_those_of_the_masked_texts_alone(clf, reviews, tests, result: Measurement) -> None:
+def test_pvalues_are_those_of_the_masked_texts_alone(clf, reviews, tests, result: Result) -> None:
     texts = reviews.load()["test"]
     batch = clf.encode([texts[5]["text"]], [texts[5]["context"]])
     frame = result.frame[(result.frame["method"] == "grad-l2") & (result.frame["row"] == 5)]
@@ -145,7 +143,7 @@ def test_slices_and_order_of_methods_change_no_number(clf, reviews, tests, resul
         (lambda *given: given[2].p("loo-sign", "cross"), "unknown test 'cross'"),
     ],
 )
-def test_mistakes_are_told(clf, reviews, result: Measurement, call, message: str) -> None:
+def test_mistakes_are_told(clf, reviews, result: Result, call, message: str) -> None:
     with pytest.raises(fm.InputError, match=message):
         call(clf, reviews, result)
 
@@ -194,7 +192,7 @@ def test_a_seed_is_an_option_of_the_baseline(clf, reviews: fm.Task) -> None:
 
 
 def test_a_curve_is_computed_once(clf, reviews: fm.Task, monkeypatch) -> None:
-    from faithmeter.measuring import measurement as measurement
+    from faithmeter.measuring import groups
 
     result, calls = fm.measure(clf, reviews, ["grad-l2"], limit=12), []
 
@@ -202,16 +200,16 @@ def test_a_curve_is_computed_once(clf, reviews: fm.Task, monkeypatch) -> None:
         calls.append(given)
         return score(*given)
 
-    score = measurement.score
-    monkeypatch.setattr(measurement, "score", counting)
+    score = groups.score
+    monkeypatch.setattr(groups, "score", counting)
     assert result.acu("grad-l2") == result.acu("grad-l2")
     result.racu("grad-l2"), result.to_dict()
     assert len(calls) == 2 * 11 * len(reviews.metrics)  # eleven steps of two methods, once for each metric
 
 
-def test_some_of_the_texts_and_other_metrics(clf, reviews: fm.Task, result: Measurement) -> None:
+def test_some_of_the_texts_and_other_metrics(clf, reviews: fm.Task, result: Result) -> None:
     few = fm.measure(clf, reviews, ["random(seed=3)", "loo-sign"], limit=12)
-    assert result.among(range(12)).acu("loo-sign") == pytest.approx(few.acu("loo-sign"))
+    assert result.first(12).acu("loo-sign") == pytest.approx(few.acu("loo-sign"))
     assert few.majority == few.frame.drop_duplicates("row")["label"].value_counts(normalize=True).max()
     both = fm.measure(clf, replace(reviews, metrics=("accuracy", "macro_f1")), ["loo-sign"], limit=12)
     others = both.to_dict()["methods"]["loo-sign"]["others"]
@@ -280,7 +278,7 @@ def test_a_model_of_unknown_training_is_checked_against_whole_texts(clf, reviews
     np.testing.assert_array_equal(unknown["crossfit"].statistics_, plain["crossfit"].statistics_)
     assert not np.array_equal(unknown["crossfit"].statistics_, tests["crossfit"].statistics_)
     result = fm.measure(clf, reviews, ["grad-l2"], limit=12, tests=unknown)
-    assert result.to_record()["trained_with"] == "unknown"
+    assert result.to_dict()["trained_with"] == "unknown"
     assert "training" in [doubt.kind for doubt in result.doubts]
     assert not any("fine-tuned with masks" in answer.text for answer in result.verdict.answers)
     text = fm.measure_text(clf, "the film was good", tests=unknown, orders=19)
@@ -311,7 +309,7 @@ def test_too_few_validation_texts_are_refused(clf, tmp_path) -> None:
         fm.fit_tests(clf, fm.own_task(path, text="review", label="stars"))
 
 
-def test_the_result_is_plain_values(result: Measurement) -> None:
+def test_the_result_is_plain_values(result: Result) -> None:
     found = result.to_dict()
     assert found["methods"]["loo-sign"]["acu"] == result.acu("loo-sign")
     assert found["methods"]["beam(width=2)"]["curve"]["percents"][-1] == 100
@@ -334,8 +332,8 @@ def test_a_model_with_permuted_classes_has_the_same_result(reviews: fm.Task) -> 
     assert one.curve("loo-sign") == other.curve("loo-sign")
     assert one.majority == other.majority
     assert [order[number] for number in other.frame["label"]] == one.frame["label"].tolist()
-    assert not one.classes_by_number
+    assert not one.context.classes_by_number
 
 
 def test_classes_without_names_are_matched_by_number(clf: fm.Classifier, reviews: fm.Task) -> None:
-    assert fm.measure(clf, reviews, [], limit=8).classes_by_number
+    assert fm.measure(clf, reviews, [], limit=8).context.classes_by_number

@@ -50,7 +50,7 @@ def test_supporting_facts_are_the_rationales_of_stories(monkeypatch) -> None:
     assert result.plausibility["others"]["token_f1"] < result.plausibility["random"]["token_f1"]
     table = result.plausibility_table()
     assert list(table.columns) == ["method", "acu", "token_f1", "token_iou", "auprc"]
-    recorded = result.to_record()["methods"]["facts"]
+    recorded = result.to_dict()["methods"]["facts"]
     assert recorded["plausibility"]["auprc"] == 1.0
     assert "plausibility" not in result.table()
 

@@ -12,14 +12,14 @@ import pandas as pd
 import pytest
 
 import faithmeter as fm
-from faithmeter.measuring import groups, measurement
+from faithmeter.measuring import groups
 from faithmeter.measuring.context import join_contexts
-from faithmeter.measuring.measurement import Measurement
 from faithmeter.measuring.result import Result
-from faithmeter.measuring.trace import Trace, frame_traces
+from faithmeter.measuring.trace import Trace
 from faithmeter.stats.behavior import Behavior
 from faithmeter.stats.comparisons import rank_methods
 from faithmeter.stats.intervals import Interval, resample_texts
+from faithmeter.stats.metrics import score
 from faithmeter.stats.predictions import Predictions
 from faithmeter.stats.recalibration import recalibrate
 from faithmeter.verdict import verdict
@@ -32,9 +32,8 @@ SHARES = {"random": 0.9, "loo-sign": 0.3, "grad-l2": 0.5, "search": 0.2}
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (groups, measurement):
-        monkeypatch.setattr(module, "resample_texts", partial(resample_texts, resamples=199))
-        monkeypatch.setattr(module, "rank_methods", partial(rank_methods, swaps=199))
+    monkeypatch.setattr(groups, "resample_texts", partial(resample_texts, resamples=199))
+    monkeypatch.setattr(groups, "rank_methods", partial(rank_methods, swaps=199))
 
 
 def seed(number: int = 0, **options: Any) -> dict[str, Trace]:
@@ -42,49 +41,42 @@ def seed(number: int = 0, **options: Any) -> dict[str, Trace]:
     return traces(falling(SHARES, LABELS, number), LABELS, p=p, **options)
 
 
-def as_frames(one: dict[str, Trace], facts: Result) -> Measurement:
-    """The measurement of 0.2, from the frame of the same traces."""
-    known = facts.context
-    return Measurement(
-        frame=frame_traces(one.values()),
-        classes=known.classes,
-        metric=known.metric,
-        others=known.others,
-        evaluations={name: each.evaluations for name, each in one.items()},
-        seconds={name: each.seconds for name, each in one.items()},
-        floors=known.floors,
-        trained_with=known.trained_with,
-        threshold=known.threshold,
-        evaluations_alone={name: each.evaluations_alone for name, each in one.items()},
-    )
-
-
 @pytest.mark.parametrize(("number", "metric", "classes"), [(0, "accuracy", 3), (1, "matthews", 2)])
-def test_one_seed_is_as_the_frame_of_its_texts(number: int, metric: str, classes: int) -> None:
+def test_one_seed_is_what_the_frame_of_its_texts_says(number: int, metric: str, classes: int) -> None:
+    """By plain loops over a frame, and by the public formulas."""
     rng = np.random.default_rng(number)
     labels = rng.permutation(np.arange(30) % classes)
     predictions = {name: rng.integers(classes, size=(30, 11)) for name in SHARES}
     p = {test: rng.uniform(0.001, 1, (30, 11)) for test in FLOORS}
     one = traces(predictions, labels, classes=classes, p=p)
-    facts = {"classes": classes, "metric": metric, "others": ("accuracy",), "threshold": 0.2}
-    new = result(one, trained_with="half", **facts)
-    old = as_frames(one, new)
-    assert new.evidence.outside_share == old.evidence.outside_share
-    assert new.evidence.p_wholly_masked == old.evidence.p_wholly_masked
-    mine, theirs = new.to_dict(), old.to_dict()
-    assert mine.pop("seeds") == 1
-    for name, values in mine["methods"].items():
-        assert values.pop("texts") == 30
-        # of the frame it is given, of the traces computed
-        before = {key: value for key, value in theirs["methods"][name].items() if key != "plausibility"}
-        for kind in ("faithfulness", "beyond"):
-            values.pop(kind)
-            values["intervals"].pop(kind)
-            values["others"]["accuracy"].pop(kind)
-        assert repr(before) == repr({key: values[key] for key in before})
-    for column in ("acu", "racu", "p_crossfit", "evaluations"):
-        theirs_, ours = old.table().set_index("method")[column], new.table().set_index("method")[column]
-        pd.testing.assert_series_equal(ours.sort_index(), theirs_.sort_index(), check_exact=True)
+    found = result(one, classes=classes, metric=metric, threshold=0.2, trained_with="half")
+    frame, evidence = found.frame, found.evidence
+    intervals = resample_texts(Predictions(labels, predictions, classes, metric, PERCENTS), resamples=199)
+    random = found.curve("random")
+    for name in SHARES:
+        steps = [step for _, step in frame[frame["method"] == name].groupby("percent")]
+        values = [score([metric], step["label"], step["prediction"], classes)[metric] for step in steps]
+        curve = fm.Curve(PERCENTS, tuple(values), metric, 30)
+        assert found.curve(name) == curve
+        assert found.acu(name) == fm.acu(curve, random)
+        assert found.racu(name) == pytest.approx(fm.racu(curve, random), nan_ok=True)
+        assert found.interval(name, "acu") == intervals.acu(name)
+        assert evidence.methods[name].area == found.interval(name).or_mean()
+        for test in FLOORS:
+            each = [fm.simes(step[f"p_{test}"]) for step in steps]
+            assert [step.p for step in found.pvalues(name, test).values()] == each
+            assert found.p(name, test) == evidence.methods[name].p[test] == fm.simes(each[:-1])
+    below = (p["crossfit"] < 0.05).mean(axis=0)
+    assert evidence.outside_share == pytest.approx(below[:-1].max())
+    assert evidence.p_wholly_masked == fm.simes(p["crossfit"][:, -1])
+    assert (evidence.whole, evidence.converged) == (random.values[0], random.values[0] > 0.2)
+    assert evidence.group == found.leaders == found.ranking.leaders
+    table = found.table()
+    assert table["method"].tolist() == found.ranked
+    assert table["acu"].tolist() == [found.acu(name) for name in found.ranked]
+    described = found.to_dict()
+    assert described["methods"]["search"]["acu"] == found.acu("search")
+    assert described["verdict"]["leaders"] == found.verdict.leaders
 
 
 def test_several_seeds_are_pooled_over_seeds_and_texts() -> None:
@@ -95,7 +87,7 @@ def test_several_seeds_are_pooled_over_seeds_and_texts() -> None:
     intervals = resample_texts(predictions, resamples=199)
     for name in SHARES:
         each = [result(one).acu(name) for one in seeds]
-        assert pooled.areas(name, "acu") == each
+        assert pooled.seed_areas(name, "acu") == each
         assert pooled.acu(name) == pytest.approx(np.mean(each))
         assert pooled.interval(name, "acu") == intervals.acu(name)
         assert repr(pooled.interval(name, "racu")) == repr(intervals.racu(name))
@@ -206,7 +198,7 @@ def test_numbers_have_areas_in_their_metric() -> None:
     curve = numbers.curve("random")
     assert curve.values[4] == pytest.approx(np.corrcoef(truth, logits[:, 4, 1])[0, 1])
     assert numbers.evidence.kind == "acu"
-    assert numbers.evidence.methods == as_frames(one, numbers).evidence.methods
+    assert numbers.acu("grad-l2") == fm.acu(numbers.curve("grad-l2"), curve)
     assert math.isnan(numbers.area("grad-l2", "faithfulness"))
     assert numbers.to_dict()["methods"]["grad-l2"]["metrics"]["deletion"] is not None
 

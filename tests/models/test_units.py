@@ -117,11 +117,11 @@ def test_words_are_measured_shown_and_part_of_the_result(clf, tmp_path) -> None:
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{TEXT} {'ab'[n % 2]},{n % 2}\n" for n in range(12)))
     task = fm.own_task(tmp_path / "t.csv", text="x", label="y", all_test=True, labels=["0", "1", "2"])
     result = fm.measure(clf, task, ["loo-sign"], unit="word", percents=(0, 40, 100))
-    assert result.unit == result.to_dict()["unit"] == "word"
+    assert result.context.unit == result.to_dict()["unit"] == "word"
     row = result.frame[(result.frame["method"] == "loo-sign") & (result.frame["row"] == 0)]
     assert [len(masked) for masked in row["masked"]] == [0, 2, 5]
     assert len(row["scores"].iloc[0]) == 5
-    assert result.inputs["starts"][0] == [0, 4, 7, 9, 14]
+    assert result.context.inputs["starts"][0] == [0, 4, 7, 9, 14]
     tokens = fm.measure(clf, task, ["loo-sign"], percents=(0, 40, 100))
     assert len(tokens.frame["scores"].iloc[0]) == 11
     single = fm.measure_text(clf, TEXT, unit="word", percents=(0, 100), orders=19)

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from huggingface_hub import ModelCard, metadata_load, parse_eval_result_entries
@@ -16,13 +17,15 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import faithmeter as fm
-from faithmeter.config import MeasureConfig
+from faithmeter.measuring.result import Result
+from faithmeter.measuring.trace import Trace
 from faithmeter.report.card import EVAL_RESULTS, write
 from faithmeter.report.card.facts import NUMBERS, performance
 from faithmeter.report.card.readme import BEGIN, END, fenced, plain
-from faithmeter.store.records import MeasureRecord
-from records import masked_scores, measure_result, method_result, train_result
+from faithmeter.verdict.formats import format_percent
+from records import masked_scores, train_result
 from toy import tiny
+from traces import keep, made_up_texts, result, trace
 
 PERCENTS = [*range(0, 101, 10)]
 HOSTILE = "a|b\n<script>alert(1)</script> `x` **y** " + END
@@ -51,21 +54,29 @@ Text before.
 """
 
 
-def steps(p: float) -> dict[str, Any]:
-    return {percent: {"p": p, "below": {0.05: percent / 1000}} for percent in PERCENTS}
+TEXTS = 200
+RANDOM = [0.9 - percent / 200 for percent in PERCENTS]
 
 
-def method(acu: float, racu: float | None, p: float) -> dict[str, Any]:
-    values = {percent: 0.9 - percent / 200 for percent in PERCENTS}
-    tests = {"p": {"published": p / 2, "crossfit": p}}
-    tests |= {"pvalues": {"published": steps(p / 2), "crossfit": steps(p)}}
-    return method_result(values, metric="micro_f1", texts=200, acu=acu, racu=racu) | tests
+def method(fall: float, p: float) -> tuple[list[float], float]:
+    """Curve that is below random by `fall` at 10 … 90 %, and the p-value of every text at every step."""
+    inner = [fall * (0 < percent < 100) for percent in PERCENTS]
+    return [value - lower for value, lower in zip(RANDOM, inner, strict=True)], p
+
+
+def traced(name: str, values: list[float], p: float, texts: int) -> Trace:
+    """Texts are wrong in an order that is spread evenly, so that the first few are like all."""
+    order = np.argsort(np.argsort(np.arange(texts) * 0.618034 % 1))
+    labels, right = np.arange(texts) % 3, np.round(np.array(values) * texts).astype(int)
+    wrong = order[:, None] >= right
+    tests = {"crossfit": p, "published": p / 2}
+    return trace(name, (labels[:, None] + wrong) % 3, labels, classes=3, p=tests)
 
 
 METHODS = {
-    "random": method(0.0, 0.0, 0.6),
-    "grad-l2": method(-0.0123, None, 0.04),
-    "loo-sign": method(0.4421, 1.2108, 0.159),
+    "random": method(0.0, 0.6),
+    "grad-l2": method(-0.02, 0.04),
+    "loo-sign": method(0.4, 0.159),
 }
 
 
@@ -91,14 +102,23 @@ class Made:
         )
         self.train = self.store.put(self.config, result)
 
-    def measure(self, methods: dict[str, Any], texts: int = 200, **config: Any) -> MeasureRecord:
-        task = self.config.data or self.config.task
-        said = MeasureConfig(checkpoint=self.fingerprint, data="d", task=task, limit=texts)
-        known: dict[str, Any] = {"labels": ["good", HOSTILE, "bad"], "threshold": 0.25, "majority": 0.2}
-        known |= {"texts": texts, "floors": {"crossfit": 0.0005}, "truncated": 0.125}
-        names = [name for name in methods if name != "random"]
-        config = MeasureConfig.from_dict(said.to_dict() | {"methods": names} | config)
-        return self.store.put(config, measure_result(self.config, methods, **known))
+    def measure(self, methods: dict[str, Any], texts: int = TEXTS, **fields: Any) -> Result:
+        size = max(texts, TEXTS)  # fewer texts are the first of these
+        whole = {name: traced(name, values, p, size) for name, (values, p) in methods.items()}
+        seed = {name: one.first(texts) for name, one in whole.items()}
+        made_up = made_up_texts(seed["random"])
+        made_up["truncated"] = made_up["row"] % 8 == 0
+        known = {"checkpoint": self.fingerprint, "task": self.config.data or self.config.task}
+        keep(
+            self.store,
+            self.config,
+            seed,
+            texts=made_up,
+            labels=["good", HOSTILE, "bad"],
+            metric="micro_f1",
+            **{**known, "threshold": 0.25, **fields},
+        )
+        return result(seed, classes=3, metric="micro_f1", threshold=0.25)
 
 
 @pytest.fixture
@@ -120,45 +140,56 @@ def tables(text: str) -> list[list[list[str]]]:
     return found
 
 
-def test_the_tables_have_the_numbers_of_the_records(made: Made) -> None:
-    made.measure(METHODS)
-    made.measure({"random": METHODS["random"], "beam(width=20)": method(0.41, 1.05, 0.125)}, texts=50)
+def row_of(found: Result, name: str, texts: int = TEXTS) -> list[str]:
+    """The cells of a method, from its result."""
+    low, high = (format_percent(bound) for bound in found.interval(name, "acu")[1:3])
+    interval = "–" if name == "random" else f"{low} to {high}"
+    areas = format_percent(found.acu(name)), interval, format_percent(found.racu(name))
+    p = found.p(name, "crossfit")
+    return [name, *areas, f"{p:.3f}", f"{p / 2:.3f}", f"{texts}"]
+
+
+def test_the_tables_have_the_numbers_of_the_traces(made: Made) -> None:
+    found = made.measure(METHODS)
+    few = made.measure({"random": METHODS["random"], "beam(width=20)": method(0.35, 0.126)}, texts=50)
     body = ModelCard.load(write(made.folder, made.store)).text
     performance, methods, masked, digests = tables(body)
     assert performance[1:] == [["unmasked", "98.7"], ["fully masked", "18.7"], ["class majority", "16.9"]]
     assert methods[1:] == [
-        ["loo-sign", "44.2", "–", "121.1", "0.159", "0.080", "200"],
-        ["grad-l2", "-1.2", "–", "–", "0.040", "0.020", "200"],
-        ["beam(width=20)", "41.0", "–", "105.0", "0.125", "0.062", "50"],  # on other texts: no rival
-        ["random", "0.0", "–", "0.0", "0.600", "0.300", "200"],  # a baseline is not the most faithful
+        row_of(found, "loo-sign"),
+        row_of(found, "grad-l2"),
+        row_of(few, "beam(width=20)", 50),  # on other texts: no rival
+        row_of(found, "random"),  # a baseline is not the most faithful
     ]
-    expected = [[str(p), f"{90 - p / 2:.1f}", "0.600", f"{p / 10:.1f}"] for p in PERCENTS]
-    assert masked[1:] == expected
+    assert masked[1:] == [[str(p), f"{90 - p / 2:.1f}", "0.600", "0.0"] for p in PERCENTS]
     assert ["weights", made.fingerprint] in digests
     assert ["training", made.config.digest] in digests
     assert ["test split", ("test" * 5)[:16]] in digests
 
 
 def test_the_model_index_has_them_exactly(made: Made) -> None:
-    record = made.measure(METHODS)
+    found = made.measure(METHODS)
     path = write(made.folder, made.store)
-    name, found = model_index_to_eval_results(metadata_load(path)["model-index"])
+    name, entries = model_index_to_eval_results(metadata_load(path)["model-index"])
     assert name == made.folder.name
-    values = {result.metric_name: result.metric_value for result in found}
+    values = {entry.metric_name: entry.metric_value for entry in entries}
     assert values.pop("micro_f1 (fraction), unmasked") == 0.987
     assert values.pop("micro_f1 (fraction), fully masked") == pytest.approx(0.187)
-    flat = {**dict(record.methods["loo-sign"]), "p_crossfit": 0.159}
-    for column, (_, title) in NUMBERS.items():
-        assert values.pop(f"{title} of loo-sign") == flat[column]
-    assert values == {
-        "ACU (fraction) of grad-l2": -0.0123,
-        "in-distribution p-value (0 to 1) of grad-l2": 0.04,
-    }
-    assert {result.dataset_name for result in found} == {"bAbI-1"}
-    runs = {result.metric_name: result.metric_args["faithmeter"] for result in found}
+    expected = {}
+    for method in ("loo-sign", "grad-l2"):
+        own = {
+            "acu": found.acu(method),
+            "racu": found.racu(method),
+            "p_crossfit": found.p(method, "crossfit"),
+        }
+        expected |= {f"{title} of {method}": own[column] for column, (_, title) in NUMBERS.items()}
+    assert values == expected
+    assert {entry.dataset_name for entry in entries} == {"bAbI-1"}
+    [record] = [record for _, record in made.store.records() if record.kind == "measure"]
+    runs = {entry.metric_name: entry.metric_args["faithmeter"] for entry in entries}
     assert runs["ACU (fraction) of loo-sign"] == f"measurement {record.digest}"
     assert runs["micro_f1 (fraction), unmasked"] == f"training {made.train.digest}"
-    assert {result.source_url for result in found} == {None}, "generated stories have no address"
+    assert {entry.source_url for entry in entries} == {None}, "generated stories have no address"
 
 
 def test_results_of_an_earlier_version_are_replaced(made: Made) -> None:
@@ -167,10 +198,10 @@ def test_results_of_an_earlier_version_are_replaced(made: Made) -> None:
     text = path.read_text(encoding="utf-8")
     old = {"name": "faithmeter", "url": "https://arxiv.org/abs/2310.07819"}
     data = metadata_load(path)
-    for result in data["model-index"][0]["results"]:
-        for metric in result["metrics"]:
+    for entry in data["model-index"][0]["results"]:
+        for metric in entry["metrics"]:
             del metric["args"]
-        result["source"] = old
+        entry["source"] = old
     path.write_text(f"---\n{yaml.safe_dump(data)}---{text.split('---', 2)[2]}", encoding="utf-8")
     again = metadata_load(write(made.folder, made.store))["model-index"][0]["results"]
     assert len(again) == len(data["model-index"][0]["results"])
@@ -202,13 +233,14 @@ def test_a_model_and_a_dataset_of_the_hub_are_named(tmp_path: Path) -> None:
 
 def test_results_on_datasets_of_the_hub_are_written_for_its_pages(tmp_path: Path, made: Made) -> None:
     on_hub = Made(tmp_path / "hub", task="SST2", model="FacebookAI/roberta-base")
+    found = {}
     for one in (on_hub, made):
-        one.measure(METHODS)
+        found[one.config.task] = one.measure(METHODS)
         write(one.folder, one.store)
     entries = parse_eval_result_entries(yaml.safe_load((on_hub.folder / EVAL_RESULTS).read_text()))
     values = {entry.notes: entry.value for entry in entries}
-    assert values["ACU (fraction) of loo-sign"] == 0.4421
-    assert values["in-distribution p-value (0 to 1) of loo-sign"] == 0.159
+    assert values["ACU (fraction) of loo-sign"] == found["SST2"].acu("loo-sign")
+    assert values["in-distribution p-value (0 to 1) of loo-sign"] == pytest.approx(0.159)
     [record] = [record for _, record in on_hub.store.records() if record.kind == "measure"]
     [source] = {entry.source_name for entry in entries if entry.notes == "ACU (fraction) of loo-sign"}
     assert source == f"faithmeter measurement {record.digest}"
@@ -234,14 +266,14 @@ def test_the_commands_say_what_was_run(made: Made) -> None:
 
 
 def test_what_must_not_be_trusted_is_said(made: Made) -> None:
-    made.measure(METHODS | {"loo-abs": method(0.2, 0.5, 0.5)}, texts=50)
+    made.measure(METHODS | {"loo-abs": method(0.2, 0.5)}, texts=40)
     text = write(made.folder, made.store).read_text(encoding="utf-8")
-    strange = "- texts erased by grad-l2 are out of distribution (cross-fitted p = 0.040)"
-    assert f"{strange}, so do not trust its areas." in text
-    assert "- loo-sign, loo-abs and grad-l2: measured on 50 texts only, so small differences mean" in text
+    strange = "- texts erased by grad-l2 look unusual to the model (grad-l2: cross-fitted p = 0.040)"
+    assert f"{strange}: see its predictions on them as less sure." in text
+    assert "- loo-sign, loo-abs and grad-l2: measured on 40 texts only, so small differences mean" in text
     assert "- 12.5% of the texts are too long for the model, which did not read their ends." in text
     assert "did not learn" not in text
-    low = {name: one | {"curve": one["curve"] | {"values": [0.2] * 11}} for name, one in METHODS.items()}
+    low = {name: ([0.2] * 11, p) for name, (_, p) in METHODS.items()}
     made.measure(low, texts=300)
     assert "the model did not learn the task (20.0% micro F1" in write(made.folder, made.store).read_text(
         encoding="utf-8"
@@ -249,15 +281,15 @@ def test_what_must_not_be_trusted_is_said(made: Made) -> None:
 
 
 def test_writing_again_changes_nothing_and_a_new_measurement_only_ours(made: Made) -> None:
-    made.measure(METHODS)
+    before = made.measure(METHODS)
     path = write(made.folder, made.store)
     first = path.read_bytes()
     assert write(made.folder, made.store).read_bytes() == first
-    made.measure(METHODS | {"loo-sign": method(0.333, 0.9, 0.5)}, texts=400)
+    found = made.measure(METHODS | {"loo-sign": method(0.3, 0.5)}, texts=400)
     text = write(made.folder, made.store).read_text(encoding="utf-8")
     assert text.count(BEGIN) == text.count(END) == 1
-    assert "| loo-sign | 33.3 | – | 90.0 |" in text
-    assert "44.2" not in text
+    assert f"| loo-sign | {format_percent(found.acu('loo-sign'))} |" in text
+    assert f"{format_percent(before.acu('loo-sign'))}" not in text
     assert [file.name for file in made.folder.glob(".README*")] == []
     assert made.store.get(made.config) is not None  # the card is no part of what the record vouches for
 
@@ -289,7 +321,7 @@ def test_all_that_is_not_ours_stays(made: Made, line_break: str) -> None:
     assert model["name"] == "Prized"
     assert model["results"][:1] == foreign["model-index"][0]["results"]
     assert {**data, "model-index": None} == {**foreign, "model-index": None}
-    assert len(ModelCard.load(path).data.eval_results) == 1 + 7
+    assert len(ModelCard.load(path).data.eval_results) == 1 + 8
 
 
 @pytest.mark.parametrize(
@@ -356,7 +388,7 @@ def test_a_broken_card_is_left_alone(made: Made, card: bytes, message: str) -> N
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     data = f"```\n{HOSTILE}.csv"
     made = Made(tmp_path / "runs", data=data, text="t", label="l")
-    made.measure(METHODS | {"own|<b>": method(0.1, 0.2, 0.3)})
+    made.measure(METHODS | {"own|<b>": method(0.1, 0.3)})
     path = write(made.folder, made.store)
     once = path.read_bytes()
     assert write(made.folder, made.store).read_bytes() == once

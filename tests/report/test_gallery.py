@@ -15,6 +15,7 @@ from faithmeter.report import gallery
 from faithmeter.store.run_store import RunStore
 from faithmeter.verdict import QUESTIONS
 from fixtures_report import measure, train
+from traces import perfect
 
 TEXTS = [{"text": f"Sandra walked to room {n}.", "label": n % 6} for n in range(120)]
 
@@ -25,8 +26,9 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("stores")
     good, bad, unmeasured = (RunStore(folder / name) for name in ("good", "bad/runs", "unmeasured"))
     measure(good, train(good), TEXTS, {"loo-sign": 0.4, "grad-l2": 0.1, "random": 0.0})
-    outside = {"loo-sign": 0.001, "random": 0.001}
-    measure(bad, train(bad), TEXTS, {"loo-sign": 0.4, "random": 0.0}, p=outside)
+    sharper = perfect(6)._replace(scales=(5.0,) * 9)  # its masked predictions could be far better
+    outside, known = {"loo-sign": 0.001, "random": 0.001}, {"recalibration": sharper}
+    measure(bad, train(bad), TEXTS, {"loo-sign": 0.4, "random": 0.0}, p=outside, **known)
     train(unmeasured)
     return [good.root, bad.root, unmeasured.root]
 
@@ -48,7 +50,7 @@ def overview(written: gallery.Gallery) -> list[list[str]]:
 
 def test_a_row_has_area_and_p_value_only_where_a_method_leads(written: gallery.Gallery) -> None:
     good, bad, unmeasured = overview(written)
-    assert good[3:] == ["loo-sign", "36.0%", "p = 0.60", "good"]
+    assert good[3:] == ["loo-sign", "59.3% [56.9, 61.7]", "p = 0.60", "good"]
     assert bad[3:] == ["–", "–", "p = 0.001", "runs"]
     assert unmeasured[3:] == ["–", "–", "–", "unmeasured"]
 

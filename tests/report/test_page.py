@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import typer
 from hypothesis import given
@@ -21,7 +20,7 @@ from typer.testing import CliRunner
 from faithmeter.cli.report import report as report_verb
 from faithmeter.config import TrainConfig
 from faithmeter.errors import InputError
-from faithmeter.files import read_parquet, write_parquet
+from faithmeter.measuring.trace import frame_trace
 from faithmeter.methods import METHODS
 from faithmeter.paper.tables import replication
 from faithmeter.report import figures
@@ -30,9 +29,9 @@ from faithmeter.report.labels import task_names
 from faithmeter.report.page.examples import NEVER, SCORE_LEVELS, choose_sources, compress_json, example_groups
 from faithmeter.report.page.performance import performance_sentences
 from faithmeter.report.page.provenance import commands, describe_methods, settings
-from faithmeter.report.page.shared_texts import shared
 from faithmeter.store.run_store import DamageWarning, RunStore
-from fixtures_report import PERCENTS, PLACES, measure, train
+from fixtures_report import PERCENTS, PLACES, inputs, measure, train
+from traces import keep, trace
 
 TEXTS = [
     {"text": "Mary went to the garden.", "context": "Where is Mary?", "label": 2},
@@ -47,22 +46,6 @@ METHODS_A = [
 ]
 
 
-def test_the_texts_that_measurements_share(tmp_path: Path) -> None:
-    """Each method's area on the smaller set of texts, by hand from the predictions."""
-    store = RunStore(tmp_path)
-    trained = train(store)
-    texts = [*TEXTS, *TEXTS]
-    measure(store, trained, texts, {"a": 0.4, "random": 0.0})
-    assert not len(shared(list(store.records())))
-    few = measure(store, trained, texts[:2], {"beam": 0.4, "random": 0.0})
-    found = shared(list(store.records()))
-    assert sorted(zip(found["method"], found["texts"], strict=True)) == [("a", 2), ("beam", 2)]
-    frame = read_parquet(store.folder(few) / "texts.parquet")
-    right = (frame["prediction"] == frame["label"]).groupby([frame["method"], frame["percent"]]).mean()
-    expected = np.trapezoid(right["random"] - right["beam"], np.array(PERCENTS) / 100)
-    assert found.set_index("method")["acu"]["beam"] == pytest.approx(expected)
-
-
 def unpack(data: str) -> Any:
     """Decompress as the page's script does."""
     return json.loads(gzip.decompress(base64.b64decode(data)))
@@ -75,13 +58,13 @@ def test_compressed_json_can_be_read_back(value: Any) -> None:
 
 def test_packed_texts_say_what_was_measured(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    config = measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0})
-    [group] = example_groups(choose_sources(store.records()), 500, ROOM)
+    measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0})
+    [group] = example_groups(choose_sources(store.results()), 500, ROOM)
     assert (group["methods"], group["percents"], group["total"]) == (METHODS_A, list(PERCENTS), 2)
     text = group["texts"][0]
     assert text["spans"] == [0, 4, 1, 4, 1, 2, 1, 3, 1, 6, 0, 1]  # gap and length of each word, and the dot
-    frame = pd.read_parquet(store.folder(config) / "texts.parquet")
-    rows = frame[(frame["method"] == "a") & (frame["row"] == 0)].set_index("percent")
+    frame = frame_trace(store.results()[0].runs[0].traces["a"])
+    rows = frame[frame["row"] == 0].set_index("percent")
     packed = text["by"][0]
     first = packed["masked"]
     for place, percent in enumerate(PERCENTS):
@@ -98,13 +81,14 @@ def test_packed_texts_say_what_was_measured(tmp_path: Path) -> None:
 
 def test_a_word_scores_as_its_strongest_token(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    folder = store.folder(measure(store, train(store), TEXTS[:1], {"loo-sign": 0.4, "random": 0.0}))
-    sources = choose_sources(store.records())  # before the files are changed
-    inputs, steps = (read_parquet(folder / name) for name in ("inputs.parquet", "texts.parquet"))
-    write_parquet(folder / "inputs.parquet", inputs.assign(words=[[0, 0, 1, 2, 3, 3]]))
-    scores = [[1.0, -3.0, 0.5, 2.0, -0.25, 0.25]] * len(steps)
-    write_parquet(folder / "texts.parquet", steps.assign(scores=scores))
-    [group] = example_groups(sources, 500, ROOM)
+    texts = inputs(TEXTS[:1]).assign(words=[[0, 0, 1, 2, 3, 3]])
+    scores = (np.array([1.0, -3.0, 0.5, 2.0, -0.25, 0.25]),)
+    seed = {
+        name: trace(name, [[2] * 11], [2], classes=6, scores=scores, steps=(np.zeros(6, np.uint8),))
+        for name in ("random", "loo-sign")
+    }
+    keep(store, train(store), seed, texts=texts, labels=PLACES)
+    [group] = example_groups(choose_sources(store.results()), 500, ROOM)
     expected = [("Mary went", -3.0), ("the", 2.0), ("to", 0.5)]
     assert group["texts"][0]["by"][0]["strongest"] == expected
 
@@ -117,38 +101,40 @@ def test_measurements_of_one_checkpoint_are_put_together(tmp_path: Path) -> None
     measure(store, trained, TEXTS[:1], {"beam": 0.4, "random": 0.0})
     measure(store, train(store, seed=1), TEXTS, {"a": 0.4, "random": 0.0})
     measure(store, train(store, strategy="none"), TEXTS, {"random": 0.0})
-    [group] = example_groups(choose_sources(store.records()), 500, ROOM)
+    [group] = example_groups(choose_sources(store.results()), 500, ROOM)
     names = [method["name"] for method in group["methods"]]
     assert sorted(names) == ["a", "beam", "random"]
     assert (group["seed"], group["strategy"]) == (0, "half")
     beam = names.index("beam")
     assert group["methods"][beam] == {"name": "beam", "signed": False, "unit": "ranks, the highest first"}
     assert [text["by"][beam] is None for text in group["texts"]] == [False, True]
-    assert example_groups(choose_sources(store.records()), 0, ROOM) == []
-    assert len(example_groups(choose_sources(store.records()), 1, ROOM)[0]["texts"]) == 1
+    assert example_groups(choose_sources(store.results()), 0, ROOM) == []
+    assert len(example_groups(choose_sources(store.results()), 1, ROOM)[0]["texts"]) == 1
 
 
 def test_a_text_beyond_the_models_limit_and_an_empty_one(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     texts = [{"text": "word " * 10_000, "label": 0, "read": 500}, {"text": "", "label": 1}]
     measure(store, train(store), texts, {"a": 0.4, "random": 0.0})
-    long, empty = example_groups(choose_sources(store.records()), 500, ROOM)[0]["texts"]
+    long, empty = example_groups(choose_sources(store.results()), 500, ROOM)[0]["texts"]
     assert (len(long["spans"]), len(long["text"]), long["left"]) == (200, 499 + 200, 50_000 - 699)
     assert (empty["text"], empty["spans"], empty["by"][0]["scores"]) == ("", [], [])
 
 
 def test_fine_steps_are_thinned(tmp_path: Path) -> None:
-    store = RunStore(tmp_path)
-    folder = store.folder(measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0}))
-    sources = choose_sources(store.records())  # before the file is changed
-    frame = read_parquet(folder / "texts.parquet")
-    fine = [frame[frame["percent"] == 0].assign(percent=percent, masked=[[]] * 4) for percent in range(101)]
-    write_parquet(folder / "texts.parquet", pd.concat(fine))
-    [group] = example_groups(sources, 500, ROOM)
+    store, percents = RunStore(tmp_path), tuple(range(101))
+    last = (np.array([0, 1, 50, 255], np.uint8),)
+    seed = {name: trace(name, [[0] * 101], [0], percents=percents, steps=last) for name in ("random", "a")}
+    keep(store, train(store), seed, step=1)
+    [group] = example_groups(choose_sources(store.results()), 500, ROOM)
     assert group["percents"][0] == 0
     assert group["percents"][-1] == 100
     assert len(group["percents"]) <= 22
-    assert set(group["texts"][0]["by"][0]["masked"]) == {NEVER}
+    masked = group["texts"][0]["by"][0]["masked"]
+    assert masked[0] == 0
+    assert group["percents"][masked[1]] >= 1, "the first step shown at which it is masked"
+    assert group["percents"][masked[2]] == 50
+    assert masked[3] == NEVER
 
 
 FIGURES = {name: figures.FIGURES[name] for name in ("performance-unmasked", "faithfulness")}
@@ -289,7 +275,7 @@ def test_five_hundred_long_texts_fit_into_ten_megabytes(tmp_path: Path) -> None:
     texts = [{"text": ". ".join(generator.choices(words, k=255)), "label": n % 6} for n in range(20)]
     store = RunStore(tmp_path)
     measure(store, train(store), texts, {f"m{n}": 0.1 for n in range(9)} | {"random": 0.0})
-    [group] = example_groups(choose_sources(store.records()), 500, ROOM)
+    [group] = example_groups(choose_sources(store.results()), 500, ROOM)
     assert {len(text["spans"]) // 2 for text in group["texts"]} == {509}  # as many tokens as models read
     assert 25 * len(compress_json(group)) < report.MAX_PAGE_BYTES - 1_200_000
 
@@ -298,11 +284,11 @@ def test_texts_that_have_no_room_are_left_out(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("faithmeter.report.figures.FIGURES", {})
     store = RunStore(tmp_path)
     measure(store, train(store), TEXTS, {"a": 0.4, "random": 0.0})
-    [whole] = example_groups(choose_sources(store.records()), 500, ROOM)
+    [whole] = example_groups(choose_sources(store.results()), 500, ROOM)
     size = len(compress_json(whole["texts"]))
-    assert len(example_groups(choose_sources(store.records()), 500, 2 * size)[0]["texts"]) == 2
+    assert len(example_groups(choose_sources(store.results()), 500, 2 * size)[0]["texts"]) == 2
     first = len(compress_json(whole["texts"][:1]))
-    [group] = example_groups(choose_sources(store.records()), 500, first)
+    [group] = example_groups(choose_sources(store.results()), 500, first)
     assert (len(group["texts"]), group["total"]) == (1, 2)
     monkeypatch.setattr("faithmeter.report.page.MAX_PAGE_BYTES", 0)
     page = report.write(store, tmp_path / "report.html", replication=replication()).page
@@ -360,7 +346,8 @@ def test_damaged_and_foreign_folders_do_not_block_the_report(
     store = RunStore(tmp_path / "runs")
     trained = train(store)
     measure(store, trained, TEXTS, {"a": 0.4, "random": 0.0})
-    cut = store.folder(measure(store, trained, TEXTS[:1], {"beam": 0.4, "random": 0.0})) / "texts.parquet"
+    measure(store, trained, TEXTS[:1], {"beam": 0.4, "random": 0.0})
+    [cut] = store.root.glob("traces/*/beam-*/0-1.parquet")
     cut.write_bytes(cut.read_bytes()[:-9])
     half_deleted = store.folder(train(store, seed=1))
     (half_deleted / "record.json").unlink()
@@ -384,9 +371,9 @@ def test_own_data_is_called_by_the_name_of_its_task_and_doubts_are_a_list(
     page = done.page.read_text(encoding="utf-8")
     assert "<h1>film reviews, embedded</h1>" in page
     points = done.verdict.sentences[2].points
-    assert len(points) == len(done.verdict.doubts) == 2
-    assert points[0].startswith("loo-sign: measured on"), "the name of a method keeps its first letter"
-    assert points[1].startswith("The model was")
+    assert len(points) == len(done.verdict.doubts)
+    assert points[-2].startswith("loo-sign: measured on"), "the name of a method keeps its first letter"
+    assert points[-1].startswith("The model was")
     assert "<ul>" + "".join(f"<li>{point}</li>" for point in points) + "</ul>" in page
     assert done.verdict.sentences[2].text not in page
 

@@ -186,12 +186,12 @@ def test_charts_say_what_they_are_and_give_their_numbers(page: Any) -> None:
     rows = numbers.locator("tr").evaluate_all("all => all.map(row => row.innerText.split('\\t'))")
     assert rows[0][:4] == ["Scores", "Method", "0 %", "10 %"]
     assert [row[:3] for row in rows[1:]] == [
-        ["Absolute", "random", "99.0"],
-        ["Absolute", "grad-l2", "99.0"],
-        ["Signed", "random", "99.0"],
-        ["Signed", "loo-sign", "99.0"],
+        ["Absolute", "random", "99.0 [96.5, 100.0]"],
+        ["Absolute", "grad-l2", "99.0 [96.5, 100.0]"],
+        ["Signed", "random", "99.0 [96.5, 100.0]"],
+        ["Signed", "loo-sign", "99.0 [96.5, 100.0]"],
     ]
-    assert rows[4][3] == "61.1"  # 99 - 7.9 - 30
+    assert rows[4][3] == "61.0 [54.0, 67.5]"  # 99 - 7.9 - 30 is 61.1: 122 of 200 texts
     numbers = page.locator("[data-numbers=performance-unmasked]")
     numbers.locator("summary").click()
     playwright.expect(numbers.locator("tbody")).to_have_text("Plain98.0Masked99.0")

@@ -61,7 +61,7 @@ def results(clf: fm.Classifier, task: fm.Task) -> dict[str, Any]:
     features = clf.features(clf.encode([" ".join(WORDS[n % 9 : n % 9 + 5]) for n in range(40)])).detach()
     tests = {name: fm.MaSF(calibration=name).fit(features) for name in ("published", "crossfit")}
     return {
-        "Measurement": fm.measure(clf, task, ["grad-l2", "loo-sign"], limit=10, tests=tests),
+        "Result": fm.measure(clf, task, ["grad-l2", "loo-sign"], limit=10, tests=tests),
         "TextMeasurement": fm.measure_text(
             clf, "the film was good", methods=["loo-sign"], orders=19, tests=tests
         ),
@@ -69,7 +69,7 @@ def results(clf: fm.Classifier, task: fm.Task) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", ["Measurement", "TextMeasurement", "Explanation"])
+@pytest.mark.parametrize("name", ["Result", "TextMeasurement", "Explanation"])
 def test_a_result_is_a_card_in_a_notebook_and_a_line_in_a_shell(results: dict[str, Any], name: str) -> None:
     line = repr(results[name])
     assert "\n" not in line
@@ -82,7 +82,7 @@ def test_a_result_is_a_card_in_a_notebook_and_a_line_in_a_shell(results: dict[st
 
 
 def test_a_measurement_shows_areas_and_verdict(results: dict[str, Any]) -> None:
-    measurement = results["Measurement"]
+    measurement = results["Result"]
     text = "\n".join(Reader(measurement._repr_html_()).texts)
     for part in ("ACU", "p crossfit", "loo-sign", *(doubt.text for doubt in measurement.doubts)):
         assert part in text
@@ -92,7 +92,7 @@ def test_a_measurement_shows_areas_and_verdict(results: dict[str, Any]) -> None:
 
 
 def test_tables_hold_the_numbers_most_faithful_first(results: dict[str, Any], tmp_path: Path) -> None:
-    measurement = results["Measurement"]
+    measurement = results["Result"]
     table = measurement.table()
     assert list(table["method"])[-1] == "random"
     assert list(table["acu"][:-1]) == sorted(table["acu"][:-1], reverse=True)

@@ -141,7 +141,7 @@ def test_measure_uses_the_tests_beside_a_checkpoint(checkpoint: Path, original: 
     task = fm.own_task(original / "moved.csv", text="review", label="kind")
     result = fm.measure(clf, task, ["grad-l2"], limit=8)
     assert result.tests == ["published", "crossfit"]
-    assert result.floors == {name: test.smallest_p() for name, test in fm.saved_tests(clf).items()}
+    assert result.context.floors == {name: test.smallest_p() for name, test in fm.saved_tests(clf).items()}
     assert fm.measure(clf, task, ["grad-l2"], limit=8, tests=None).tests == []
 
 

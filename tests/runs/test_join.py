@@ -257,7 +257,7 @@ def test_damaged_texts_are_located_again_without_the_model(clf, reviews, tmp_pat
     forget(work)
     with pytest.warns(DamageWarning):
         again = fm.measure(clf, reviews, ["loo-sign"], limit=20, cache_dir=tmp_path)
-    same(again.inputs, whole.inputs)
+    same(again.context.inputs, whole.context.inputs)
     assert work["evaluations"] == 0
     assert work["tokenized"] == Counter(range(20))
 

@@ -134,7 +134,7 @@ def test_what_another_model_erased_is_erased_again(tmp_path: Path) -> None:
         roar.read_positions(tmp_path / "run")
 
 
-@pytest.mark.parametrize("name", ["texts.parquet", "inputs.parquet"])
+@pytest.mark.parametrize("name", ["texts/0-2.parquet", "random-*/0-2.parquet"])
 @pytest.mark.parametrize("damage", ["cut", "rewritten", "missing"])
 def test_a_report_uses_nothing_of_a_damaged_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: str
@@ -142,15 +142,15 @@ def test_a_report_uses_nothing_of_a_damaged_measurement(
     monkeypatch.setattr("faithmeter.report.figures.FIGURES", {})
     store = fm.RunStore(tmp_path)
     texts = [{"text": "Mary is here.", "label": 0}, {"text": "John is not.", "label": 1}]
-    config = made_up.measure(store, made_up.train(store), texts, {"grad-l2": 0.4, "random": 0.0})
-    file = store.folder(config) / name
+    made_up.measure(store, made_up.train(store), texts, {"grad-l2": 0.4, "random": 0.0})
+    [file] = store.root.glob(f"traces/*/{name}")
     if damage == "cut":
         file.write_bytes(file.read_bytes()[:-100])
     elif damage == "rewritten":
         write_json(file, "as good as any")
     else:
         file.unlink()
-    with pytest.warns(DamageWarning, match=rf"{name} is .*put aside"):
+    with pytest.warns(DamageWarning, match=r"measure again, which computes what is missing; it is left out"):
         done = report.write(store, tmp_path / "report.html")
     assert "trained but not measured" in done.verdict.sentences[0].text
-    assert not store.folder(config).exists()
+    assert not file.exists()

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import faithmeter as fm
+from faithmeter.measuring.result import Result
 from faithmeter.stats.ceiling import best_erasures
 from faithmeter.stats.curves import acu
 from faithmeter.stats.predictions import Predictions
@@ -42,7 +43,7 @@ def test_no_method_is_above_the_ceiling_in_accuracy(methods: int, texts: int, se
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> fm.Measurement:
+def result(tmp_path_factory: pytest.TempPathFactory) -> fm.Result:
     path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
     rows = [f"{' '.join(rng.choices(WORDS, k=rng.randint(3, 9)))},{'abc'[row % 3]}" for row in range(15)]
     path.write_text("\n".join(["text,label", *rows]))
@@ -50,24 +51,24 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> fm.Measurement:
     return fm.measure(tiny(), task, ["loo-sign", "exhaustive", "search(budget=2)"])
 
 
-def test_shares_of_the_ceiling(result: fm.Measurement) -> None:
+def test_shares_of_the_ceiling(result: fm.Result) -> None:
     assert result.ceiling is not None
     highest = acu(result.ceiling, result.curve("random"))
     assert result.share_of_ceiling("loo-sign") == pytest.approx(result.acu("loo-sign") / highest)
     assert all(result.share_of_ceiling(name) <= 1 for name in result.methods)
     first = result.table().iloc[0]
     assert first["share_of_ceiling"] == pytest.approx(first["acu"] / highest)
-    recorded = result.to_record()["ceiling"]
+    recorded = result.to_dict()["ceiling"]
     assert recorded["acu"] == highest
     assert recorded["curve"]["values"] == result.ceiling.values
 
 
-def test_without_a_search_or_another_method_there_is_no_ceiling(result: fm.Measurement) -> None:
+def test_without_a_search_or_another_method_there_is_no_ceiling(result: fm.Result) -> None:
     for methods in (["random", "loo-sign"], ["random", "search(budget=2)"]):
-        few = result.select_methods(methods)
+        few = Result(({name: result.seeds[0][name] for name in methods},), result.context)
         assert few.ceiling is None
         assert math.isnan(few.share_of_ceiling(methods[-1]))
-        assert few.to_record()["ceiling"] is None
+        assert few.to_dict()["ceiling"] is None
 
 
 def test_evaluations_alone_do_not_depend_on_the_other_methods(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_without_complement_and_search_some_metrics_are_undefined(clf, task, res
     undefined = {name for name, value in metrics.items() if math.isnan(value)}
     assert undefined == {"sufficiency", "insertion", "naopc"}
     assert metrics["comprehensiveness"] == pytest.approx(result.metrics("loo-sign")["comprehensiveness"])
-    recorded = plain.to_record()["methods"]["loo-sign"]["metrics"]
+    recorded = plain.to_dict()["methods"]["loo-sign"]["metrics"]
     assert recorded.keys() == metrics.keys()
     assert "kept" not in plain.frame
 

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
-from faithmeter.measuring.measurement import predictions_of
 from faithmeter.stats.comparisons import rank_methods
 from faithmeter.stats.curves import absolute_area, acu, racu, relative_area
 from faithmeter.stats.intervals import resample_texts
@@ -83,22 +81,6 @@ def test_areas_of_many_curves_are_those_of_each(curves: list[list[float]]) -> No
         for number, curve in enumerate(curves):
             assert areas[0][number] == acu(curve, random)
             assert areas[1][number] == pytest.approx(racu(curve, random), nan_ok=True)
-
-
-def test_frames_of_seeds_give_the_methods_and_texts_that_all_have() -> None:
-    def frame(methods: str, rows: list[int], shift: int) -> pd.DataFrame:
-        keys = [(name, row, percent) for name in methods for row in rows for percent in (100, 0)]
-        table = pd.DataFrame(keys, columns=["method", "row", "percent"])
-        table["label"] = table["row"] % 2
-        table["prediction"] = (table["row"] + table["percent"] + shift) % 2
-        return table.replace({"method": {"r": "random"}})
-
-    frames = [frame("rab", [3, 1, 2], 0), frame("ra", [1, 2, 5], 1)]
-    predictions = predictions_of(frames, classes=2, metric="accuracy")
-    assert list(predictions.methods) == ["random", "a"]
-    assert (predictions.texts, predictions.seeds, predictions.percents) == (2, 2, (0, 100))
-    assert predictions.labels.tolist() == [1, 0]
-    assert predictions.methods["a"].tolist() == [[[1, 1], [0, 0]], [[0, 0], [1, 1]]]
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import faithmeter as fm
-from faithmeter.config import MeasureConfig, RoarConfig, TrainConfig
+from faithmeter.config import RoarConfig, TrainConfig
 from faithmeter.store import frames
-from records import TESTS, masked_scores, measure_result, method_result, train_result
+from records import masked_scores, train_result
+from traces import keep, trace
 
 
 def trained(value: float, seed: int = 0, **options: Any) -> tuple[TrainConfig, dict[str, Any]]:
@@ -18,13 +20,19 @@ def trained(value: float, seed: int = 0, **options: Any) -> tuple[TrainConfig, d
     return TrainConfig(seed=seed, **options), train_result(test=lines)
 
 
-def measured(texts: int, acu: float, of: TrainConfig) -> tuple[MeasureConfig, dict[str, Any]]:
-    steps = {p: {"p": p / 100, "below": {0.05: 0.25}} for p in (0, 50, 100)}
-    method = method_result({0: 0.9, 50: 0.6, 100: 0.5}, texts=texts, acu=acu, racu=None)
-    method |= {"p": {"published": 0.1, "crossfit": 0.2}, "pvalues": dict.fromkeys(TESTS, steps)}
-    method |= {"seconds": {"explain": 3.0, "evaluate": 1.0, "check": 0.5}}
-    config = MeasureConfig(checkpoint=of.digest, limit=texts)
-    return config, measure_result(of, {"loo-sign": method}, floors={"crossfit": 0.02})
+def measured(store: fm.RunStore, texts: int, right: int, of: TrainConfig) -> None:
+    """Random keeps nine of ten texts right at 50 %, the method so many; a quarter of p-values is small."""
+    labels, row = np.arange(texts) % 2, np.arange(texts)[:, None]
+    seed = {}
+    for name, at_half in (("random", 0.9), ("loo-sign", right / texts)):
+        wrong = row >= np.round(np.array([0.9, at_half, 0.5]) * texts)
+        p = np.where(row < texts // 4, 0.04, 0.2) * np.ones((1, 3))
+        predictions = np.where(wrong, 1 - labels[:, None], labels[:, None])
+        seconds = {"explain": 3.0, "evaluate": 1.0, "check": 0.5}
+        seed[name] = trace(
+            name, predictions, labels, percents=(0, 50, 100), p={"crossfit": p}, seconds=seconds
+        )
+    keep(store, of, seed, checkpoint=of.digest, step=50, seconds={"fit": 4.0})
 
 
 @pytest.fixture
@@ -33,8 +41,8 @@ def store(tmp_path: Path) -> fm.RunStore:
     config, result = trained(0.9)
     runs.put(config, result)
     runs.put(*trained(0.6, seed=1))
-    runs.put(*measured(10, 0.1, config))
-    runs.put(*measured(30, 0.3, config))
+    measured(runs, 10, 6, config)
+    measured(runs, 40, 20, config)
     plain = {"strategy": "none", "validation": "unmasked"}
     for percent, value in ((50, 0.7), (100, 0.5)):
         roar = RoarConfig(**plain, method="grad-l2", percent=percent, step=50)
@@ -71,16 +79,19 @@ def test_texts_with_all_columns_masked_are_those_of_100_percent_only_if_they_are
 
 
 def test_of_two_measurements_the_one_of_more_texts_counts(store: fm.RunStore) -> None:
-    areas = store.frame("areas")
-    assert list(areas["acu"]) == [0.3]
-    assert areas["racu"].isna().all()
-    assert list(areas["p_crossfit"]) == [0.2]
-    steps = store.frame("measure")
+    areas = store.frame("areas", method="loo-sign")
+    assert list(areas["acu"]) == pytest.approx([0.2])  # a triangle of height 0.9 - 0.5
+    assert list(areas["racu"]) == pytest.approx([2 / 3])  # of 0.3, as random falls from 50 % on only
+    assert list(areas["p_crossfit"]) == pytest.approx([0.16])  # 0.04 · 40 / 10 at each step
+    assert list(areas["outside_share"]) == [0.25]
+    assert areas["acu_lower"].item() < 0.2 < areas["acu_upper"].item()
+    steps = store.frame("measure", method="loo-sign")
     assert list(steps["percent"]) == [0, 50, 100]
-    assert list(steps["value"]) == [0.9, 0.6, 0.5]
-    assert list(steps["p_published"]) == [0.0, 0.5, 1.0]
+    assert list(steps["value"]) == [0.9, 0.5, 0.5]
+    assert list(steps["random"]) == [0.9, 0.9, 0.5]
+    assert steps["p_published"].isna().all(), "a test that was not made"
     assert list(steps["below_crossfit"]) == [0.25] * 3
-    assert set(steps["texts"]) == {30}
+    assert set(steps["texts"]) == {40}
     assert (steps["strategy"] == "half").all(), "what the checkpoint was trained with"
 
 
@@ -95,7 +106,7 @@ def test_seconds_by_phase(store: fm.RunStore) -> None:
     rows = store.frame("seconds")
     assert rows[rows["kind"] == "train"]["seconds"].sum() == 6
     assert rows[(rows["kind"] == "measure") & (rows["phase"] == "fit")]["seconds"].sum() == 8
-    assert rows[(rows["kind"] == "measure") & (rows["method"] == "loo-sign")]["seconds"].sum() == 9
+    assert rows[(rows["kind"] == "measure") & (rows["method"] == "loo-sign")]["seconds"].sum() == 4.5
     assert set(rows[rows["kind"] == "roar"]["method"]) == {"grad-l2"}
 
 
@@ -111,7 +122,7 @@ def test_runs_of_other_settings_are_not_averaged_with(store: fm.RunStore) -> Non
     store.put(*trained(0.1, epochs=50))
     kept, left = frames.comparable(store.frames())
     assert 0.1 not in set(kept["train"]["value"])
-    assert len(kept["measure"]) == 3
+    assert len(kept["measure"]) == 2 * 3
     assert left == ["bAbI-1, embedded: 1 runs with other settings"]
 
 

@@ -13,21 +13,29 @@ import faithmeter as fm
 from faithmeter.config import MeasureConfig, RoarConfig, TrainConfig
 from faithmeter.errors import DamageWarning
 from faithmeter.files import write_sealed_json
-from faithmeter.store.records import RECORD, RECORD_FORMAT, RoarRecord, read_record, record_schema
-from records import measure_result, method_result, train_result
+from faithmeter.store.records import MANIFEST, MANIFEST_FORMAT, RECORD, RoarRecord, read_record, record_schema
+from records import train_result
+from traces import manifest_values
 
 
 def test_an_undefined_number_is_null_in_the_file_and_nan_in_the_record(tmp_path: Path) -> None:
     store, config = fm.RunStore(tmp_path), MeasureConfig()
-    methods = {"random": method_result({0: 0.9, 100: 0.5}, racu=math.nan)}
-    record = store.put(config, measure_result(TrainConfig(), methods))
-    values = json.loads((store.folder(config) / RECORD).read_text())
-    assert values["methods"]["random"]["racu"] is None
-    assert values["format"] == RECORD_FORMAT
-    assert math.isnan(record.methods["random"].racu)
-    assert record.methods["random"].pvalues["crossfit"][100].below[0.05] == 0.0
+    record = store.put(config, manifest_values(TrainConfig(), {}, agreement=math.nan))
+    values = json.loads((store.folder(config) / MANIFEST).read_text())
+    assert values["agreement"] is None
+    assert values["format"] == MANIFEST_FORMAT
+    assert math.isnan(record.agreement)
     assert store.get(config) == record, "nan included"
     assert record.to_dict() == values
+
+
+def test_a_measurement_of_version_0_2_is_named_as_such(tmp_path: Path) -> None:
+    store, config = fm.RunStore(tmp_path), MeasureConfig()
+    place = store.folder(config) / RECORD
+    write_sealed_json(place, {"format": 1, "kind": "measure", "digest": config.digest})
+    with pytest.warns(DamageWarning, match="measurement of faithmeter 0.2.*measure again.* it is left out"):
+        assert list(store.records()) == []
+    assert store.find(config) is None
 
 
 def test_the_training_of_every_kind_of_record_has_one_name(tmp_path: Path) -> None:
@@ -37,7 +45,7 @@ def test_the_training_of_every_kind_of_record_has_one_name(tmp_path: Path) -> No
     record = store.put(erased, train_result(plain=0.8))
     assert isinstance(record, RoarRecord)
     assert record.trained == erased
-    measured = store.put(MeasureConfig(), measure_result(erased, {"random": method_result({0: 1, 100: 0})}))
+    measured = store.put(MeasureConfig(), manifest_values(erased, {}))
     assert measured.trained == erased
 
 
@@ -69,10 +77,9 @@ def test_a_foreign_record_is_refused_by_itself_and_left_out_of_a_store(
 
 def test_the_schema_describes_the_files(tmp_path: Path) -> None:
     store = fm.RunStore(tmp_path)
-    methods = {"random": method_result({0: 0.9, 100: 0.5}, racu=math.nan)}
     for record in (
         store.put(TrainConfig(), train_result()),
         store.put(RoarConfig(), train_result(plain=0.9)),
-        store.put(MeasureConfig(methods=("random",)), measure_result(TrainConfig(), methods)),
+        store.put(MeasureConfig(methods=("random",)), manifest_values(TrainConfig(), {})),
     ):
         validate(record.to_dict(), record_schema())

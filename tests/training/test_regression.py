@@ -139,7 +139,7 @@ def test_a_text_with_a_low_number_is_explained_by_what_lowers_it(place: Path, ch
     task = fm.own_task(place / "held-out.csv", **COLUMNS, all_test=True)
     result = fm.measure(fm.load(checkpoint), task, ["loo-sign"], limit=40)
     numbers = np.array(task.load()["test"]["label"][:])
-    inputs = result.inputs
+    inputs = result.context.inputs
     assert inputs is not None
     assert inputs["label"].tolist() == numbers[:40].tolist()
     assert inputs["side"].tolist() == (numbers[:40] >= numbers.mean()).astype(int).tolist()

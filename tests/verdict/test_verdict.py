@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
 
@@ -19,32 +18,31 @@ import faithmeter as fm
 from faithmeter import verdict as trust
 from faithmeter.cli import explain as explaining
 from faithmeter.cli import measure as verb
-from faithmeter.config import MeasureConfig, TrainConfig
-from faithmeter.files import write_parquet
-from faithmeter.measuring import measurement as measurements
-from faithmeter.measuring.measurement import Measurement, predictions_of
+from faithmeter.config import TrainConfig
+from faithmeter.measuring import groups
 from faithmeter.measuring.one_text import Erasure, TextMeasurement
+from faithmeter.measuring.result import Result
+from faithmeter.measuring.trace import Trace
 from faithmeter.report import card as modelcard
-from faithmeter.report import pooled
-from faithmeter.report.page.shared_texts import COLUMNS as SHARED
 from faithmeter.report.page.verdict import verdicts
-from faithmeter.report.seeds_evidence import gather_evidence
 from faithmeter.runs import pipeline as pipelines
 from faithmeter.serve import app as serving
 from faithmeter.serve.admission import ServedModel
 from faithmeter.serve.app import create_app
 from faithmeter.stats.comparisons import rank_methods
 from faithmeter.stats.intervals import Interval, resample_texts
-from faithmeter.store.records import read_measurement
+from faithmeter.stats.predictions import Predictions
 from faithmeter.store.run_store import RunStore
 from faithmeter.verdict import MethodEvidence, ProbeEvidence, TaskEvidence, doubts, guess_level, verdict
 from toy import tiny
+from traces import keep, made_up_texts, perfect, result, trace
 
 ROOT = Path(fm.__file__).parent
 PERCENTS = tuple(range(0, 101, 10))
 METHODS = ("random", "loo-sign")
 FLOORS = {"published": 0.001, "crossfit": 0.002}
 POWERLESS = {"published": 0.3, "crossfit": 0.08}
+RECALIBRATION = perfect(2)
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Case:
     kinds: tuple[str, ...]
     trained_with: str = "half"
     whole: float = 0.9
-    texts: int = 120
+    texts: int = 300
     floors: Any = None  # FLOORS by default
     p: tuple[float, float] = (0.4, 0.4)  # cross-fitted: of random, of loo-sign
     published: float | None = None  # as cross-fitted by default
@@ -64,31 +62,40 @@ class Case:
     truncated: float = 0.0
     precision: str = "fp32"
     by_number: bool = False
+    behaves: bool = True  # whether masked predictions were checked, and are as good as they can be
     trusted: tuple[str, ...] = METHODS
 
 
 NONE: tuple[str, ...] = ()
 TASK_CASES = {
     "masked, good": Case(NONE),
-    "masked, few texts": Case(("few-texts",), texts=60),
+    "masked, few texts": Case(("undecided", "few-texts"), texts=60, trusted=NONE),
     "masked, guessing": Case(("unlearned", "unfaithful"), whole=0.5, fall=0.0, trusted=NONE),
     "masked, guessing, few texts": Case(
         ("unlearned", "unfaithful", "few-texts"), whole=0.5, fall=0.0, texts=60, trusted=NONE
     ),
-    "masked, rejected": Case(("outside", "outside"), p=(0.01, 0.01), trusted=NONE),
-    "masked, one method rejected": Case(("outside",), p=(0.4, 0.01), trusted=("random",)),
-    "masked, baseline rejected": Case(("outside",), p=(0.01, 0.4), trusted=NONE),
-    "masked, many rejected one by one": Case(("outside",), below=0.6, trusted=NONE),
+    "masked, not checked": Case(("unchecked",), behaves=False, trusted=NONE),
+    "masked, not checked, rejected": Case(
+        ("unchecked", "outside"), behaves=False, p=(0.01, 0.01), trusted=NONE
+    ),
+    "masked, rejected": Case(("outside",), p=(0.01, 0.01)),
+    "masked, one method rejected": Case(("outside",), p=(0.4, 0.01)),
+    "masked, baseline rejected": Case(("outside",), p=(0.01, 0.4)),
+    "masked, many rejected one by one": Case(("outside",), below=0.6),
     "masked, many rejected one by one, few validation texts": Case(
-        ("undecided",), below=0.6, floors={"published": 0.01, "crossfit": 0.02}, trusted=NONE
+        NONE, below=0.6, floors={"published": 0.01, "crossfit": 0.02}
     ),
-    "masked, powerless": Case(("unchecked",), floors=POWERLESS, trusted=NONE),
+    "masked, powerless": Case(NONE, floors=POWERLESS),
     "masked, powerless, few texts": Case(
-        ("unchecked", "few-texts"), floors=POWERLESS, texts=60, trusted=NONE
+        ("undecided", "few-texts"), floors=POWERLESS, texts=60, trusted=NONE
     ),
-    "masked, no test": Case(("unchecked",), floors={}, trusted=NONE),
+    "masked, no test": Case(NONE, floors={}),
     "masked, last step rejected": Case(("wholly-masked",), last=0.001),
-    "masked, random erasure costs little": Case(("small-divisor",), whole=0.58),  # (0.58 - 0.5) / 2
+    "masked, random erasure costs little": Case(
+        ("undecided", "small-divisor"),
+        whole=0.58,
+        trusted=NONE,  # (0.58 - 0.5) / 2
+    ),
     "masked, published powerless": Case(("powerless",), floors={"published": 0.3, "crossfit": 0.002}),
     "masked, tests disagree": Case(("disagreement",), published=0.002),
     "masked, no better than random": Case(("unfaithful",), fall=0.0),
@@ -97,30 +104,31 @@ TASK_CASES = {
     "masked, classes by number": Case(("classes",), by_number=True),
     "all masked, good": Case(NONE, trained_with="all"),
     "plain, good": Case(("training",), trained_with="none"),
-    "plain, few texts": Case(("few-texts", "training"), trained_with="none", texts=60),
-    "plain, rejected": Case(
-        ("outside", "outside", "training"), trained_with="none", p=(0.001, 0.001), trusted=NONE
+    "plain, few texts": Case(
+        ("undecided", "few-texts", "training"), trained_with="none", texts=60, trusted=NONE
     ),
+    "plain, rejected": Case(("outside", "training"), trained_with="none", p=(0.001, 0.001)),
     "plain, guessing": Case(
         ("unlearned", "unfaithful", "training"), trained_with="none", whole=0.5, fall=0.0, trusted=NONE
     ),
     "unknown, good": Case(("training",), trained_with="unknown"),
-    "unknown, few texts": Case(("few-texts", "training"), trained_with="unknown", texts=60),
-    "unknown, rejected": Case(
-        ("outside", "outside", "training"), trained_with="unknown", p=(0.02, 0.02), trusted=NONE
+    "unknown, few texts": Case(
+        ("undecided", "few-texts", "training"), trained_with="unknown", texts=60, trusted=NONE
     ),
+    "unknown, rejected": Case(("outside", "training"), trained_with="unknown", p=(0.02, 0.02)),
     "unknown, guessing, rejected": Case(
-        ("unlearned", "outside", "outside", "training"),
+        ("unlearned", "outside", "training"),
         trained_with="unknown",
         whole=0.5,
         fall=0.0,
         p=(0.02, 0.02),
         trusted=NONE,
     ),
-    "unknown, powerless": Case(
-        ("unchecked", "training"), trained_with="unknown", floors=POWERLESS, trusted=NONE
+    "unknown, powerless": Case(("training",), trained_with="unknown", floors=POWERLESS),
+    "unknown, not checked": Case(
+        ("unchecked", "training"), trained_with="unknown", behaves=False, trusted=NONE
     ),
-    "unknown, no test": Case(("unchecked",), trained_with="unknown", floors={}, trusted=NONE),
+    "unknown, no test": Case(NONE, trained_with="unknown", floors={}),
 }
 
 
@@ -184,48 +192,48 @@ TEXT_CASES = {
 }
 
 
-def measurement(case: Case) -> Measurement:
+def seed_of(case: Case) -> dict[str, Trace]:
     """Two classes, half of the texts each; guessing predicts the first."""
     floors = FLOORS if case.floors is None else case.floors
-    rows = []
+    row, labels = np.arange(case.texts), np.arange(case.texts) % 2
+    seed = {}
     for method, p in zip(METHODS, case.p, strict=True):
-        for percent in PERCENTS:
+        predictions = np.empty((case.texts, len(PERCENTS)), int)
+        crossfit = np.full(predictions.shape, p)
+        for step, percent in enumerate(PERCENTS):
             lost = 0.0 if percent in (0, 100) or method == "random" else case.fall
             right = case.whole - (case.whole - 0.5) * percent / 100 - lost
-            for row in range(case.texts):
-                label = row % 2
-                known = (row * 7) % case.texts < round(right * case.texts) if case.whole > 0.5 else label == 0
-                values = {"crossfit": case.last if percent == 100 else p}
-                if percent == 90 and row < case.below * case.texts:
-                    values["crossfit"] = 0.04
-                values["published"] = p if case.published is None else case.published
-                values = {f"p_{test}": max(values[test], floors[test]) for test in floors}
-                prediction = label if known else 1 - label
-                masked, scores = [], [1.0] if percent == 0 else None
-                rows.append(
-                    {"method": method, "row": row, "label": label, "percent": percent, "masked": masked}
-                    | {"scores": scores, "prediction": prediction, "probability": 0.5, **values}
-                )
-    return Measurement(
-        frame=pd.DataFrame(rows),
-        classes=2,
-        metric="accuracy",
-        others=(),
-        evaluations=dict.fromkeys(METHODS, 10),
-        seconds={method: {"explain": 1.0, "evaluate": 1.0, "check": 1.0} for method in METHODS},
-        floors=floors,
-        trained_with=case.trained_with,  # type: ignore[arg-type]
-        threshold=0.0,
-        truncated=case.truncated,
-        classes_by_number=case.by_number,
-        precision=case.precision,
-    )
+            known = labels == 0
+            if case.whole > 0.5:
+                known = (row * 7) % case.texts < round(right * case.texts)
+            predictions[:, step] = np.where(known, labels, 1 - labels)
+        crossfit[:, -1] = case.last
+        crossfit[row < case.below * case.texts, PERCENTS.index(90)] = 0.04
+        values = {"crossfit": crossfit, "published": p if case.published is None else case.published}
+        tests = {test: np.maximum(values[test], floors[test]) for test in floors}
+        seed[method] = trace(method, predictions, labels, p=tests)
+    return seed
+
+
+def facts_of(case: Case) -> dict[str, Any]:
+    return {
+        "floors": FLOORS if case.floors is None else case.floors,
+        "trained_with": case.trained_with,
+        "classes_by_number": case.by_number,
+        "precision": case.precision,
+        "threshold": 0.0,
+    }
+
+
+def measurement(case: Case) -> Result:
+    known = (RECALIBRATION,) if case.behaves else ()
+    return result(seed_of(case), truncated=case.truncated, recalibrations=known, **facts_of(case))
 
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measurements, "resample_texts", partial(resample_texts, resamples=199))
-    monkeypatch.setattr(measurements, "rank_methods", partial(rank_methods, swaps=199))
+    monkeypatch.setattr(groups, "resample_texts", partial(resample_texts, resamples=199))
+    monkeypatch.setattr(groups, "rank_methods", partial(rank_methods, swaps=199))
 
 
 @pytest.fixture(scope="module")
@@ -237,15 +245,20 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def stored(result: Measurement, store: RunStore, fingerprint: str, seed: int = 0) -> None:
-    trained = TrainConfig(task="RTE", model="tiny", seed=seed)
-    config = MeasureConfig(
-        checkpoint=fingerprint, data="d", task="RTE", methods=("loo-sign",), strategy=result.trained_with
+def stored(case: Case, store: RunStore, fingerprint: str, number: int = 0) -> None:
+    trained, seed = TrainConfig(task="RTE", model="tiny", seed=number), seed_of(case)
+    texts = made_up_texts(seed["random"])
+    texts["truncated"] = texts["row"] < case.truncated * case.texts
+    keep(
+        store,
+        trained,
+        seed,
+        texts=texts,
+        checkpoint=fingerprint,
+        strategy=case.trained_with,
+        recalibration=RECALIBRATION if case.behaves else None,
+        **facts_of(case),
     )
-    folder = store.folder(config)
-    write_parquet(folder / "texts.parquet", result.frame)
-    known = {"trained": trained.to_dict(), "train_digest": "t", "labels": ["no", "yes"]}
-    store.put(config, {**known, "threshold": 0.0, "seconds": {}, **result.to_record()})
 
 
 def bullets(card: str) -> list[str]:
@@ -265,13 +278,11 @@ def test_a_measured_task_has_the_same_doubts_everywhere(
 
     fingerprint = fm.load(checkpoint).fingerprint
     store = RunStore(tmp_path / "runs")
-    stored(result, store, fingerprint)
-    [(folder, record)] = store.records()
-    again = read_measurement(folder, record)
-    assert again.evidence == result.evidence, "a record that is read again"
+    stored(case, store, fingerprint)
+    [pooled] = store.results()
+    assert pooled.result.evidence == result.evidence, "traces that are read again"
 
-    frames = {**store.frames(), "shared": pd.DataFrame(columns=list(SHARED))}
-    [report] = verdicts(frames)
+    [report] = verdicts([pooled], store.frame("train"))
     assert list(report.doubts) == texts, "the report"
     assert report.leaders == result.verdict.leaders
     assert [answer.text for answer in report.sentences] == [answer.text for answer in result.verdict.answers]
@@ -307,23 +318,21 @@ SEVERAL_SEEDS = ("masked, good", "masked, few texts", "masked, rejected", "plain
 
 
 @pytest.mark.parametrize("name", SEVERAL_SEEDS)
-def test_several_seeds_are_pooled_and_have_the_same_doubts(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pooled, "resample_texts", partial(resample_texts, resamples=199))
-    monkeypatch.setattr(pooled, "rank_methods", partial(rank_methods, swaps=199))
-    result, store = measurement(TASK_CASES[name]), RunStore(tmp_path / "runs")
-    for seed in (1, 2):
-        stored(result, store, f"weights-{seed}", seed)
-    frames = pooled.pool_seeds(store.frames(), list(store.records()))
-    [report] = verdicts({**frames, "shared": pd.DataFrame(columns=list(SHARED))})
-    assert list(report.doubts) == [doubt.text for doubt in result.doubts]
-    assert report.leaders == result.verdict.leaders
-    predictions = predictions_of([result.frame] * 2, classes=2, metric="accuracy")
-    facts = gather_evidence(frames["areas"])
-    assert (facts.seeds, facts.group) == (2, rank_methods(predictions, swaps=199).leaders)
+def test_several_seeds_are_pooled_and_have_the_same_doubts(name: str, tmp_path: Path) -> None:
+    case, store = TASK_CASES[name], RunStore(tmp_path / "runs")
+    alone = measurement(case)
+    for number in (1, 2):
+        stored(case, store, f"weights-{number}", number)
+    [pooled] = store.results()
+    [report] = verdicts([pooled], store.frame("train"))
+    assert list(report.doubts) == [doubt.text for doubt in alone.doubts]
+    assert report.leaders == alone.verdict.leaders
+    both = {method: np.stack([each.predictions] * 2) for method, each in seed_of(case).items()}
+    predictions = Predictions(np.arange(case.texts) % 2, both, 2, "accuracy", PERCENTS)
+    facts = pooled.result.evidence
+    assert (facts.seeds, facts.group) == (2, pooled.result.leaders)
     expected = resample_texts(predictions, resamples=199).acu("loo-sign")
-    assert facts.methods["loo-sign"].area[:3] == expected.or_mean()[:3]
+    assert pooled.result.interval("loo-sign", "acu") == expected
     assert report.sentences[1].text == verdict(facts).answers[1].text
 
 

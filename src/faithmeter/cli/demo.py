@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ from .results import show
 from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
-    from ..measuring.measurement import Measurement
+    from ..measuring.result import Result
 
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
 """Training config for the embedded model, which needs a higher learning rate and fewer epochs."""
@@ -78,7 +79,8 @@ def demo(
         values = {"train": trained, "check": checked, "measure": measurements, "hits": hits}
         print_json({**values, "report": str(written.page), "checkpoint": folders["half"]})
         return
-    show([training_table(list(records.values())), check_table(checks), areas_table(fast, beam)])
+    areas = areas_table(join_methods(fast, beam))
+    show([training_table(list(records.values())), check_table(checks), areas])
     shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
     show(answer_sentences(written.verdict.sentences))
@@ -113,7 +115,12 @@ def training_beside(config: TrainConfig, store: Path) -> Iterator[None]:
         process.terminate()
 
 
-def hit_rate(result: Measurement, method: str, tokenizer: Any) -> float:
+def join_methods(first: Result, second: Result) -> Result:
+    """Return the methods of two measurements of a checkpoint; the baseline is that of the first."""
+    return replace(first, seeds=({**second.seeds[0], **first.seeds[0]},))
+
+
+def hit_rate(result: Result, method: str, tokenizer: Any) -> float:
     """Return the fraction of measured stories whose highest-scored token lies in a supporting fact."""
     from ..data import task
 

@@ -286,7 +286,9 @@ def _parse_condition(condition: str) -> tuple[str, str]:
 
 def _measured(record: Record) -> list[str]:
     """Return the names of the methods that a run measured; empty for other kinds of runs."""
-    return list(record.methods) if record.kind == "measure" else []
+    from ..store.records import Manifest
+
+    return list(record.traces) if isinstance(record, Manifest) else []
 
 
 def _filter_values(record: Record, name: str) -> set[str]:

@@ -25,7 +25,7 @@ from .screen import Json, Store, note, print_json, quiet
 
 if TYPE_CHECKING:
     from ..data import Task
-    from ..measuring.measurement import Measurement
+    from ..measuring.result import Result
     from ..runs.join import Compute
 
 TrainedWithOption = Annotated[
@@ -149,7 +149,7 @@ def run(
     own: Task | None = None,
     device: str = "auto",
     compute: Compute | None = None,
-) -> Measurement:
+) -> Result:
     """Measure a checkpoint, show a progress bar for each method, and return the measurement.
 
     `compute` computes missing slices elsewhere.

@@ -17,8 +17,8 @@ from ..verdict import Verdict
 from .screen import console, marked
 
 if TYPE_CHECKING:
-    from ..measuring.measurement import Measurement
     from ..measuring.one_text import TextMeasurement
+    from ..measuring.result import Result
 
 CHECK = "check"
 """Name of the in-distribution check; a requirement on it applies to the random baseline."""
@@ -133,7 +133,7 @@ def hold(
         raise typer.Exit(1)
 
 
-def quantities(result: Measurement | TextMeasurement) -> dict[str, dict[str, float]]:
+def quantities(result: Result | TextMeasurement) -> dict[str, dict[str, float]]:
     """Return the quantities that `--require` can test, by method: areas and bounds in percent, and p.
 
     The ACU of a text whose number is predicted is in the unit of the number.

@@ -34,7 +34,8 @@ class Context:
         unit: What was scored and erased as one piece: token, word or sentence.
         scores: By method, the origin of scores that were computed elsewhere.
         inputs: The texts with the positions of their units and, if there are any, their rationales; None if
-            they are not at hand (see `chunks.locate_tokens`).
+            they are not at hand (see `texts.locate_tokens`).
+        other_seeds: Number of trainings that are left out because they were measured on other texts.
         cost: Performance on whole texts lost against a plainly fine-tuned model, as a fraction.
         p_plain: P-value of the check of that model.
         recalibrations: For each seed, what its masked validation texts tell about its predictions (see
@@ -55,6 +56,7 @@ class Context:
     unit: UnitName = "token"
     scores: Mapping[str, str] = field(default_factory=dict)
     inputs: DataFrame | None = None
+    other_seeds: int = 0
     cost: float = math.nan
     p_plain: float = math.nan
     recalibrations: tuple[Recalibration | None, ...] = ()

@@ -27,38 +27,6 @@ def mark_rationale(spans: Sequence[Span], rationale: Sequence[Span]) -> NDArray[
     return np.array(marks, dtype=bool)
 
 
-def measure_plausibility(
-    frame: DataFrame, inputs: DataFrame, rationales: Mapping[int, Sequence[Span]]
-) -> dict[str, dict[str, float]]:
-    """Return the agreement of each method's scores with rationales, means over the texts that have one.
-
-    Token F1 and token IOU compare the rationale with as many of the highest-scored units as the rationale of
-    the text has. AUPRC needs no such choice.
-
-    Args:
-        frame: `Measurement.frame`, whose first step holds the scores of whole texts.
-        inputs: `Measurement.inputs`, with the places of the units.
-        rationales: By row, start and end of each part of the rationale, in characters.
-    """
-    places = zip(inputs["row"].tolist(), inputs["starts"], inputs["ends"], strict=True)
-    marks = {
-        row: mark
-        for row, starts, ends in places
-        if (mark := mark_rationale([*zip(starts, ends, strict=True)], rationales.get(row, ()))).any()
-    }
-    if not marks:
-        return {}
-    first = frame[frame["scores"].notna() & frame["row"].isin(marks)]
-    results = {}
-    for method, rows in first.groupby("method", sort=False):
-        texts = [
-            score_text(np.asarray(scores, float), marks[row])
-            for row, scores in zip(rows["row"], rows["scores"], strict=True)
-        ]
-        results[str(method)] = {name: float(np.mean([text[name] for text in texts])) for name in PLAUSIBILITY}
-    return results
-
-
 def mark_rationales(inputs: DataFrame | None) -> dict[int, NDArray[np.bool_]]:
     """Return, for each text that has a rationale, by its row, which units overlap it.
 

@@ -16,6 +16,7 @@ from ..methods.registry import find_optimizers
 from ..stats.behavior import Behavior, most_doubtful
 from ..stats.guessing import best_guess, lead_over_guessing
 from ..stats.intervals import Interval
+from ..stats.metrics import score
 from ..stats.recalibration import check_behavior
 from ..verdict import MAIN_KIND, NUMBER_KIND
 from .context import Context
@@ -72,9 +73,9 @@ class Pool:
         return self.learned_seeds or self.comparable
 
     def _has_learned(self, seed: Seed) -> bool:
-        alone = self._group([seed], [BASELINE], len(seed[BASELINE]))
-        whole = alone.curves(BASELINE, self.metric)[0].values[0]
-        return whole > self.context.threshold and self._lead(seed[BASELINE]).lower > 0
+        trace, metric = seed[BASELINE], self.metric
+        whole = score([metric], trace.targets, trace.predictions[:, 0], self.context.classes)[metric]
+        return whole > self.context.threshold and self._lead(trace).lower > 0
 
     def _lead(self, trace: Trace) -> Interval:
         """Return how much better a model is on whole texts than guessing without reading them."""

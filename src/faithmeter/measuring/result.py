@@ -18,7 +18,7 @@ from ..methods.registry import find_searches
 from ..stats.areas import KINDS
 from ..stats.comparisons import Ranking
 from ..stats.curves import Curve, racu_divisor
-from ..stats.intervals import Interval
+from ..stats.intervals import Interval, TextIntervals
 from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
 from ..stats.pvalues import DatasetPValue, dataset_pvalue, join_pvalues, of_steps, simes
 from ..verdict import (
@@ -83,6 +83,13 @@ class Result(Pool, Measured, Rendered):
         )
         return Result(seeds, self.context)
 
+    def in_context(self, **facts: Any) -> Result:
+        """Return the result with other facts of its context, such as what sibling runs tell."""
+        result = Result(self.seeds, replace(self.context, **facts))
+        groups = {key: value for key, value in self._memory.items() if key[0] in ("group", "with more")}
+        result._memory.update(groups)  # these do not depend on such facts, and hold the costly intervals
+        return result
+
     def curve(self, method: str, metric: str | None = None) -> Curve:
         """Return a method's performance at each percentage erased, by default in the task's first metric."""
         return _mean_curve(self.group(method).curves(method, metric or self.metric))
@@ -95,7 +102,7 @@ class Result(Pool, Measured, Rendered):
         """Return the interval of each point of a method's curve."""
         return self.group(method).intervals(self.metric).curve(method)
 
-    def areas(self, method: str, kind: str = "", metric: str | None = None) -> list[float]:
+    def seed_areas(self, method: str, kind: str = "", metric: str | None = None) -> list[float]:
         """Return the area of a kind (see `areas.KINDS`; default: `main_kind`) with each seed, a fraction."""
         kind = kind or self.main_kind
         if kind not in KINDS:
@@ -104,7 +111,7 @@ class Result(Pool, Measured, Rendered):
 
     def area(self, method: str, kind: str = "", metric: str | None = None) -> float:
         """Return the area of a kind, the mean over seeds."""
-        return _mean(self.areas(method, kind, metric))
+        return _mean(self.seed_areas(method, kind, metric))
 
     def interval(self, method: str, kind: str = "") -> Interval:
         """Return the confidence interval of an area over texts or, with several seeds, seeds and texts."""
@@ -124,14 +131,33 @@ class Result(Pool, Measured, Rendered):
         return self.area(method, "racu", metric)
 
     @property
+    def areas(self) -> dict[str, tuple[float, float]]:
+        """ACU and RACU by method."""
+        return {method: (self.acu(method), self.racu(method)) for method in self.methods}
+
+    def bounds(self, method: str) -> dict[str, Interval]:
+        """Return the interval of each kind of area."""
+        return {kind: self.interval(method, kind) for kind in KINDS}
+
+    @property
+    def intervals(self) -> TextIntervals:
+        """Intervals of curves, areas and differences of the methods that can be ranked together."""
+        return self._compared.intervals(self.metric)
+
+    @property
     def ranking(self) -> Ranking:
         """The rivals ranked by their areas, with a test of each pair."""
-        group = self.group(self.rivals[0] if self.rivals else BASELINE)
+        return self._compared.ranking(self.main_kind)
+
+    @property
+    def _compared(self) -> Group:
+        """The rivals, alone with the baseline."""
         key = "rivals", tuple(self.rivals)
         if key not in self._memory:
+            group = self.group(self.rivals[0] if self.rivals else BASELINE)
             self._memory[key] = group.select(self.rivals)
         rivals: Group = self._memory[key]
-        return rivals.ranking(self.main_kind)
+        return rivals
 
     @property
     def leaders(self) -> tuple[str, ...]:
@@ -216,7 +242,9 @@ class Result(Pool, Measured, Rendered):
             lead=self.lead,
             behavior=self.behavior,
             optimizers=self.optimizers,
-            training_spread=float(np.std(self.areas(leader), ddof=1)) if leader and several else math.nan,
+            training_spread=float(np.std(self.seed_areas(leader), ddof=1))
+            if leader and several
+            else math.nan,
             group=self.leaders,
             texts_needed=self.texts_needed,
             shared={name: self.shared_areas(name, leader) for name in others} if leader else {},
@@ -227,7 +255,7 @@ class Result(Pool, Measured, Rendered):
             racu_divisor=_mean([racu_divisor(curve) for curve in baseline.curves(BASELINE, self.metric)]),
             seeds=len(self.used),
             unlearned_seeds=len(self.comparable) - len(self.used),
-            other_seeds=len(self.seeds) - len(self.comparable),
+            other_seeds=context.other_seeds + len(self.seeds) - len(self.comparable),
             floors={test: context.floors[test] for test in tests},
             explained_once=tuple(name for name in self.methods if name in context.scores),
             **{name: getattr(context, name) for name in FACTS},
@@ -307,6 +335,19 @@ class Result(Pool, Measured, Rendered):
 
         return table_result(self)
 
+    def metric_table(self, shares: Sequence[int] | None = None) -> DataFrame:
+        """Return a row for each method with the metrics of other papers, most faithful by ACU first."""
+        import pandas as pd
+
+        return pd.DataFrame({"method": name, **self.metrics(name, shares)} for name in self.ranked)
+
+    def plausibility_table(self) -> DataFrame:
+        """Return ACU (a fraction) and agreement with rationales side by side for each method."""
+        import pandas as pd
+
+        rows = ({"acu": self.acu(name), **self.plausibility.get(name, {})} for name in self.ranked)
+        return pd.DataFrame(rows).assign(method=self.ranked).set_index("method").reset_index()
+
     def to_csv(self, path: str | Path) -> None:
         """Write `table()` to a CSV file."""
         write_csv(self.table(), path)
@@ -322,6 +363,10 @@ def _mean(values: Sequence[float]) -> float:
     """Return the mean; a single value is unchanged to its last bit, and a NaN is `math.nan` itself."""
     mean = values[0] if len(values) == 1 else sum(values) / len(values)
     return math.nan if math.isnan(mean) else mean
+
+
+def _spread(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1))
 
 
 def _mean_curve(curves: Sequence[Curve]) -> Curve:

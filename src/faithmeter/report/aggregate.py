@@ -10,14 +10,15 @@ from functools import cache
 import pandas as pd
 from pandas import DataFrame
 
+from ..config import BASELINE
 from ..stats.intervals import Interval, bootstrap_interval
+from ..store.result_frames import POOLED, POOLED_SEEDS
+from ..store.results import PREFERRED, rank_training
 
 Frames = Mapping[str, DataFrame]
 """Frames of a store by kind: train, measure, areas, seconds and roar (see `runs.frames`)."""
 ALL = "All"
 """Label of the mean over tasks in tables and figures."""
-POOLED_SEEDS = "pooled_seeds"
-"""Column with the number of seeds that the pooled bounds of a row are from."""
 
 
 def text_columns(value: str) -> list[str]:
@@ -26,8 +27,8 @@ def text_columns(value: str) -> list[str]:
 
 
 def pooled_columns(value: str) -> list[str]:
-    """Return the names of a value's columns with the bounds over seeds and texts (`pooled.pool_seeds`)."""
-    return [f"pooled_{value}_lower", f"pooled_{value}_upper"]
+    """Return the names of a value's columns with the bounds over seeds and texts."""
+    return [f"{POOLED}{value}_lower", f"{POOLED}{value}_upper"]
 
 
 def bound_columns(frame: DataFrame, value: str) -> list[str]:
@@ -91,6 +92,21 @@ def interval_of_seeds(rows: DataFrame, value: str) -> Interval:
 def mean_interval(values: tuple[float, ...]) -> Interval:
     """Return the mean of the values with a 95 % bootstrap interval; NaN without values."""
     return bootstrap_interval(values) if values else Interval.undefined(0)
+
+
+def choose_tunings(frame: DataFrame) -> DataFrame:
+    """Return the rows of the preferred fine-tuning of each task and model.
+
+    Fine-tunings for which only the baseline was measured are considered only if there are no others.
+    """
+    names, rows = [*PREFERRED, "scope"], []
+    for _, own in frame.groupby(["task", "model"], sort=False):
+        explained = own[own["method"] != BASELINE]
+        candidates = (explained if len(explained) else own)[names].drop_duplicates()
+        trainings = [dict(zip(names, values, strict=True)) for values in candidates.itertuples(index=False)]
+        best = min(trainings, key=rank_training)
+        rows.append(own[(own[names] == list(best.values())).all(axis=1)])
+    return pd.concat(rows) if rows else frame
 
 
 def over_tasks(frame: DataFrame, by: Sequence[str], *values: str) -> DataFrame:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..config import AdaptConfig, Config, TrainConfig
-from ..store.records import MeasureRecord, Record, RoarRecord, TrainRecord
+from ..store.records import Manifest, Record, RoarRecord, TrainRecord
 from ..store.run_store import RunStore
 
 MEASURE_OPTIONS = ("classes", "seed", "limit", "step", "unit", "overlap", "complement")
@@ -29,7 +29,7 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
     configs = {record.fingerprint: record.config for record in trainings}
     lines = [_train(record.config) for record in trainings]
     for record in records:
-        if isinstance(record, MeasureRecord):
+        if isinstance(record, Manifest):
             config = configs.get(record.config.checkpoint)
             place = RunStore(root).folder(config) if config else elsewhere.get(record.config.checkpoint)
             lines.append(["measure", str(place or record.trained.model), *_measure(record, config)])
@@ -48,7 +48,7 @@ def _train(config: TrainConfig) -> list[str]:
     return ["adapt", config.model, *_flags(config, options)]
 
 
-def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[str]:
+def _measure(record: Manifest, training: TrainConfig | None) -> Iterator[str]:
     """Yield the options of a measurement, except for those known from the training of its checkpoint."""
     config, data_dir = record.config, record.trained.data_dir
     if training is None and isinstance(record.trained, AdaptConfig):
@@ -65,7 +65,7 @@ def _measure(record: MeasureRecord, training: TrainConfig | None) -> Iterator[st
     if data_dir and (training is None or data_dir != training.data_dir):
         yield from ("--data-dir", data_dir)
     for name in config.methods:
-        origin = record.methods[name].scores if name in record.methods else ""
+        origin = record.scores.get(name, "")
         yield from ("--scores", f"{name}={origin}") if origin else ("-m", name)
     if config.label:
         yield from ("--class", config.label)

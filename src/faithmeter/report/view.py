@@ -16,8 +16,8 @@ from .blocks import Block, Cell, Chart, Column, HeatMap, Row, Sentence, Table
 
 if TYPE_CHECKING:
     from ..measuring.explanation import Explanation, Unit
-    from ..measuring.measurement import Measurement
     from ..measuring.one_text import Erasure, TextMeasurement
+    from ..measuring.result import Result
     from ..store.records import AdaptRecord, TrainRecord
     from ..verdict import Answer, Doubt, Verdict
 
@@ -38,7 +38,7 @@ def view(result: object) -> list[Block]:
     return VIEWS[type(result).__name__](result)
 
 
-def _measurement(result: Measurement) -> list[Block]:
+def _result(result: Result) -> list[Block]:
     return [
         *top_sentence(result.verdict),
         *lead_chart(result),
@@ -65,7 +65,7 @@ def _adaptation(record: AdaptRecord) -> list[Block]:
 
 
 VIEWS: dict[str, Callable[[Any], list[Block]]] = {
-    "Measurement": _measurement,
+    "Result": _result,
     "TextMeasurement": _text,
     "Explanation": _explanation,
     "AdaptRecord": _adaptation,
@@ -102,60 +102,54 @@ def doubt_sentences(doubts: Iterable[Doubt]) -> list[Block]:
     return [Sentence(f"{doubt.text}.", doubt.severity, "doubt") for doubt in doubts]
 
 
-def areas_table(*results: Measurement) -> Table:
+def areas_table(result: Result) -> Table:
     """Return the methods, the largest area first and random erasure last.
 
     Each method is compared with random erasure of the same texts. Areas on different texts cannot be
-    compared: if the results do not cover the same texts, a note gives the ACU on those they share.
+    compared: if the methods were not measured on the same texts, a note gives the ACU on those they share.
     """
-    first = results[0]
-    unit = "" if first.unit == "token" else f", {first.unit}s erased"
-    measured = f"{format_metric(first.metric)}{unit}"
+    unit = "" if result.context.unit == "token" else f", {result.context.unit}s erased"
+    measured = f"{format_metric(result.metric)}{unit}"
     title = f"faithfulness by {measured}: areas in %, p of the steps below 100 % together"
-    pairs = [(result, method) for result in results for method in result.methods if method != BASELINE]
-    pairs.sort(key=lambda pair: -pair[0].acu(pair[1]))
-    tests = [Column((f"p {test}",), form="number", decimals=PVALUE_DIGITS) for test in first.tests]
+    tests = [Column((f"p {test}",), form="number", decimals=PVALUE_DIGITS) for test in result.tests]
     costs = (COUNT, Column(("evals",), form="number", decimals=(0, 0)), Column(("seconds",), form="number"))
     return Table(
         title,
         (NAME, AREA, Column(("RACU",), form="number"), *tests, *costs),
-        tuple(_area_row(result, method) for result, method in [*pairs, (first, BASELINE)]),
-        tuple(_area_notes(results, pairs)),
+        tuple(_area_row(result, method) for method in result.ranked),
+        tuple(_area_notes(result)),
     )
 
 
-def _area_row(result: Measurement, method: str) -> Row:
+def _area_row(result: Result, method: str) -> Row:
     acu, racu = result.areas[method]
-    _, low, high, _ = result.bounds(method)["acu"]
+    _, low, high, _ = result.interval(method, "acu")
     interval = (None, None) if method == BASELINE else (100 * low, 100 * high)
     return (
         Cell(method),
         Cell(100 * acu, *interval),
         Cell(100 * racu),
         *(Cell(result.p(method, test)) for test in result.tests),
-        Cell(result.texts),
+        Cell(result.texts_of(method)),
         Cell(result.evaluations[method]),
         Cell(sum(result.seconds[method].values())),
     )
 
 
-def _area_notes(results: Sequence[Measurement], pairs: Sequence[tuple[Measurement, str]]) -> Iterator[str]:
-    shares = [
-        f"{method} {format_percent(result.share_of_ceiling(method))}"
-        for result, method in pairs
-        if result.ceiling
-    ]
-    if shares:
+def _area_notes(result: Result) -> Iterator[str]:
+    explained = [method for method in result.ranked if method != BASELINE]
+    if result.ceiling is not None:
+        shares = [f"{method} {format_percent(result.share_of_ceiling(method))}" for method in explained]
         yield f"% of the ceiling, the best order of each text by any method: {', '.join(shares)}"
-    common = set.intersection(*(set(result.frame["row"]) for result in results))
-    if any(result.texts > len(common) for result in results):
-        shared = {method: result.among(common).acu(method) for result, method in pairs}
-        ranked = sorted(shared.items(), key=lambda item: -item[1])
-        areas = ", ".join(f"{method} {format_percent(area)}" for method, area in ranked)
-        yield f"ACU on the {len(common)} texts that all were measured on: {areas}"
+    fewest = min(map(result.texts_of, result.methods))
+    if any(result.texts_of(method) > fewest for method in explained):
+        shared = result.first(fewest)
+        ranked = [method for method in shared.ranked if method != BASELINE]
+        areas = ", ".join(f"{method} {format_percent(shared.acu(method))}" for method in ranked)
+        yield f"ACU on the {fewest} texts that all were measured on: {areas}"
 
 
-def lead_chart(result: Measurement) -> list[Block]:
+def lead_chart(result: Result) -> list[Block]:
     """Return the chart of the leading method against random erasure; none if only that was measured."""
     explained = [method for method in result.methods if method != BASELINE]
     if not explained:
@@ -168,7 +162,7 @@ def lead_chart(result: Measurement) -> list[Block]:
         for name, curve in curves.items()
         for percent, value in zip(curve.percents, curve.values, strict=True)
     ]
-    title = f"{format_metric(result.metric)} in %, by percent of the {result.unit}s erased"
+    title = f"{format_metric(result.metric)} in %, by percent of the {result.context.unit}s erased"
     return [_area_chart(rows, best, BASELINE, f"ACU {format_percent(result.acu(best))} %", title)]
 
 
@@ -180,7 +174,7 @@ def _area_chart(
     return Chart("area", frame, encoding, title)
 
 
-def metrics_table(result: Measurement) -> Table:
+def metrics_table(result: Result) -> Table:
     """Return the metrics of other papers, most faithful by ACU first."""
     columns = []
     for metric in OTHER_METRICS.values():
@@ -195,12 +189,12 @@ def metrics_table(result: Measurement) -> Table:
     return Table(title, (NAME, *columns), tuple(rows))
 
 
-def _measured_metrics(result: Measurement) -> set[str]:
+def _measured_metrics(result: Result) -> set[str]:
     """Return the names of the metrics of other papers that are defined for random erasure."""
     return {name for name, value in result.metrics(BASELINE).items() if value == value}  # NaN: undefined
 
 
-def plausibility_table(result: Measurement) -> Table:
+def plausibility_table(result: Result) -> Table:
     """Return faithfulness beside the agreement with human rationales, which is another thing."""
     columns = [Column((title,), form="number") for title in PLAUSIBILITY.values()]
     rows = []
@@ -211,7 +205,7 @@ def plausibility_table(result: Measurement) -> Table:
     return Table(title, (NAME, AREA, *columns), tuple(rows))
 
 
-def view_check(results: Mapping[str, Measurement]) -> list[Block]:
+def view_check(results: Mapping[str, Result]) -> list[Block]:
     """Return the blocks of the check of a model, by name: p-values and the answer about the model."""
     blocks: list[Block] = [check_table(results)]
     for result in results.values():
@@ -219,7 +213,7 @@ def view_check(results: Mapping[str, Measurement]) -> list[Block]:
     return blocks
 
 
-def check_table(results: Mapping[str, Measurement]) -> Table:
+def check_table(results: Mapping[str, Result]) -> Table:
     """Return p-values over all texts, and the share of significant texts, by percent masked."""
     first = next(iter(results.values()))
     percents = list(first.pvalues(BASELINE, first.tests[0]))

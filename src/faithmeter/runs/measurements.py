@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from ..config import BASELINE, MeasureConfig, TrainConfig, UnitName
 from ..data import TASKS, Task
 from ..errors import InputError
-from ..files import timed, write_parquet
-from ..measuring.measurement import Measurement
+from ..files import timed
+from ..measuring.context import Context
 from ..measuring.plan import (
     Names,
     Plan,
@@ -21,17 +21,18 @@ from ..measuring.plan import (
     agreement_of,
     floors_of,
     plan_measurement,
+    recalibration_of,
     refuse_complement,
     trained_with_of,
 )
-from ..measuring.plausibility import measure_plausibility
-from ..measuring.trace import PHASES, Trace, frame_traces
+from ..measuring.result import Result
+from ..measuring.trace import Trace
 from ..methods.registry import default_methods
 from ..models.evaluator import Model
 from ..models.masks import PERCENTS
 from ..phases import Progress
 from ..stats.metrics import MetricFunction, name_metric
-from ..store.records import INPUTS, RECORD, TEXTS, Manifest, TrainRecord, read_record
+from ..store.records import RECORD, TrainRecord, read_record
 from ..store.run_store import RunStore, Unready, require_files
 from ..store.traces import Shelf
 from .bounded import Bounds, bound_measurement, expensive_methods
@@ -62,7 +63,7 @@ def measure(
     metric: str | MetricFunction | None = None,
     cache_dir: str | Path | None = None,
     progress: Progress | None = None,
-) -> Measurement:
+) -> Result:
     """Measure explanations on the texts of a task.
 
     Args:
@@ -76,7 +77,7 @@ def measure(
         percents: Percentages of tokens to erase: increasing whole numbers, the first 0 and the last 100.
         unit: What is scored and erased as one piece: token, word or sentence.
         complement: Also evaluate texts with only the erased part left, which sufficiency and insertion need
-            (see `Measurement.metrics`).
+            (see `Result.metrics`).
         tests: In-distribution tests, from `fit_tests`; `auto` uses those that were saved with the
             classifier's checkpoint. Without tests no area is trusted.
         split: The split whose texts are measured. Choose methods and their options on validation texts, and
@@ -115,40 +116,30 @@ def measure(
     join = Join(plan, None if cache_dir is None else Shelf.of_plan(Path(cache_dir), plan))
     join.fill(compute_here, progress)
     join.merge()
-    return build_measurement(plan, join.traces(), join.located_texts())
+    return build_result(plan, join.traces(), join.located_texts())
 
 
-def build_measurement(plan: Plan, traces: Mapping[str, Trace], texts: DataFrame) -> Measurement:
-    """Return the measurement that follows from complete traces."""
-    frame = frame_traces(traces.values())
-    has_rationales = "rationale" in texts
-    rationales = dict(zip(texts["row"], texts["rationale"], strict=True)) if has_rationales else {}
-    inputs = texts.drop(columns=["truncated", "rationale"], errors="ignore")
+def build_result(plan: Plan, traces: Mapping[str, Trace], texts: DataFrame) -> Result:
+    """Return the result that follows from complete traces."""
     devices = dict.fromkeys(device for trace in traces.values() for device in trace.devices)
-    seconds = {}
-    for name, trace in traces.items():
-        seconds[name] = {phase: trace.seconds.get(phase, 0.0) for phase in PHASES}
-    return Measurement(
-        frame=frame,
+    context = Context(
         classes=len(plan.task.labels),
         metric=plan.task.metric,
         others=tuple(metric for metric in plan.task.metrics if metric != plan.task.metric),
-        evaluations={name: trace.evaluations for name, trace in traces.items()},
-        evaluations_alone={name: trace.evaluations_alone for name, trace in traces.items()},
-        seconds=seconds,
-        floors=floors_of(plan.tests),
-        inputs=inputs,
-        trained_with=trained_with_of(plan.tests),
         threshold=plan.task.threshold,
+        floors=floors_of(plan.tests),
+        trained_with=trained_with_of(plan.tests),
         truncated=float(texts["truncated"].mean()),
         classes_by_number=bool(plan.match.note),
         device=", ".join(devices),
         precision=plan.settings.precision,
         agreement=agreement_of(plan.evaluator),
-        scores={name: method.scores for name, method in plan.methods.items() if method.scores},
         unit=plan.settings.unit,
-        plausibility=measure_plausibility(frame, inputs, rationales),
+        scores={name: method.scores for name, method in plan.methods.items() if method.scores},
+        inputs=texts,
+        recalibrations=(recalibration_of(plan.tests),),
     )
+    return Result((traces,), context)
 
 
 def measure_checkpoint(
@@ -163,7 +154,7 @@ def measure_checkpoint(
     progress: Progress | None = None,
     announce: Callable[[Bounds], object] | None = None,
     compute: Compute = compute_here,
-) -> Measurement:
+) -> Result:
     """Measure a checkpoint; what the store has of the traces is not computed again.
 
     Traces, and a manifest of what was asked, are written to the store.
@@ -197,7 +188,7 @@ def measure_checkpoint(
         unfitted = len(measured.load().get("validation", ())) if tests is None else 0
         announce(bound_measurement(plan, missing, left_out, unfitted))
     if tests is not None and store.find(config) is not None and not join.gaps():
-        return build_measurement(plan, join.traces(), join.located_texts())
+        return build_result(plan, join.traces(), join.located_texts())
 
     def fit() -> Tests:
         if "validation" in measured.load():
@@ -211,10 +202,9 @@ def measure_checkpoint(
                 plan = replace(plan, tests=fit())
             join = Join(plan, shelf)
         join.fill(compute, progress)
-        result = build_measurement(plan, join.traces(), join.located_texts())
+        result = build_result(plan, join.traces(), join.located_texts())
         _write_manifest(store, config, trained, join, seconds)
         join.merge()
-        _write_record(store, config, trained, plan, result, seconds)
         return result
 
 
@@ -230,53 +220,28 @@ def _write_manifest(
 ) -> None:
     """Write what was asked and which traces answer it; the numbers follow from the traces."""
     plan = join.plan
-    manifest = Manifest(
-        digest=config.digest,
-        config=config,
-        trained=trained,
-        train_digest=trained.digest,
-        task_name=plan.task.name,
-        labels=list(plan.evaluator.labels),
-        classes_by_number=bool(plan.match.note),
-        metric=plan.task.metric,
-        others=[metric for metric in plan.task.metrics if metric != plan.task.metric],
-        texts=plan.count,
-        subject=join.subject,
-        traces=join.names,
-        tests=join.tests,
-        scores={name: method.scores for name, method in plan.methods.items() if method.scores},
-        threshold=plan.task.threshold,
-        trained_with=trained_with_of(plan.tests),
-        floors=floors_of(plan.tests),
-        agreement=agreement_of(plan.evaluator),
-        precision=plan.settings.precision,
-        seconds=dict(seconds),
-    )
-    store.put_manifest(manifest)
-
-
-def _write_record(
-    store: RunStore,
-    config: MeasureConfig,
-    trained: TrainConfig,
-    plan: Plan,
-    result: Measurement,
-    seconds: Mapping[str, float],
-) -> None:
-    """Write the files of format 1, which the report still reads."""
-    folder = store.folder(config)
-    write_parquet(folder / TEXTS, result.frame)
-    if result.inputs is not None:
-        write_parquet(folder / INPUTS, result.inputs)
     values = {
         "trained": trained.to_dict(),
         "train_digest": trained.digest,
         "task_name": plan.task.name,
         "labels": list(plan.evaluator.labels),
+        "classes_by_number": bool(plan.match.note),
+        "metric": plan.task.metric,
+        "others": [metric for metric in plan.task.metrics if metric != plan.task.metric],
+        "texts": plan.count,
+        "subject": join.subject,
+        "traces": join.names,
+        "tests": join.tests,
+        "scores": {name: method.scores for name, method in plan.methods.items() if method.scores},
         "threshold": plan.task.threshold,
-        "seconds": seconds,
+        "trained_with": trained_with_of(plan.tests),
+        "floors": floors_of(plan.tests),
+        "agreement": agreement_of(plan.evaluator),
+        "precision": plan.settings.precision,
+        "recalibration": recalibration_of(plan.tests),
+        "seconds": dict(seconds),
     }
-    store.put(config, {**values, **result.to_record()})
+    store.put(config, values)
 
 
 def _load_verified(checkpoint: str | Path, config: MeasureConfig, store: RunStore, device: str) -> Classifier:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .counts import MEAN
 from .curves import absolute_area, relative_area
 from .faithfulness import removed_share, share_beyond
-from .metric_definitions import MEAN
 
 Floats = NDArray[np.float64]
 METRIC = ""

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bounds import widened_bca
+from .counts import COUNTS, SHARES
 from .intervals import FEW_RESAMPLES, Interval
-from .metric_definitions import COUNTS, NUMBER_METRICS, SHARES, Metric
+from .metric_definitions import NUMBER_METRICS, Metric
 from .metrics import find_metric, kind_of
 from .predictions import resampling_weights
 

@@ -174,8 +174,10 @@ class TextIntervals:
         left_out = [statistic(self._left_out).mean(axis=1)]
         if len(of_seeds) > 1:
             left_out.append((of_seeds.sum() - of_seeds) / (len(of_seeds) - 1))
+        if math.isnan(value):
+            return Interval.undefined(n)
         undefined = np.isnan(resampled)
-        if n < 2 or math.isnan(value) or undefined.mean() > (1 - self.confidence) / 2:
+        if n < 2 or undefined.mean() > (1 - self.confidence) / 2:
             return Interval(value, math.nan, math.nan, n)
         lower, upper = bounds(value, resampled[~undefined], left_out, self.confidence)
         return Interval(value, lower, upper, n)

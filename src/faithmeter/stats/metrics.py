@@ -11,16 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..config import AGREEMENT, Kind
 from ..errors import InputError, unknown
-from .metric_definitions import (
-    CORRELATIONS,
-    COUNTS,
-    METRICS,
-    METRICS_OF,
-    NUMBER_METRICS,
-    SHARES,
-    Counts,
-    Metric,
-)
+from .counts import COUNTS, SHARES, Counts
+from .metric_definitions import CORRELATIONS, METRICS, METRICS_OF, NUMBER_METRICS, Metric
 from .own_metrics import OWN_METRICS, MetricFunction, metric, name_metric
 
 __all__ = [

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..source import digest_source, find_place
-from .metric_definitions import COUNTS, METRICS, NUMBER_METRICS
+from .counts import COUNTS
+from .metric_definitions import METRICS, NUMBER_METRICS
 
 MetricFunction = Callable[[NDArray[Any], NDArray[Any]], float]
 """Function of labels and predictions that returns a number, higher for better predictions."""

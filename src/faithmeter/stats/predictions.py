@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..config import BASELINE
 from ..errors import InputError, unknown
+from .counts import COUNTS, MEAN
 from .curves import whole_percents
-from .metric_definitions import COUNTS, MEAN
 from .metrics import METRICS, NUMBER_METRICS, Metric, find_metric
 
 MAX_BLOCK_WEIGHTS = 4_000_000

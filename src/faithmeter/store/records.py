@@ -24,26 +24,24 @@ from pydantic import (
 from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
 from ..data.task import Source
 from ..errors import InputError
-from ..files import plain, read_parquet, read_sealed_json
+from ..files import plain, read_sealed_json
+from ..stats.behavior import Recalibration
 
 if TYPE_CHECKING:
-    from ..measuring.measurement import Measurement
     from ..verdict import AdaptEvidence, Answer
 
 RECORD = "record.json"
 """File name of the record in the folder of a run."""
 MANIFEST = "manifest.json"
 """File name of the manifest in the folder of a measurement."""
-TEXTS = "texts.parquet"
-"""File name of the per-text results, beside the record of a measurement."""
-INPUTS = "inputs.parquet"
-"""File name of the measured texts with their token positions, beside the record of a measurement."""
 TESTS = "masf-"
 """Prefix of the names of files with fitted in-distribution tests, beside a checkpoint."""
 CHOICES = "auto-"
 """Prefix of the names of files with the method that `auto` chose, beside a checkpoint."""
 RECORD_FORMAT: Final = 1
 """Version of the record format; it changes when a field is renamed, removed or redefined."""
+MANIFEST_FORMAT: Final = 2
+"""Version of the format of manifests; measurements of 0.2 had records of format 1."""
 
 
 def _null_to_nan(value: object) -> object:
@@ -109,56 +107,6 @@ class Environment(Part):
     machine: str = Field(description="operating system and processor")
     cores: int | None = Field(description="number of processor cores")
     commit: str | None = Field(description="git commit of faithmeter, in a clone")
-
-
-class CurveValues(Part):
-    """Performance at increasing percentages of erased tokens."""
-
-    percents: list[int] = Field(description="percentages of erased tokens, from 0 to 100")
-    values: list[Number] = Field(description="performance at each of them, as a fraction")
-    metric: str = Field(description="name of the metric")
-    n: int = Field(description="number of texts")
-
-
-class Areas(Part):
-    """Curve with its ACU and RACU, as fractions."""
-
-    curve: CurveValues = Field(description="performance as tokens are erased")
-    acu: Number = Field(description="area between the curves of random erasure and of the method")
-    racu: Number = Field(description="ACU relative to the area of a curve that falls at once")
-
-
-class StepPValue(Part):
-    """P-value of all texts at one percentage erased, and the share of texts below each significance level."""
-
-    p: Number = Field(description="p-value of all texts together")
-    below: dict[float, Number] = Field(description="by significance level: share of texts with a smaller p")
-
-
-class Bounds(Part):
-    """Bounds of a confidence interval."""
-
-    lower: Number = Field(description="lower bound")
-    upper: Number = Field(description="upper bound")
-
-
-class MethodResult(Areas):
-    """Results of one method in a measurement."""
-
-    others: dict[str, Areas] = Field(description="by metric, for the other metrics of the task")
-    p: Numbers = Field(description="by test: p-value of the steps below 100 % together")
-    pvalues: dict[str, dict[int, StepPValue]] = Field(description="by test and percent")
-    evaluations: int = Field(description="model evaluations, in texts")
-    evaluations_alone: int = Field(
-        default=0, description="evaluations that the method would have needed alone; 0 if not counted"
-    )
-    seconds: dict[str, float] = Field(description="by phase: explain, evaluate, check")
-    intervals: dict[str, Bounds] = Field(default={}, description="by quantity, over texts")
-    metrics: Numbers = Field(default={}, description="metrics of other papers, by name")
-    plausibility: Numbers = Field(default={}, description="agreement with human rationales, by name")
-    scores: str = Field(
-        default="", description="origin of scores that were computed elsewhere: a file, or Python"
-    )
 
 
 class _Record(Part):
@@ -295,60 +243,10 @@ class AdaptRecord(TrainRecord):
         return judge_adaptation(self.evidence)
 
 
-class MeasureRecord(_Record):
-    """Record of a measurement, stored beside the per-text results."""
-
-    kind: Literal["measure"] = Field(default="measure", description="kind of the run")
-    config: MeasureConfig = Field(description="checkpoint, texts, methods and settings")
-    trained: TrainConfig | RoarConfig | AdaptConfig = Field(
-        description="how the checkpoint was trained, as far as known"
-    )
-    train_digest: str = Field(description="digest of the config that the checkpoint was trained with")
-    labels: list[str] = Field(description="names of the classes, in index order")
-    threshold: float = Field(description="performance above which a training counts as converged")
-    metric: str = Field(description="metric of the curves")
-    texts: int = Field(description="number of measured texts")
-    majority: Number = Field(description="performance of always predicting the most frequent class")
-    floors: Numbers = Field(description="by test: the smallest p-value that it can give")
-    methods: dict[str, MethodResult] = Field(description="results by method")
-    ceiling: Areas | None = Field(
-        default=None, description="the best order of each text by any method; null if none searches for it"
-    )
-    trained_with: Literal["half", "all", "none", "unknown"] = Field(
-        default="unknown", description="masking strategy of the training"
-    )
-    truncated: float = Field(default=0.0, description="share of the texts whose end was not read")
-    classes_by_number: bool = Field(
-        default=False, description="whether classes of model and task were matched by number, not by name"
-    )
-    leaders: list[str] = Field(
-        default=[], description="methods that cannot be told apart from the best, best first"
-    )
-    texts_needed: int | None = Field(
-        default=None, description="about how many texts would tell the two best methods apart"
-    )
-    agreement: Number = Field(
-        default=math.nan, description="of an adapted model with the original; null for any other"
-    )
-    device: str = Field(default="cpu", description="device, or devices, that the model was evaluated on")
-    precision: str = Field(default="fp32", description="data type that it was evaluated in")
-
-    @property
-    def task_title(self) -> str:
-        """Task or data that was measured, with the label, a unit that is not the token, and windows.
-
-        Only measurements with equal titles compare.
-        """
-        unit, label = self.config.unit, self.config.label
-        name = f"{self.trained.task_or_data}: {label}" if label else self.trained.task_or_data
-        name += "" if unit == "token" else f" ({unit}s)"
-        return name + (f" (windows, overlap {self.config.overlap})" if self.config.overlap else "")
-
-
 class Manifest(Part):
     """Request of a measurement, and the traces that answer it; all numbers follow from the traces."""
 
-    format: Literal[2] = Field(default=2, description="version of the format of measurements")
+    format: Literal[2] = Field(default=MANIFEST_FORMAT, description="version of the format of measurements")
     kind: Literal["measure"] = Field(default="measure", description="kind of the run")
     digest: str = Field(description="digest of the config, which ends the name of the run's folder")
     config: MeasureConfig = Field(description="checkpoint, texts, methods and settings")
@@ -375,10 +273,22 @@ class Manifest(Part):
     floors: Numbers = Field(description="by test: the smallest p-value that it can give")
     agreement: Number = Field(description="of an adapted model with the original; null for any other")
     precision: str = Field(description="data type that the model was evaluated in")
+    recalibration: Recalibration | None = Field(
+        default=None, description="what masked validation texts tell about predictions; null if not fitted"
+    )
     seconds: dict[str, float] = Field(description="by phase, besides those of the traces")
     finished: str = Field(default="", description="UTC, in ISO 8601")
-    environment: Environment | None = Field(default=None, description="machine and package versions")
+    environment: Environment = Field(description="machine and package versions")
     checksum: str = Field(default="", description="SHA-256 of the manifest without this field")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to JSON-ready values; NaN becomes null."""
+        return self.model_dump(mode="json")
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Checksums of files beside the manifest: traces are elsewhere, and verify themselves."""
+        return {}
 
     @property
     def title(self) -> str:
@@ -392,12 +302,12 @@ class Manifest(Part):
         return name + (f" (windows, overlap {config.overlap})" if config.overlap else "")
 
 
-Record = TrainRecord | RoarRecord | AdaptRecord | MeasureRecord
-RECORDS: dict[str, type[TrainRecord] | type[MeasureRecord]] = {
+Record = TrainRecord | RoarRecord | AdaptRecord | Manifest
+RECORDS: dict[str, type[TrainRecord] | type[Manifest]] = {
     "train": TrainRecord,
     "roar": RoarRecord,
     "adapt": AdaptRecord,
-    "measure": MeasureRecord,
+    "measure": Manifest,
 }
 
 
@@ -412,21 +322,27 @@ def build_record(values: Mapping[str, Any]) -> Record:
 
 
 def read_record(path: Path) -> Record:
-    """Read a record.
+    """Read a record, or the manifest of a measurement.
 
     Raises:
-        ForeignRecord: The record is in a format that this version cannot read.
+        ForeignRecord: The file is in a format that this version cannot read.
         InputError: The file is missing or damaged.
     """
     values = read_sealed_json(path)
-    if values.get("format") != RECORD_FORMAT or values.get("kind") not in RECORDS:
+    if values.get("kind") == "measure" and values.get("format") == RECORD_FORMAT:
+        raise ForeignRecord(
+            f"{path} is a measurement of faithmeter 0.2, without traces: measure again, or read it with 0.2"
+        )
+    known = RECORDS.get(str(values.get("kind")))
+    expected = MANIFEST_FORMAT if known is Manifest else RECORD_FORMAT
+    if known is None or values.get("format") != expected:
         given = f"format {values.get('format', 'without a number')}, kind {values.get('kind')}"
         raise ForeignRecord(
-            f"{path} is a record of {given}; this version of faithmeter reads format {RECORD_FORMAT}: run it "
+            f"{path} is a record of {given}; this version of faithmeter reads format {expected}: run it "
             "again into another store, or read it with the version that wrote it"
         )
     try:
-        return build_record(values)
+        return known.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
@@ -436,62 +352,6 @@ def read_record(path: Path) -> Record:
         ) from error
 
 
-def read_manifest(path: Path) -> Manifest:
-    """Read a manifest.
-
-    Raises:
-        ForeignRecord: The manifest is in a format that this version cannot read.
-        InputError: The file is missing or damaged.
-    """
-    values = read_sealed_json(path)
-    try:
-        return Manifest.model_validate(values)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ForeignRecord(
-            f"{path} is not a manifest as this version of faithmeter writes it ({place}: {first['msg']}); "
-            "measure again into another store, or read it with the version that wrote it"
-        ) from error
-
-
 def checkpoint_of(record: Record) -> str:
     """Return the fingerprint of the model that a run trained or measured."""
-    return record.config.checkpoint if isinstance(record, MeasureRecord) else record.fingerprint
-
-
-def read_measurement(folder: Path, record: MeasureRecord) -> Measurement:
-    """Return a measurement, rebuilt from its record and the per-text results beside it."""
-    import pandas as pd
-
-    from ..measuring.measurement import Measurement
-
-    frame = read_parquet(folder / TEXTS)
-    if frame is None:
-        raise InputError(f"{folder / TEXTS} is missing; delete that folder and measure again")
-    for column in ("masked", "scores"):
-        values = [None if value is None else value.tolist() for value in frame[column]]
-        frame[column] = pd.Series(values, dtype=object)
-    methods = record.methods
-    return Measurement(
-        frame,
-        len(record.labels),
-        record.metric,
-        tuple(next(iter(methods.values())).others),
-        {name: method.evaluations for name, method in methods.items()},
-        {name: method.seconds for name, method in methods.items()},
-        record.floors,
-        trained_with=record.trained_with,
-        threshold=record.threshold,
-        truncated=record.truncated,
-        classes_by_number=record.classes_by_number,
-        device=record.device,
-        precision=record.precision,
-        agreement=record.agreement,
-        scores={name: method.scores for name, method in methods.items() if method.scores},
-        unit=record.config.unit,
-        plausibility={name: method.plausibility for name, method in methods.items() if method.plausibility},
-        evaluations_alone={
-            name: method.evaluations_alone for name, method in methods.items() if method.evaluations_alone
-        },
-    )
+    return record.config.checkpoint if isinstance(record, Manifest) else record.fingerprint

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -33,18 +33,16 @@ from .records import (
     RECORDS,
     TESTS,
     AdaptRecord,
-    Environment,
     ForeignRecord,
     Manifest,
-    MeasureRecord,
     Record,
     RoarRecord,
     TrainRecord,
     build_record,
     checkpoint_of,
-    read_manifest,
     read_record,
 )
+from .results import Pooled, pool_runs, read_runs
 from .trace_files import QUARANTINE
 
 if TYPE_CHECKING:
@@ -109,7 +107,7 @@ class RunStore:
     @overload
     def get(self, config: TrainConfig) -> TrainRecord | None: ...
     @overload
-    def get(self, config: MeasureConfig) -> MeasureRecord | None: ...
+    def get(self, config: MeasureConfig) -> Manifest | None: ...
 
     def get(self, config: Config) -> Record | None:
         """Return the verified record of a finished run; None if there is none, or it is damaged.
@@ -123,7 +121,7 @@ class RunStore:
 
     def open(self, folder: Path) -> Record | None:
         """Return the record in a run's folder, verified as by `get`."""
-        record = _verified(folder / RECORD)
+        record = _verified(_file(folder))
         return record if record is not None and sound(folder, record) else None
 
     @overload
@@ -133,7 +131,7 @@ class RunStore:
     @overload
     def find(self, config: TrainConfig) -> TrainRecord | None: ...
     @overload
-    def find(self, config: MeasureConfig) -> MeasureRecord | None: ...
+    def find(self, config: MeasureConfig) -> Manifest | None: ...
 
     def find(self, config: Config) -> Record | None:
         """Return the record as `get` does, but leave a damaged run in place.
@@ -141,10 +139,10 @@ class RunStore:
         This also works in a read-only store.
         """
         folder = self.folder(config)
-        if not (folder / RECORD).exists():
+        if not _file(folder).exists():
             return None
         try:
-            record = read_record(folder / RECORD)
+            record = read_record(_file(folder))
             require_files(folder, record)
         except ForeignRecord:
             raise
@@ -159,7 +157,7 @@ class RunStore:
 
     def peek(self, config: Config) -> Record | None:
         """Return the record as `get` does, but without verifying the run's other files."""
-        return _verified(self.folder(config) / RECORD)
+        return _verified(_file(self.folder(config)))
 
     @overload
     def put(self, config: RoarConfig, result: Mapping[str, Any]) -> RoarRecord: ...
@@ -168,53 +166,46 @@ class RunStore:
     @overload
     def put(self, config: TrainConfig, result: Mapping[str, Any]) -> TrainRecord: ...
     @overload
-    def put(self, config: MeasureConfig, result: Mapping[str, Any]) -> MeasureRecord: ...
+    def put(self, config: MeasureConfig, result: Mapping[str, Any]) -> Manifest: ...
 
     def put(self, config: Config, result: Mapping[str, Any]) -> Record:
-        """Write and return the record of a finished run: config, results, environment and file checksums."""
+        """Write and return the record of a finished run: config, results, environment and file checksums.
+
+        That of a measurement is its manifest, whose traces verify themselves.
+        """
         folder = self.folder(config)
-        record = build_record(
-            {
-                "format": RECORD_FORMAT,
-                "kind": config.kind,
-                "digest": config.digest,
-                "config": config.to_dict(),
-                **result,
-                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-                "environment": environment(),
-                "files": {
-                    path.relative_to(folder).as_posix(): file_checksum(path) for path in _files(folder)
-                },
-            }
-        )
-        write_sealed_json(folder / RECORD, record.to_dict())
-        return read_record(folder / RECORD)
+        known = {
+            "kind": config.kind,
+            "digest": config.digest,
+            "config": config.to_dict(),
+            **result,
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "environment": environment(),
+        }
+        if not isinstance(config, MeasureConfig):
+            files = {path.relative_to(folder).as_posix(): file_checksum(path) for path in _files(folder)}
+            known |= {"format": RECORD_FORMAT, "files": files}
+        record = build_record(known)
+        write_sealed_json(_file(folder), record.to_dict())
+        return read_record(_file(folder))
 
-    def put_manifest(self, manifest: Manifest) -> Path:
-        """Write the manifest of a measurement, with the time and the environment; return its folder."""
-        folder = self.folder(manifest.config)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        described = Environment(**environment())
-        dated = manifest.model_copy(update={"finished": now, "environment": described})
-        write_sealed_json(folder / MANIFEST, dated.model_dump(mode="json"))
-        return folder
+    def results(self, records: Iterable[tuple[Path, Record]] | None = None) -> list[Pooled]:
+        """Return the results of measurements, by fine-tuning; what cannot be read is left out.
 
-    def manifest(self, config: MeasureConfig) -> Manifest | None:
-        """Return the manifest of a measurement; None if there is none, or it is damaged."""
-        try:
-            return read_manifest(self.folder(config) / MANIFEST)
-        except ForeignRecord:
-            raise
-        except InputError:
-            return None
-
-    def manifests(self) -> Iterator[tuple[Path, Manifest]]:
-        """Yield the folder and manifest of each measurement; those that cannot be read are left out."""
-        for path in sorted(self.root.glob(f"*/{MANIFEST}")):
+        Args:
+            records: Folders and records of the runs that count; None for all of the store.
+        """
+        runs, counted = [], self.records() if records is None else records
+        measurements = [(folder, one) for folder, one in counted if isinstance(one, Manifest)]
+        for run in read_runs(self.root, measurements):
             try:
-                yield path.parent, read_manifest(path)
+                problems = run.read()
+                runs.append(run)
             except InputError as error:
-                warnings.warn(f"{error}; it is left out", DamageWarning, stacklevel=2)
+                problems = [str(error)]
+            for problem in problems:
+                warnings.warn(f"{problem}; it is left out", DamageWarning, stacklevel=2)
+        return pool_runs(runs)
 
     def records(self) -> Iterator[tuple[Path, Record]]:
         """Yield the folder and record of each finished run once.
@@ -222,7 +213,7 @@ class RunStore:
         Copies of a run's folder and folders that cannot be read are skipped with a warning.
         """
         runs: dict[tuple[str, str], tuple[Path, Record]] = {}
-        for path in sorted(self.root.glob(f"*/{RECORD}")):
+        for path in sorted([*self.root.glob(f"*/{RECORD}"), *self.root.glob(f"*/{MANIFEST}")]):
             try:
                 record = _verified(path)
             except (ForeignRecord, OSError) as error:
@@ -245,12 +236,15 @@ class RunStore:
             kind: `train`, `measure`, `areas`, `seconds` or `roar`; `frames.COLUMNS` lists their columns.
             where: Column values by which the rows are filtered.
         """
-        return frames.frame(kind, self.records(), **where)
+        records = list(self.records())
+        results = self.results(records) if kind in frames.OF_RESULTS else []
+        return frames.frame(kind, records, results, **where)
 
     def frames(self) -> dict[str, DataFrame]:
         """Return the frames of all kinds, reading the records only once."""
         records = list(self.records())
-        return {kind: frames.frame(kind, records) for kind in frames.COLUMNS}
+        results = self.results(records)
+        return {kind: frames.frame(kind, records, results) for kind in frames.COLUMNS}
 
     @contextmanager
     def claim(self, config: Config) -> Iterator[None]:
@@ -310,6 +304,11 @@ class RunStore:
             ) from error
         with held:
             yield
+
+
+def _file(folder: Path) -> Path:
+    """Return the record of a training, or the manifest of a measurement, in a run's folder."""
+    return folder / (MANIFEST if folder.name.startswith(f"{MeasureConfig.kind}-") else RECORD)
 
 
 def _verified(path: Path) -> Record | None:

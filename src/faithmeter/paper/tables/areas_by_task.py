@@ -11,10 +11,9 @@ from pandas import DataFrame
 
 from ...config import BASELINE
 from ...methods.registry import find_method
-from ...report.aggregate import POOLED_SEEDS, Frames, TaskGroup, over_task_groups, task_groups
+from ...report.aggregate import Frames, TaskGroup, choose_tunings, over_task_groups, task_groups
 from ...report.blocks import Cell, Column, Row, Table
 from ...report.labels import short_names
-from ...report.seeds_evidence import choose_tunings
 from ...report.tables.cells import (
     POOLED_NOTE,
     SEED_COLUMNS,
@@ -28,6 +27,7 @@ from ...report.tables.cells import (
     note_fewer_texts,
 )
 from ...stats.curves import Curve, racu
+from ...store.result_frames import POOLED_SEEDS
 from . import comparison
 from .layouts import Layout, number, replace_mark
 

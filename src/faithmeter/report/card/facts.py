@@ -14,11 +14,11 @@ from ...data import TASKS
 from ...errors import InputError
 from ...models.loading import choose_label, load
 from ...store.frames import frame
-from ...store.records import RECORD, MeasureRecord, Record, TrainRecord, read_record
+from ...store.records import RECORD, Manifest, Record, TrainRecord, read_record
+from ...store.results import Pooled, group_tunings
 from ...store.run_store import RunStore
-from ...verdict import LIMITS, Verdict, verdict
+from ...verdict import LIMITS, Verdict
 from ..reproduce import reproduce
-from ..seeds_evidence import choose_tuning, gather_evidence
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -68,7 +68,7 @@ class Facts:
     labels: Sequence[str]
     fingerprint: str
     train: TrainRecord | None  # None if faithmeter did not train it
-    records: list[MeasureRecord]
+    records: list[Manifest]
     tasks: list[Measured]
 
 
@@ -84,7 +84,7 @@ def gather(folder: Path, store: RunStore) -> Facts:
     runs = [
         (where, record)
         for where, record in store.records()
-        if isinstance(record, MeasureRecord) and record.config.checkpoint == clf.fingerprint
+        if isinstance(record, Manifest) and record.config.checkpoint == clf.fingerprint
     ]
     if not runs:
         raise InputError(
@@ -97,7 +97,7 @@ def gather(folder: Path, store: RunStore) -> Facts:
         fingerprint=clf.fingerprint,
         train=train,
         records=sorted((record for _, record in runs), key=lambda record: record.finished),
-        tasks=list(_measured(frame("areas", runs), frame("measure", runs), train)),
+        tasks=list(_measured(store.results(runs), train)),
     )
 
 
@@ -107,22 +107,16 @@ def _training(folder: Path) -> TrainRecord | None:
     return record if isinstance(record, TrainRecord) else None
 
 
-def _measured(areas: DataFrame, steps: DataFrame, train: TrainRecord | None) -> Iterator[Measured]:
-    for task in sorted(areas["task"].unique()):
-        own = choose_tuning(areas[areas["task"] == task])
-        ranked = own.assign(baseline=own["method"] == BASELINE).sort_values(
+def _measured(measured: Sequence[Pooled], train: TrainRecord | None) -> Iterator[Measured]:
+    for (task, _), tunings in sorted(group_tunings(measured).items()):
+        best = min(tunings, key=lambda pooled: pooled.rank)
+        areas, steps = frame("areas", (), [best]), frame("measure", (), [best], method=BASELINE)
+        ranked = areas.assign(baseline=areas["method"] == BASELINE).sort_values(
             ["baseline", "texts", "acu"], ascending=[True, False, False], kind="stable"
         )  # areas on different texts are not comparable
-        rows = steps[(steps["task"] == task) & (steps["method"] == BASELINE)]
-        random = _rows(rows[rows["strategy"] == own["strategy"].iloc[0]])
-        yield Measured(
-            task,
-            own["metric"].iloc[0],
-            performance(train, task, random),
-            _rows(ranked),
-            random,
-            verdict(gather_evidence(own)),
-        )
+        random, result = _rows(steps), best.result
+        shown = performance(train, task, random)
+        yield Measured(task, result.metric, shown, _rows(ranked), random, result.verdict)
 
 
 def _rows(frame: DataFrame) -> list[Row]:

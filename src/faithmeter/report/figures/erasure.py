@@ -7,8 +7,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
-from ..aggregate import Frames, bound_columns, over_seeds
-from ..seeds_evidence import choose_tunings
+from ..aggregate import Frames, bound_columns, choose_tunings, over_seeds
 from .charts import P_VALUE, PERCENT, Draw, curves, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
 from .styles import CEILING, GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts

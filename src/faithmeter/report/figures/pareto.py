@@ -7,8 +7,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from ...config import BASELINE
-from ..aggregate import Frames, over_seeds
-from ..seeds_evidence import choose_tunings
+from ..aggregate import Frames, choose_tunings, over_seeds
 from .charts import join_parts, panels, scatter
 from .rows import PANEL, label_rows
 from .styles import GROUPS, assign_styles, group, label_with_texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,17 +13,15 @@ from ...config import BASELINE
 from ...errors import InputError
 from ...files import atomic
 from ...store import frames
-from ...store.records import MeasureRecord, Record
-from ...store.run_store import RunStore, sound
-from ..aggregate import POOLED_SEEDS
+from ...store.result_frames import POOLED_SEEDS
+from ...store.results import Pooled, describe_others
+from ...store.run_store import RunStore
 from ..labels import rename_tasks, task_names
-from ..pooled import pool_seeds
 from . import provenance
 from .examples import choose_sources, example_groups
 from .html import render
 from .performance import performance_sentences
 from .sections import fill_sections
-from .shared_texts import shared
 from .verdict import Verdict, together, verdicts
 
 if TYPE_CHECKING:
@@ -97,23 +95,28 @@ def write(
         InputError: The store holds no finished run.
     """
     advance, replication = progress or (lambda kind, done, total: None), replication or Replication()
-    records = [(folder, record) for folder, record in store.records() if _readable(folder, record)]
+    records = list(store.records())
     _require_runs(store, records)
-    tidy, left_out = frames.comparable({kind: frames.frame(kind, records) for kind in frames.COLUMNS})
+    names = task_names(record for _, record in records)
+    measured = [replace(pooled, name=names.get(pooled.task, "")) for pooled in store.results(records)]
+    tidy, left_out = frames.comparable(
+        {kind: frames.frame(kind, records, measured) for kind in frames.COLUMNS}
+    )
     digests = {digest for frame in tidy.values() for digest in frame["digest"]}
     records = [(folder, record) for folder, record in records if record.digest in digests]
-    names = task_names(record for _, record in records)
-    tidy = {kind: rename_tasks(frame, names) for kind, frame in pool_seeds(tidy, records).items()}
+    measured = [pooled for pooled in measured if pooled.runs[0].newest.digest in digests]
+    left_out += describe_others(measured)
+    tidy = {kind: rename_tasks(frame, names) for kind, frame in tidy.items()}
     specs, figure_files = _figures(tidy, files and files / "figures", advance)
     tables, table_files = _tables(tidy, replication, files and files / "tables", advance)
-    by_model = verdicts({**tidy, "shared": rename_tasks(shared(records), names)}, replication.areas)
-    methods = _methods(records)
+    by_model = verdicts(measured, tidy["train"], replication.areas)
+    methods = list(dict.fromkeys(name for pooled in measured for name in pooled.result.methods))
     render_page = partial(
         render,
         specs,
         version=__version__,
         heading=_heading(by_model),
-        facts=_facts(records, methods),
+        facts=_facts(records, measured, methods),
         finished=_finished(records),
         verdict=together(by_model),
         verdicts=by_model,
@@ -127,10 +130,7 @@ def write(
         runs=provenance.runs(records),
     )
     free_bytes = MAX_PAGE_BYTES - len(render_page(texts=[]).encode())
-    sources = [
-        replace(source, task=names.get(source.task, source.task)) for source in choose_sources(records)
-    ]
-    texts = example_groups(sources, examples, free_bytes)
+    texts = example_groups(choose_sources(measured), examples, free_bytes)
     with atomic(path) as temporary:
         temporary.write_text(render_page(texts=texts), encoding="utf-8", newline="\n")
     advance("page", 1, 1)
@@ -182,11 +182,6 @@ def _tables(
     return tables, paths
 
 
-def _readable(folder: Path, record: Record) -> bool:
-    """Return whether a record can be used; a measurement with a damaged file is put aside."""
-    return not isinstance(record, MeasureRecord) or sound(folder, record)
-
-
 def _require_runs(store: RunStore, records: provenance.Records) -> None:
     if not any(record.kind in ("train", "adapt", "measure") for _, record in records):
         raise InputError(
@@ -203,20 +198,19 @@ def _heading(by_model: list[Verdict]) -> str:
     return ", ".join(parts)
 
 
-def _facts(records: provenance.Records, methods: list[str]) -> list[str]:
+def _facts(records: provenance.Records, measured: Sequence[Pooled], methods: list[str]) -> list[str]:
     seeds = {record.trained.seed for _, record in records}
     counts = {"seed": len(seeds), "method": len(set(methods) - {BASELINE}), "run": len(records)}
     facts = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
-    return [*facts, *_texts_per_method(records), f"finished {_finished(records)}"]
+    return [*facts, *_texts_per_method(measured), f"finished {_finished(records)}"]
 
 
-def _texts_per_method(records: provenance.Records) -> list[str]:
+def _texts_per_method(measured: Sequence[Pooled]) -> list[str]:
     """Return a phrase on how many texts the methods were measured on; empty if none was measured."""
     counts: dict[str, int] = {}
-    for _, record in records:
-        if isinstance(record, MeasureRecord):
-            for name in record.methods:
-                counts[name] = max(record.texts, counts.get(name, 0))
+    for run in (run for pooled in measured for run in pooled.runs):
+        for name in run.result.methods:
+            counts[name] = max(run.result.texts_of(name), counts.get(name, 0))
     texts = {count for name, count in counts.items() if name != BASELINE} or set(counts.values())
     if not texts:
         return []
@@ -227,11 +221,6 @@ def _texts_per_method(records: provenance.Records) -> list[str]:
 def _finished(records: provenance.Records) -> str:
     """Return the date of the newest run; the current date would change the page every day."""
     return str(max(record.finished for _, record in records)[:10])
-
-
-def _methods(records: provenance.Records) -> list[str]:
-    measured = (record for _, record in records if isinstance(record, MeasureRecord))
-    return list(dict.fromkeys(name for record in measured for name in record.methods))
 
 
 def _with_method_names(table: Table) -> Table:

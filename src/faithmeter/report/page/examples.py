@@ -7,16 +7,18 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...config import BASELINE, SIDES
 from ...files import plain
 from ...measuring.pieces import piece_score, strongest, word_pieces
+from ...measuring.trace import Trace
 from ...methods.registry import find_method
-from ...store.records import INPUTS, TEXTS, MeasureRecord, Record
-from ..seeds_evidence import rank
+from ...store.results import Pooled, Run, group_tunings
 
 SCORE_LEVELS = 50
 """Largest absolute score; token scores are rounded to whole numbers, which is enough for a color."""
@@ -27,43 +29,22 @@ MAX_STEPS = 21
 MAX_UNREAD_CHARACTERS = 200
 """Maximum number of characters shown after the last token that the model read."""
 PROBABILITY_DIGITS = 4
-TESTS = ("p_crossfit", "p_published")
+TESTS = ("crossfit", "published")
 
 
-@dataclass(frozen=True)
-class Source:
-    """Measurements of one checkpoint, as pairs of a folder and a record."""
-
-    task: str
-    model: str
-    runs: tuple[tuple[Path, MeasureRecord], ...]
+def choose_sources(measured: Iterable[Pooled]) -> list[tuple[Pooled, Run]]:
+    """Return the measurement of one checkpoint for each task and model: the preferred one's first seed."""
+    chosen = [min(tunings, key=lambda pooled: pooled.rank) for tunings in group_tunings(measured).values()]
+    return [(pooled, pooled.runs[0]) for pooled in chosen]
 
 
-def choose_sources(records: Iterable[tuple[Path, Record]]) -> list[Source]:
-    """Return the measurements of one checkpoint for each task and model.
-
-    A checkpoint measured with methods besides the baseline is preferred, then masked fine-tuning, then the
-    lowest seed.
-    """
-    checkpoints: dict[tuple[str, str, str], list[tuple[Path, MeasureRecord]]] = {}
-    for folder, record in records:
-        if isinstance(record, MeasureRecord) and INPUTS in record.files:
-            key = (record.task_title, record.trained.model, record.config.checkpoint)
-            checkpoints.setdefault(key, []).append((folder, record))
-    best: dict[tuple[str, str], list[tuple[Path, MeasureRecord]]] = {}
-    for (task, model, _), runs in checkpoints.items():
-        if (task, model) not in best or _preference(runs) < _preference(best[task, model]):
-            best[task, model] = runs
-    return [Source(task, model, tuple(runs)) for (task, model), runs in best.items()]
-
-
-def example_groups(sources: Sequence[Source], limit: int, max_bytes: int) -> list[dict[str, Any]]:
+def example_groups(sources: Sequence[tuple[Pooled, Run]], limit: int, max_bytes: int) -> list[dict[str, Any]]:
     """Return the first texts of each source, up to `limit` texts and `max_bytes` on the page in total."""
     groups = []
     for number, source in enumerate(sources):
         share = (limit + number) // len(sources)  # the last sources get the remainder
         if share:
-            groups.append(_group(source, share, max_bytes // len(sources)))
+            groups.append(_group(*source, share, max_bytes // len(sources)))
     return [group for group in groups if group["texts"]]
 
 
@@ -78,42 +59,26 @@ def compress_json(value: Any) -> str:
     return base64.b64encode(gzip.compress(to_json(value).encode(), mtime=0)).decode()
 
 
-def _preference(runs: Sequence[tuple[Path, MeasureRecord]]) -> tuple[Any, ...]:
-    trained, strategy = runs[0][1].trained, runs[0][1].trained_with
-    methods = {name for _, record in runs for name in record.methods} - {BASELINE}
-    return not methods, *rank(strategy, trained.validation, trained.scope), trained.seed
-
-
-def _group(source: Source, limit: int, max_bytes: int) -> dict[str, Any]:
+def _group(pooled: Pooled, run: Run, limit: int, max_bytes: int) -> dict[str, Any]:
     """Return the examples of one checkpoint; methods are in descending order of ACU, the baseline last."""
-    import pandas as pd
-
-    runs = sorted(source.runs, key=lambda run: -run[1].texts)
-    inputs = pd.concat([pd.read_parquet(folder / INPUTS) for folder, _ in runs])
-    inputs = inputs.drop_duplicates("row").sort_values("row").head(limit)
-    steps = pd.concat([pd.read_parquet(folder / TEXTS) for folder, _ in runs])
-    steps = steps[steps["row"].isin(inputs["row"])].drop_duplicates(["method", "row", "percent"])
-    percents = _thin([set(rows["percent"]) for _, rows in steps.groupby("method")])
-    areas = {name: result.acu for _, record in runs for name, result in record.methods.items()}
-    methods = sorted(areas, key=lambda name: (name == BASELINE, -areas[name]))
-    steps_of: dict[tuple[Any, Any], list[Any]] = {}
-    for step in steps[steps["percent"].isin(percents)].sort_values("percent").itertuples():
-        steps_of.setdefault((step.row, step.method), []).append(step)
+    result, manifest = run.result, run.newest
+    numbers = tuple(manifest.labels) == SIDES
+    percents = run.traces[BASELINE].percents
+    places = _thin(len(percents))
     texts = []
-    for text in inputs.to_dict("records"):
-        rows = (steps_of.get((text["row"], method)) for method in methods)
-        texts.append({**_text(text), "by": [row and _by_method(row, text) for row in rows]})
-    record = runs[0][1]
+    for text in run.texts.head(limit).to_dict("records"):
+        by = [_by_method(run.traces[name], places, text) for name in result.ranked]
+        texts.append({**_text(text), "by": by})
     return {
-        "task": Path(source.task).name,
-        "model": Path(source.model).name,
-        "seed": record.trained.seed,
-        "strategy": record.trained_with,
-        "labels": record.labels,
-        "numbers": tuple(record.labels) == SIDES,
-        "methods": [_describe(name, numbers=tuple(record.labels) == SIDES) for name in methods],
-        "percents": percents,
-        "total": max(record.texts for _, record in runs),
+        "task": Path(pooled.task).name,
+        "model": Path(pooled.model).name,
+        "seed": run.training["seed"],
+        "strategy": manifest.trained_with,
+        "labels": manifest.labels,
+        "numbers": numbers,
+        "methods": [_describe(name, numbers=numbers) for name in result.ranked],
+        "percents": [percents[place] for place in places],
+        "total": result.texts,
         "texts": _fit(texts, max_bytes),
     }
 
@@ -148,22 +113,38 @@ def _text(text: Mapping[Any, Any]) -> dict[str, Any]:
     return values | ({"context": text["context"]} if isinstance(text["context"], str) else {})
 
 
-def _by_method(steps: Sequence[Any], text: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the scores of a method relative to its strongest one, and the effect of each step."""
-    scores = list(map(float, steps[0].scores))
+def _by_method(trace: Trace, places: Sequence[int], text: Mapping[Any, Any]) -> dict[str, Any] | None:
+    """Return the scores of a method relative to its strongest one, and the effect of each step that is shown.
+
+    The result is None if the method was not measured on the text.
+    """
+    found = np.flatnonzero(trace.rows == text["row"])
+    if not len(found):
+        return None
+    here = int(found[0])
+    scores = trace.scores[here].tolist()
     largest = max(map(abs, scores), default=0.0)
     values: dict[str, Any] = {
         "largest": _round_score(largest),
         "strongest": _strongest_words(scores, text),
         "scores": [round(SCORE_LEVELS * score / (largest or 1)) for score in scores],
-        "masked": _first_masked([step.masked for step in steps], len(scores)),
-        "predicted": [_round_prediction(step.prediction) for step in steps],
-        "probability": [round(float(step.probability), PROBABILITY_DIGITS) for step in steps],
+        "masked": [_shown_step(step, places) for step in trace.steps[here].tolist()],
+        "predicted": [_round_prediction(value) for value in trace.predictions[here, places].tolist()],
+        "probability": _rounded(trace.probabilities[here, places]),
     }
     for test in TESTS:
-        if hasattr(steps[0], test):
-            values[test] = [round(float(getattr(step, test)), PROBABILITY_DIGITS) for step in steps]
+        if test in trace.pvalues:
+            values[f"p_{test}"] = _rounded(trace.pvalues[test][here, places])
     return values
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float]:
+    return [round(value, PROBABILITY_DIGITS) for value in values.tolist()]
+
+
+def _shown_step(step: int, places: Sequence[int]) -> int:
+    """Return the first of the steps that are shown at which a token is masked, or `NEVER`."""
+    return next((number for number, place in enumerate(places) if place >= step), NEVER)
 
 
 def _strongest_words(scores: Sequence[float], text: Mapping[Any, Any]) -> list[tuple[str, float]]:
@@ -193,16 +174,6 @@ def _describe(name: str, *, numbers: bool) -> dict[str, Any]:
     return {"name": name, "signed": method is None or method.signed, "unit": unit}
 
 
-def _first_masked(masks: Sequence[Sequence[int]], tokens: int) -> list[int]:
-    """Return for each token the first step that masks it, or `NEVER`; later steps mask it, too."""
-    first = [NEVER] * tokens
-    for step in reversed(range(len(masks))):
-        for token in masks[step]:
-            first[token] = step
-    return first
-
-
-def _thin(percents: list[set[int]]) -> list[int]:
-    """Return at most `MAX_STEPS` of the percentages that all methods have in common, and the last one."""
-    common = sorted(map(int, set.intersection(*percents)))
-    return sorted({*common[:: -(-len(common) // MAX_STEPS)], common[-1]})
+def _thin(steps: int) -> list[int]:
+    """Return at most `MAX_STEPS` places of steps, and the last one."""
+    return sorted({*range(0, steps, -(-steps // MAX_STEPS)), steps - 1})

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from ... import verdict as trust
 from ...config import BASELINE
+from ...store.results import group_tunings
 from ...verdict import BAD, CAUTION, GOOD, NO_DOUBT, QUESTIONS, Answer
 from ...verdict.formats import join_names
-from ..seeds_evidence import check_pvalue, choose_tuning, gather_evidence, select_learned
-from .answers import areas_on_shared_texts, compare_on_shared_texts, describe_performance, masking_cost
+from .answers import describe_performance, masking_cost
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ...measuring.result import Result
     from ...stats.intervals import Interval
-    from .answers import Frames, Published
+    from ...store.results import Pooled
+    from ...verdict import TaskEvidence
+    from .answers import Published
 
 MAX_NAMES = 3
 """Maximum number of models, or of leading methods in a table, that are named."""
@@ -53,16 +58,26 @@ class Verdict:
         return asdict(self) | {"area": self.area and self.area._asdict()}
 
 
-def verdicts(frames: Frames, published: Published | None = None) -> list[Verdict]:
+def verdicts(
+    measured: Sequence[Pooled], train: DataFrame, published: Published | None = None
+) -> list[Verdict]:
     """Return a verdict for each measured task and model, or for each trained one if none was measured.
 
     Args:
-        frames: Frames of a store by kind, and the frame `shared` from `shared_texts.shared`.
+        measured: Results of a store, by fine-tuning; the preferred one of each task and model is judged.
+        train: Frame of the trainings.
         published: Published ACU in percent, by task, model and method.
     """
-    frame = frames["areas"] if len(frames["areas"]) else frames["train"]
-    pairs = frame[["task", "model"]].drop_duplicates().itertuples(index=False)
-    return [_verdict(frames, task, model, published or {}) for task, model in pairs]
+    if measured:
+        return [
+            _verdict(tunings, train[(train["task"] == task) & (train["model"] == model)], published or {})
+            for (task, model), tunings in group_tunings(measured).items()
+        ]
+    unmeasured = []
+    for (task, model), own in train.groupby(["task", "model"], sort=False):
+        answers = trust.describe_unmeasured(describe_performance(own))
+        unmeasured.append(Verdict(Path(str(task)).name, Path(str(model)).name, answers))
+    return unmeasured
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
@@ -92,33 +107,35 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict("", "", tuple(answers))
 
 
-def _verdict(frames: Frames, task: str, model: str, published: Published) -> Verdict:
-    own = {kind: frame[(frame["task"] == task) & (frame["model"] == model)] for kind, frame in frames.items()}
-    names = Path(task).name, Path(model).name
-    if not len(own["areas"]):
-        return Verdict(*names, trust.describe_unmeasured(describe_performance(own["train"])))
-    rows = choose_tuning(own["areas"])
-    plain = own["areas"][own["areas"]["strategy"] == "none"]
-    is_plain = rows["strategy"].iloc[0] == "none"
-    evidence = gather_evidence(
-        rows,
-        cost=masking_cost(own["train"], rows),
-        **({} if is_plain else {"p_plain": check_pvalue(plain)}),
-    )
+def _verdict(tunings: Sequence[Pooled], train: DataFrame, published: Published) -> Verdict:
+    best = min(tunings, key=lambda pooled: pooled.rank)
+    facts = {"cost": masking_cost(train, best.training)}
+    plain = [pooled for pooled in tunings if pooled.training["strategy"] == "none"]
+    if plain and best not in plain:
+        facts["p_plain"] = _check_pvalue(plain[0].result)
+    evidence = best.result.in_context(**facts).evidence
+    return judge(Path(best.task).name, Path(best.model).name, evidence, published)
+
+
+def _check_pvalue(result: Result) -> float:
+    """Return the p-value of texts masked at random by the cross-fitted test; NaN if it cannot reject."""
+    evidence = result.evidence
+    return evidence.p(BASELINE) if evidence.test == "crossfit" else math.nan
+
+
+def judge(task: str, model: str, evidence: TaskEvidence, published: Published) -> Verdict:
+    """Return the verdict on a measurement, with the published area beside that of the leader."""
     verdict = trust.verdict(evidence)
     first, second, third = verdict.answers
-    if verdict.leaders:
-        best, learned = verdict.leaders[0], select_learned(rows)
-        paper = published.get((*names, best))
-        text = second.text if paper is None else f"{second.text} The paper reports {paper:.1f}%."
-        others = areas_on_shared_texts(learned, evidence.rivals, own["shared"])
-        comparison, ahead = compare_on_shared_texts(best, others)
-        second = replace(second, text=text + comparison, mood=CAUTION if ahead else second.mood)
+    paper = published.get((task, model, verdict.leaders[0])) if verdict.leaders else None
+    if paper is not None:
+        second = replace(second, text=f"{second.text} The paper reports {paper:.1f}%.")
     doubts = tuple(doubt.text for doubt in verdict.doubts)
     area = evidence.methods[verdict.leaders[0]].area if verdict.leaders else None
-    answers = (first, second, third)
     return Verdict(
-        *names, answers, verdict.leaders, doubts, evidence.measurable, area=area, p=evidence.p(BASELINE)
+        *(task, model, (first, second, third), verdict.leaders, doubts, evidence.measurable),
+        area=area,
+        p=evidence.p(BASELINE),
     )
 
 
