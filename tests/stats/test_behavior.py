@@ -42,7 +42,7 @@ def test_a_calibrated_model_is_accepted(classes):
 def test_an_overconfident_rate_is_rejected_and_named():
     result = check(lambda logits: 4 * logits)
     assert result.outcome == "rejected"
-    assert result.worst == 50
+    assert result.worst.percent == 50
     assert result.excess[1].lower > MAX_EXCESS > result.excess[0].upper
 
 

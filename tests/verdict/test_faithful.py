@@ -14,7 +14,7 @@ from faithmeter.verdict import MAIN_KIND, MethodEvidence, TaskEvidence, verdict
 
 GOOD_EXCESS, BAD_EXCESS = Interval(0.002, -0.004, 0.01, 200), Interval(0.72, 0.57, 0.88, 200)
 OPEN_EXCESS = Interval(0.02, -0.03, 0.08, 60)
-FINE, SHORT = Interval(-0.3, -0.35, -0.25, 200), Interval(0.17, 0.12, 0.22, 200)
+FINE, SHORT = Interval(-0.3, -0.35, -0.25, 200), Interval(0.2, 0.16, 0.24, 200)
 
 
 def behavior(excess: Interval = GOOD_EXCESS, shortfall: Interval = FINE) -> Behavior:
@@ -110,7 +110,7 @@ def test_the_rate_at_which_masks_confuse_the_model_is_named_with_its_numbers() -
         "With 50% masked, recalibrating alone would lower its log-loss by 0.720 nats [0.570, 0.880]" in text
     )
     text = verdict(CASES["falls short of guessing"]).answers[0].text
-    assert "always guessing one class is right more often, by 17.0 points [12.0, 22.0]" in text
+    assert "always guessing one class is right more often by 20.0 [16.0, 24.0] points" in text
 
 
 def test_one_method_is_not_the_most_faithful() -> None:
@@ -165,3 +165,9 @@ def test_unusual_erased_texts_are_a_doubt_and_do_not_decide() -> None:
 def test_an_adaptation_that_agrees_often_enough_is_measurable() -> None:
     assert verdict(CASES["adapted"]).headline.startswith("Use loo-sign.")
     assert not verdict(CASES["strayed"]).leaders
+
+
+def test_what_leaves_the_check_open_is_named() -> None:
+    wide = Interval(0.02, -0.16, 0.2, 100)
+    text = verdict(evidence(behavior=behavior(shortfall=wide))).answers[0].text
+    assert "guessing one class is right more often by 2.0 [-16.0, 20.0] points; accepted: 15%." in text

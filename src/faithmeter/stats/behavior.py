@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_EXCESS = 0.06
 """Largest acceptable excess log-loss at a masking rate, in nats (docs/faithfulness.md tells why)."""
-MAX_SHORTFALL = 0.1
+MAX_SHORTFALL = 0.15
 """Largest acceptable accuracy below the best guess that ignores the text, as a fraction."""
 MAX_GROWTH = 100
 """More than this many times the texts are not named as a number that would decide."""
@@ -54,6 +54,15 @@ class Recalibration(NamedTuple):
     def of(cls, percents: Sequence[int], scales: Sequence[float], biases: Any, *facts: int) -> Recalibration:
         """Return the value whose fields were read from JSON, with lists for tuples."""
         return cls(tuple(percents), tuple(scales), tuple(map(tuple, biases)), *facts)
+
+
+class Finding(NamedTuple):
+    """Quantity of a check at a masking rate, with the largest value that is accepted."""
+
+    percent: int
+    quantity: Literal["excess", "shortfall"]
+    interval: Interval
+    margin: float
 
 
 @dataclass(frozen=True)
@@ -97,16 +106,16 @@ class Behavior:
     @property
     def outcome(self) -> Outcome:
         """Whether the masks are accepted at all rates, rejected at one of them, or neither can be told."""
-        outcomes = [judge(*pair) for pair in self._judged]
+        outcomes = [judge(each.interval, each.margin) for each in self._judged]
         if "rejected" in outcomes:
             return "rejected"
         return "accepted" if set(outcomes) == {"accepted"} else "undecided"
 
     @property
-    def worst(self) -> int:
-        """Masking rate at which the check comes closest to rejecting, or rejects most clearly."""
-        margins = [interval.lower - margin for interval, margin in self._judged]
-        return self.percents[margins.index(max(margins)) % len(self.percents)]
+    def worst(self) -> Finding:
+        """What decides the check: what rejects most clearly or, if nothing does, what is least sure."""
+        rejected = self.outcome == "rejected"
+        return max(self._judged, key=lambda each: each.interval[1 if rejected else 2] - each.margin)
 
     @property
     def texts_needed(self) -> int | None:
@@ -116,16 +125,18 @@ class Behavior:
         """
         if self.outcome != "undecided":
             return None
-        factor = max(_growth(*pair) for pair in self._judged if judge(*pair) == "undecided")
+        pairs = [(each.interval, each.margin) for each in self._judged]
+        factor = max(_growth(*pair) for pair in pairs if judge(*pair) == "undecided")
         texts = min(self.texts, self.validation_texts)
         return math.ceil(factor * texts) if factor <= MAX_GROWTH else None
 
     @property
-    def _judged(self) -> list[tuple[Interval, float]]:
-        """Each interval with its margin; the shortfalls follow the excesses."""
-        pairs = [(each, MAX_EXCESS) for each in self.excess]
-        pairs += [(each, MAX_SHORTFALL) for each in self.shortfall]
-        return pairs
+    def _judged(self) -> list[Finding]:
+        """Every quantity with its margin, the excesses first."""
+        excesses = zip(self.percents, self.excess, strict=True)
+        shortfalls = zip(self.percents, self.shortfall, strict=True)
+        findings = [Finding(percent, "excess", each, MAX_EXCESS) for percent, each in excesses]
+        return findings + [Finding(percent, "shortfall", each, MAX_SHORTFALL) for percent, each in shortfalls]
 
 
 def most_doubtful(checks: Sequence[Behavior]) -> Behavior:

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..config import BASELINE
-from ..stats.behavior import MAX_EXCESS, MAX_SHORTFALL, Behavior, judge
+from ..stats.behavior import MAX_EXCESS, Behavior
 from .doubts import describe_performance, explain_unchecked_masks
 from .evidence import MIN_AGREEMENT
 from .formats import describe_method, format_number, format_percent, join_names
@@ -171,21 +171,28 @@ def describe_texts_needed(behavior: Behavior) -> str:
 
 
 def describe_misbehavior(behavior: Behavior) -> str:
-    """Describe the masking rate at which the check rejects, or comes closest to rejecting."""
-    place = behavior.percents.index(behavior.worst)
-    excess, shortfall = behavior.excess[place], behavior.shortfall[place]
-    at = f"With {behavior.worst}% masked"
-    if judge(shortfall, MAX_SHORTFALL) == "rejected" or shortfall.mean - MAX_SHORTFALL > excess.mean:
-        points = f"{format_percent(shortfall.mean)} points [{format_percent(shortfall.lower)}, "
-        points += f"{format_percent(shortfall.upper)}]"
-        return f"{at}, always guessing one class is right more often, by {points}."
-    bounds = f"[{format_nats(excess.lower)}, {format_nats(excess.upper)}]"
-    numbers = f"{format_nats(excess.mean)} nats {bounds}, accepted: {MAX_EXCESS:g}"
-    return f"{at}, recalibrating alone would lower its log-loss by {numbers}."
+    """Describe the quantity and the masking rate that reject, or that leave the check open."""
+    percent, quantity, interval, margin = behavior.worst
+    if quantity == "shortfall":
+        points, limit = _format_points(interval), format_percent(margin, 0)
+        return (
+            f"With {percent}% masked, always guessing one class is right more often by {points} points; "
+            f"accepted: {limit}%."
+        )
+    bounds = f"[{format_nats(interval.lower)}, {format_nats(interval.upper)}]"
+    return (
+        f"With {percent}% masked, recalibrating alone would lower its log-loss by "
+        f"{format_nats(interval.mean)} nats {bounds}; accepted: {margin:g}."
+    )
 
 
 def format_nats(value: float) -> str:
     return format_number(value, 3)
+
+
+def _format_points(interval: Interval) -> str:
+    mean, lower, upper = (format_percent(value) for value in interval[:3])
+    return f"{mean} [{lower}, {upper}]"
 
 
 def _largest(behavior: Behavior) -> float:
