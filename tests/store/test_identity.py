@@ -48,7 +48,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        grid(Path("grid.toml"), Workers(), processes=1, store=Path("runs"))
+        grid(Path("grid.toml"), Workers(), processes="1", store=Path("runs"))
     finally:
         os.chdir(before)
     return folder

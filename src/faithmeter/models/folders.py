@@ -260,7 +260,8 @@ def reading(part: str, path: str | Path) -> Iterator[None]:
 def quote_reason(error: Exception) -> str:
     """Return the message of a library's exception as one short line."""
     text = " ".join(str(error).split())
-    if isinstance(error, UnpicklingError):
+    # transformers 4 raises another error while it handles this one
+    if isinstance(error, UnpicklingError) or isinstance(error.__context__, UnpicklingError):
         return "its pickled weights hold more than tensors, and no code is run; save them as safetensors"
     if "custom code" in text or "trust_remote_code" in text:
         return "it needs code from its repository, which is not run"
