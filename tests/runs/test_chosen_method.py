@@ -87,7 +87,7 @@ def test_a_choice_is_that_of_its_own_settings(
     monkeypatch.setattr(chosen_method, "_measure_candidates", lambda *_: asked.append("") or choice)
     monkeypatch.setattr(chosen_method, "CANDIDATES", ("loo-sign", "grad-l2"))
     clf = fm.load(checkpoint)
-    measured = chosen_method.measured_task(clf, checkpoint, chosen_method.MeasureConfig(), None)
+    measured = chosen_method.measured_task(clf, checkpoint, chosen_method.MeasureConfig())
     monkeypatch.setattr(chosen_method, "measured_task", lambda *_: measured)  # its classes do not matter
     record = chosen_method.training_record(checkpoint)
     monkeypatch.setattr("faithmeter.stats.metrics.OWN_METRICS", {})

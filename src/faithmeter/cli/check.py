@@ -10,7 +10,7 @@ from ..errors import InputError
 from .explain import Checkpoint
 from .measure import Seed, TrainedWithOption, run, training_option
 from .options import Loading, as_precision
-from .own_texts import Texts, own_test_texts
+from .own_texts import Texts, read_origin
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
 from .results import remark_verdict, show
 from .screen import Json, Store, print_json
@@ -44,9 +44,9 @@ def check(
         **texts.settings,
         **training_option(trained_with),
     )
-    own = own_test_texts(checkpoint, texts)
-    _require_validation_rows(checkpoint, own)
-    result = run(checkpoint, config, store, texts.data_dir, None if own else texts.data, own, loading.device)
+    origin = read_origin(checkpoint, texts)
+    _require_validation_rows(checkpoint, origin.own)
+    result = run(checkpoint, config, store, origin, loading.device)
     if as_json:
         print_json(result.to_dict())
         remark_verdict(result.verdict, methods=False)

@@ -63,10 +63,10 @@ def demo(
     folders = {name: str(RunStore(store).folder(config)) for name, config in configs.items()}
     console.print(marked("2. the check", "bold", ": are masked stories in distribution for the model?"))
     only = MeasureConfig(seed=seed, methods=(BASELINE,), limit=TEXTS)
-    checks = {name: measure.run(folder, only, store, None) for name, folder in folders.items()}
+    checks = {name: measure.run(folder, only, store) for name, folder in folders.items()}
     console.print(marked("3. the measurement", "bold", ": which explanations are faithful?"))
-    fast = measure.run(folders["half"], only.replace(methods=FAST), store, None)
-    beam = measure.run(folders["half"], only.replace(methods=(BEAM,), limit=BEAM_TEXTS), store, None)
+    fast = measure.run(folders["half"], only.replace(methods=FAST), store)
+    beam = measure.run(folders["half"], only.replace(methods=(BEAM,), limit=BEAM_TEXTS), store)
     tokenizer = load_tokenizer(folders["half"])
     measured = {"loo-sign": fast, BEAM: beam, "random": fast}
     hits = {method: hit_rate(result, method, tokenizer) for method, result in measured.items()}

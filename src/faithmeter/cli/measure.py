@@ -17,16 +17,16 @@ from ..files import require_writable
 from .engines import Workers
 from .explain import Checkpoint
 from .options import Loading, Unit, as_precision
-from .own_texts import RationaleColumn, Texts, own_test_texts
+from .own_texts import RationaleColumn, Texts, read_origin
 from .progress import Clock, bars
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
 from .results import print_bounds, remark_verdict, show
 from .screen import Json, Store, note, print_json, quiet
 
 if TYPE_CHECKING:
-    from ..data import Task
     from ..measuring.result import Result
     from ..runs.join import Compute
+    from ..runs.measured import Origin
 
 TrainedWithOption = Annotated[
     str,
@@ -115,10 +115,10 @@ def measure(
     searches = {required.method for required in requirements if not parse(required.method).recursive}
     if not names and searches - {BASELINE}:
         config = config.replace(methods=tuple(default_methods()))  # a search that is required is not left out
-    own = own_test_texts(checkpoint, texts, rationale)
+    origin = read_origin(checkpoint, texts, rationale)
     with _computing(checkpoint, config, loading.device, workers) if cluster else nullcontext() as compute:
-        data, where = None if own else texts.data, "auto" if cluster else loading.device
-        result = run(checkpoint, config, store, texts.data_dir, data, own, where, compute)
+        device = "auto" if cluster else loading.device
+        result = run(checkpoint, config, store, origin, device, compute)
     if result.texts < texts.limit:
         note(f"{result.texts} texts were measured: there are no more")
     if as_json:
@@ -144,9 +144,7 @@ def run(
     checkpoint: str,
     config: MeasureConfig,
     root: Path,
-    data_dir: Path | None,
-    data: Path | None = None,
-    own: Task | None = None,
+    origin: Origin | None = None,
     device: str = "auto",
     compute: Compute | None = None,
 ) -> Result:
@@ -156,6 +154,7 @@ def run(
     """
     from ..methods.registry import default_methods, parse
     from ..runs.join import compute_here
+    from ..runs.measured import HERE
     from ..runs.measurements import measure_checkpoint
     from ..store.run_store import RunStore
 
@@ -176,9 +175,7 @@ def run(
             checkpoint,
             config,
             RunStore(root),
-            data_dir=data_dir,
-            data=data,
-            own=own,
+            origin or HERE,
             device=device,
             progress=advance,
             announce=print_bounds if len(names) > 2 else None,  # more than the check

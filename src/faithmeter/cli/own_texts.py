@@ -14,6 +14,7 @@ from .screen import note
 
 if TYPE_CHECKING:
     from ..data import Task
+    from ..runs.measured import Origin
 
 TaskName = Annotated[str, typer.Option("--task", help="default: the task that the checkpoint was trained on")]
 DataDir = Annotated[Path | None, typer.Option(help="folder with the official files of the task")]
@@ -76,7 +77,15 @@ class Texts:
         }
 
 
-def own_test_texts(checkpoint: str, texts: Texts, rationale: str | None = None) -> Task | None:
+def read_origin(checkpoint: str, texts: Texts, rationale: str | None = None) -> Origin:
+    """Return where the texts to measure come from; the arguments are those of `_own_test_texts`."""
+    from ..runs.measured import Origin
+
+    own = _own_test_texts(checkpoint, texts, rationale)
+    return Origin(texts.data_dir, None if own else texts.data, own)
+
+
+def _own_test_texts(checkpoint: str, texts: Texts, rationale: str | None = None) -> Task | None:
     """Return the task of the user's own files and columns; None if no column is named.
 
     Labels are classes, several at once or numbers, as the checkpoint's head says.

@@ -92,7 +92,7 @@ def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None, d
     """Load a model, with the in-distribution tests and examples of its task if the task is known."""
     from ..models.loading import load
     from ..runs.fitted_tests import load_tests
-    from ..runs.measured import measured_task
+    from ..runs.measured import Origin, measured_task
     from ..serve.admission import ServedModel, choose_examples
 
     quiet()
@@ -109,7 +109,7 @@ def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None, d
         console.print("the training task is not known, so there are no p-values; name it with --task")
         return ServedModel(clf, name)
     try:
-        measured, *_ = measured_task(clf, checkpoint, config, data_dir)
+        measured, *_ = measured_task(clf, checkpoint, config, Origin(data_dir))
     except InputError:  # the data were moved; explaining single texts does not need them
         return ServedModel(clf, name, None, tests)
     return ServedModel(clf, name, measured, tests, choose_examples(measured))

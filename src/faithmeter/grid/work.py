@@ -22,11 +22,12 @@ def perform(run: Run, store: RunStore, show: Show, device: str = "auto", process
     """
     config = run.config
     if isinstance(config, MeasureConfig):
+        from ..runs.measured import Origin
         from ..runs.measurements import measure_checkpoint
 
         folder = store.folder(run.trained)
         moved = _summed(show, parts=len(config.methods) + 2)  # the check and the baseline
-        measure_checkpoint(folder, config, store, data_dir=_data_dir(run), device=device, progress=moved)
+        measure_checkpoint(folder, config, store, Origin(_data_dir(run)), device=device, progress=moved)
         return
     from ..training.steps import StepReport
 

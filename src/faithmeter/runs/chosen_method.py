@@ -136,7 +136,7 @@ def choose_method(
         choice = _read(folder / name)
         if choice is not None:
             return choice
-    measured, _, _ = measured_task(clf, checkpoint, MeasureConfig(), None)
+    measured, _, _ = measured_task(clf, checkpoint, MeasureConfig())
     if "validation" not in measured.load():
         raise _missing_texts(checkpoint, "its data have no validation split")
     choice = _measure_candidates(clf, measured, budget, config, _trace_folder(clf, checkpoint), progress)

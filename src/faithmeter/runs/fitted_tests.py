@@ -16,7 +16,7 @@ from ..errors import DamageWarning, InputError
 from ..phases import Progress
 from ..stats.masf import MIN_ROWS
 from ..store.records import TESTS
-from .measured import filled_config, folder_of, measured_task, training_record
+from .measured import Origin, filled_config, folder_of, measured_task, training_record
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -49,7 +49,7 @@ def load_tests(
             return tests
         if record.rows["validation"] < MIN_ROWS:
             return None
-    measured, known, _ = measured_task(clf, checkpoint, config, data_dir)
+    measured, known, _ = measured_task(clf, checkpoint, config, Origin(data_dir))
     return fitted_tests(clf, checkpoint, measured, known, progress=progress)
 
 

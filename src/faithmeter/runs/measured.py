@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,25 @@ from ..store.records import RECORD, AdaptRecord, TrainRecord, read_record
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the measured texts come from, if not from where the training of the checkpoint read them.
+
+    Attributes:
+        data_dir: Folder of the official files of the task.
+        data: New path of the user's own data, which were moved after training.
+        own: Texts of the user, measured instead of a task.
+    """
+
+    data_dir: Path | None = None
+    data: Path | None = None
+    own: Task | None = None
+
+
+HERE = Origin()
+"""Origin of texts that are where the training read them."""
 
 
 def load_measured(checkpoint: str | Path, config: MeasureConfig, device: str) -> Classifier:
@@ -72,11 +91,9 @@ def training_record(checkpoint: str | Path) -> TrainRecord | None:
     return record
 
 
-def training_of(
-    checkpoint: str | Path, config: MeasureConfig, data_dir: Path | None, data: Path | None = None
-) -> TrainConfig:
+def training_of(checkpoint: str | Path, config: MeasureConfig, origin: Origin) -> TrainConfig:
     """Return the training config of a checkpoint, as far as known, with the data to be measured."""
-    record = training_record(checkpoint)
+    record, data, data_dir = training_record(checkpoint), origin.data, origin.data_dir
     trained = record.trained if record else TrainConfig(task=config.task, model=str(checkpoint))
     if config.task and isinstance(trained, AdaptConfig):  # measured by the labels of a task
         trained = TrainConfig(**{name: getattr(trained, name) for name in TrainConfig.model_fields})
@@ -100,20 +117,16 @@ def measured_task(
     clf: Classifier,
     checkpoint: str | Path,
     config: MeasureConfig,
-    data_dir: Path | None,
-    data: Path | None = None,
-    own: Task | None = None,
+    origin: Origin = HERE,
 ) -> tuple[Task, MeasureConfig, TrainConfig]:
-    """Return the task to measure, the measurement's complete config, and the checkpoint's training config.
-
-    `own` are texts of the user, which are measured instead of a task.
-    """
+    """Return the task to measure, the measurement's complete config, and the checkpoint's training config."""
     from ..models.classes import match_classes, require_kind
     from ..training.finetuning import measured_data
 
     record = training_record(checkpoint)
     if not config.strategy and record is None:
         config = config.replace(strategy="unknown")
+    own = origin.own
     if own is not None:
         require_kind(own, number=clf.predicts_number)
         own = _in_order(own, clf.labels, config.classes)
@@ -122,7 +135,7 @@ def measured_task(
         match_classes(clf.labels, chosen.labels)
         filled = filled_config(config, trained, clf.fingerprint, measured_data(own), chosen.metric)
         return chosen, filled, trained
-    trained = training_of(checkpoint, config, data_dir, data)
+    trained = training_of(checkpoint, config, origin)
     try:
         measured: Task
         if isinstance(record, AdaptRecord) and isinstance(trained, AdaptConfig):
@@ -141,7 +154,7 @@ def measured_task(
         option = "--data" if trained.data else "--task or --data-dir"
         raise InputError(f"{error}; if the data of {checkpoint} were moved, give {option}") from error
     match_classes(clf.labels, measured.labels)  # raises an InputError before anything is fitted
-    if record is not None and data is not None and digest == record.data:
+    if record is not None and origin.data is not None and digest == record.data:
         trained = record.trained  # the rows are the same, so the measurement keeps its name
     return measured, filled_config(config, trained, clf.fingerprint, digest, measured.metric), trained
 

@@ -38,7 +38,7 @@ from ..store.traces import Shelf
 from .bounded import Bounds, bound_measurement, expensive_methods
 from .fitted_tests import fitted_tests, load_tests, read_tests, tests_beside
 from .join import Compute, Join, compute_here
-from .measured import folder_of, load_measured, measured_task
+from .measured import HERE, Origin, folder_of, load_measured, measured_task
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -146,10 +146,8 @@ def measure_checkpoint(
     checkpoint: str | Path,
     config: MeasureConfig,
     store: RunStore,
+    origin: Origin = HERE,
     *,
-    data_dir: Path | None = None,
-    data: Path | None = None,
-    own: Task | None = None,
     device: str = "auto",
     progress: Progress | None = None,
     announce: Callable[[Bounds], object] | None = None,
@@ -163,9 +161,7 @@ def measure_checkpoint(
         checkpoint: Folder of a checkpoint, or hub name.
         config: Methods and settings; missing ones are taken from the checkpoint's training.
         store: Store to read from and write to.
-        data_dir: Folder of the datasets; None for the one used in training.
-        data: New path of the user's own data, if they were moved after training; None otherwise.
-        own: Texts of the user, measured instead of a task.
+        origin: Where the texts come from.
         device: Device to evaluate on; stored traces are used whatever their device was.
         progress: Called with a phase (`check`, or the name of a method), the number of texts done in it so
             far, and the number of all texts.
@@ -175,7 +171,7 @@ def measure_checkpoint(
     clf = _load_verified(checkpoint, config, store, device)
     refuse_complement(clf, complement=config.complement)
     as_given = config
-    measured, config, trained = measured_task(clf, checkpoint, config, data_dir, data, own)
+    measured, config, trained = measured_task(clf, checkpoint, config, origin)
     left_out = {} if config.methods else expensive_methods(clf, measured, config)
     if left_out:
         config = config.replace(methods=tuple(name for name in default_methods() if name not in left_out))
@@ -193,7 +189,7 @@ def measure_checkpoint(
     def fit() -> Tests:
         if "validation" in measured.load():
             return fitted_tests(clf, checkpoint, measured, config, progress=progress)
-        return load_tests(clf, checkpoint, as_given, data_dir=data_dir, progress=progress) or {}
+        return load_tests(clf, checkpoint, as_given, data_dir=origin.data_dir, progress=progress) or {}
 
     with store.claim(config):
         seconds: dict[str, float] = {}

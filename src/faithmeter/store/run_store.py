@@ -52,6 +52,8 @@ MAX_LABEL_BYTES = 120
 """Maximum length of the human-readable part of a folder name; file systems allow 255 bytes in all."""
 WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 """Error numbers of file systems that have no locks."""
+OLD_FILES = (RECORD, "texts.parquet", "inputs.parquet")
+"""Files of a measurement by 0.2, which a manifest takes the place of."""
 RUN_NAME = re.compile(rf"({'|'.join(RECORDS)})-.*-[0-9a-f]{{16}}")
 """Pattern of the names of run folders."""
 PACKAGES = (
@@ -187,6 +189,9 @@ class RunStore:
             known |= {"format": RECORD_FORMAT, "files": files}
         record = build_record(known)
         write_sealed_json(_file(folder), record.to_dict())
+        if isinstance(config, MeasureConfig):
+            for name in OLD_FILES:
+                (folder / name).unlink(missing_ok=True)
         return read_record(_file(folder))
 
     def results(self, records: Iterable[tuple[Path, Record]] | None = None) -> list[Pooled]:
