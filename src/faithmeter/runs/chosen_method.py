@@ -191,7 +191,7 @@ def _measure_candidates(
         cache_dir=cache_dir,
         progress=progress,
     )
-    areas = {name: result.intervals.acu(name) for name in result.methods if name != BASELINE}
+    areas = {name: result.interval(name, "acu") for name in result.methods if name != BASELINE}
     ranked = sorted(areas.items(), key=lambda item: -item[1].mean)
     candidates = {name: Candidate(*interval[:3], costs[name]) for name, interval in ranked}
     return Choice(budget, result.texts, candidates)
