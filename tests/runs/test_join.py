@@ -136,6 +136,24 @@ def test_another_test_and_another_metric_explain_nothing_again(clf, reviews, fit
     assert third.p("loo-sign", "crossfit") != checked.p("loo-sign", "crossfit")
 
 
+def test_fewer_texts_of_a_longer_trace_are_completed_alone(clf, reviews, fitted, tmp_path, work) -> None:
+    fm.measure(clf, reviews, ["grad-l2"], limit=22, cache_dir=tmp_path)
+    whole = fm.measure(clf, reviews, ["grad-l2"], limit=10, tests=fitted)
+    forget(work)
+    few = fm.measure(clf, reviews, ["grad-l2"], limit=10, tests=fitted, cache_dir=tmp_path)
+    assert not work["explained"]
+    assert work["tokenized"] == Counter(range(10))
+    for test in fitted:
+        np.testing.assert_array_equal(few.frame[f"p_{test}"], whole.frame[f"p_{test}"])
+    forget(work)
+    again = fm.measure(clf, reviews, ["grad-l2"], limit=10, tests=fitted, cache_dir=tmp_path)
+    assert work["evaluations"] == 0
+    same(again.frame, few.frame)
+    many = fm.measure(clf, reviews, ["grad-l2"], limit=22, tests=fitted, cache_dir=tmp_path)
+    assert work["tokenized"] == Counter(range(10, 22))
+    assert many.texts == 22
+
+
 def test_a_complement_explains_nothing_again(clf, reviews, tmp_path, work) -> None:
     whole = fm.measure(clf, reviews, ["loo-sign"], limit=20, complement=True)
     fm.measure(clf, reviews, ["loo-sign"], limit=20, cache_dir=tmp_path)

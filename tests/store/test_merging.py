@@ -84,6 +84,8 @@ def test_a_test_of_fewer_texts_keeps_its_pvalues(shelf: Shelf) -> None:
     assert [sorted(part.pvalues) for part in parts] == [["crossfit", "published"], ["crossfit"]]
     assert [len(part) for part in parts] == [20, 8]
     assert sum(part.evaluations for part in parts) == 28
+    [few] = shelf.read_trace("a", 20, TESTS, complement=False)
+    assert len(few) == 20, "rows that are not needed are left out"
 
 
 def test_what_a_kill_leaves_is_read_once_and_deleted_by_the_next_merge(shelf: Shelf, tmp_path: Path) -> None:

@@ -64,9 +64,13 @@ class Join:
             slices = shelf.read_trace(place, self.plan.count, self.tests, complement=complement)
             for trace in slices:
                 named = replace(trace, method=name)
+                if self.is_complete(named):
+                    self.parts[name].append(named)
+                    continue
                 # what is completed is computed slice by slice, like what is missing
-                ends = range(reading.SLICE, self.plan.count, reading.SLICE)
-                self.parts[name] += [named] if self.is_complete(named) else named.cut(ends)
+                ends = [*range(reading.SLICE, self.plan.count, reading.SLICE), self.plan.count]
+                needed = (part for part in named.cut(ends) if rows_of(part).start < self.plan.count)
+                self.parts[name] += needed
 
     def is_complete(self, trace: Trace) -> bool:
         """Return whether a slice has all p-values, and the complement if it is asked for."""
