@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..measuring.plausibility import PLAUSIBILITY
+from ..stats.areas import KINDS, PROBABILITY
 from ..stats.other_metrics import OTHER_METRICS
-from ..verdict.formats import format_metric, format_number, format_percent
-from .blocks import Block, Cell, Chart, Column, HeatMap, Row, Sentence, Table
+from ..verdict.formats import format_metric, format_percent
+from .blocks import Block, Cell, Column, Row, Sentence, Table
+from .view_texts import NAME, area_chart, doubt_sentences, view_explanation, view_text
 
 if TYPE_CHECKING:
-    from ..measuring.explanation import Explanation, Unit
-    from ..measuring.one_text import Erasure, TextMeasurement
     from ..measuring.result import Result
     from ..store.records import AdaptRecord, TrainRecord
-    from ..verdict import Answer, Doubt, Verdict
+    from ..verdict import Answer, Verdict
 
-NAME = Column(("method",), "label", form="code")
 AREA = Column(("ACU",), form="number")
 PVALUE_DIGITS = (3, 3)
 CONSTANTS = {
@@ -38,26 +37,18 @@ def view(result: object) -> list[Block]:
     return VIEWS[type(result).__name__](result)
 
 
+def lead(result: Result) -> list[Block]:
+    """Return the first blocks of a result: one sentence, one chart and one table."""
+    return [*top_sentence(result.verdict), *lead_chart(result), areas_table(result)]
+
+
 def _result(result: Result) -> list[Block]:
     return [
-        *top_sentence(result.verdict),
-        *lead_chart(result),
-        areas_table(result),
+        *lead(result),
         *([metrics_table(result)] if "sufficiency" in _measured_metrics(result) else []),
         *([plausibility_table(result)] if result.plausibility else []),
         *verdict_sentences(result.verdict),
     ]
-
-
-def _text(result: TextMeasurement) -> list[Block]:
-    summary = result.verdict.summary
-    top = Sentence(f"{summary.text}.", summary.mood, "top")
-    answers = [Sentence(one.text, one.mood, "answer", f"{one.question}:") for one in result.verdict.answers]
-    return [top, *_text_chart(result), _text_table(result), *answers, *doubt_sentences(result.verdict.doubts)]
-
-
-def _explanation(result: Explanation) -> list[Block]:
-    return [*_facts(result), *_heat_maps(result)]
 
 
 def _adaptation(record: AdaptRecord) -> list[Block]:
@@ -66,8 +57,8 @@ def _adaptation(record: AdaptRecord) -> list[Block]:
 
 VIEWS: dict[str, Callable[[Any], list[Block]]] = {
     "Result": _result,
-    "TextMeasurement": _text,
-    "Explanation": _explanation,
+    "TextMeasurement": view_text,
+    "Explanation": view_explanation,
     "AdaptRecord": _adaptation,
 }
 """Views by the name of the class, so that showing one kind of result does not import the others."""
@@ -97,38 +88,33 @@ def answer_sentences(answers: Iterable[Answer]) -> list[Block]:
     return [Sentence(one.text, one.mood, "answer", one.question, one.points) for one in answers]
 
 
-def doubt_sentences(doubts: Iterable[Doubt]) -> list[Block]:
-    """Return the doubts as sentences."""
-    return [Sentence(f"{doubt.text}.", doubt.severity, "doubt") for doubt in doubts]
-
-
 def areas_table(result: Result) -> Table:
-    """Return the methods, the largest area first and random erasure last.
+    """Return the methods, the most faithful first and random erasure last.
 
     Each method is compared with random erasure of the same texts. Areas on different texts cannot be
     compared: if the methods were not measured on the same texts, a note gives the ACU on those they share.
     """
-    unit = "" if result.context.unit == "token" else f", {result.context.unit}s erased"
-    measured = f"{format_metric(result.metric)}{unit}"
-    title = f"faithfulness by {measured}: areas in %, p of the steps below 100 % together"
+    kinds = dict.fromkeys((result.main_kind, "acu", "racu"))
+    areas = [Column((KINDS[kind].title,), form="number") for kind in kinds]
     tests = [Column((f"p {test}",), form="number", decimals=PVALUE_DIGITS) for test in result.tests]
     costs = (COUNT, Column(("evals",), form="number", decimals=(0, 0)), Column(("seconds",), form="number"))
-    return Table(
-        title,
-        (NAME, AREA, Column(("RACU",), form="number"), *tests, *costs),
-        tuple(_area_row(result, method) for method in result.ranked),
-        tuple(_area_notes(result)),
-    )
+    unit = "" if result.context.unit == "token" else f", {result.context.unit}s erased"
+    title = f"Faithfulness, and areas by {format_metric(result.metric)}{unit}, in %"
+    rows = tuple(_area_row(result, method, kinds) for method in result.ranked)
+    notes = ("p: of the steps below 100 % together.", *_area_notes(result))
+    return Table(title, (NAME, *areas, *tests, *costs), rows, notes if result.tests else notes[1:])
 
 
-def _area_row(result: Result, method: str) -> Row:
-    acu, racu = result.areas[method]
-    _, low, high, _ = result.interval(method, "acu")
-    interval = (None, None) if method == BASELINE else (100 * low, 100 * high)
+def _area_row(result: Result, method: str, kinds: Iterable[str]) -> Row:
+    cells = []
+    for kind in kinds:
+        _, low, high, _ = result.interval(method, kind).or_mean()
+        has_interval = method != BASELINE and kind != "racu" and low < high
+        bounds = (100 * low, 100 * high) if has_interval else ()
+        cells.append(Cell(100 * result.area(method, kind), *bounds))
     return (
         Cell(method),
-        Cell(100 * acu, *interval),
-        Cell(100 * racu),
+        *cells,
         *(Cell(result.p(method, test)) for test in result.tests),
         Cell(result.texts_of(method)),
         Cell(result.evaluations[method]),
@@ -140,38 +126,33 @@ def _area_notes(result: Result) -> Iterator[str]:
     explained = [method for method in result.ranked if method != BASELINE]
     if result.ceiling is not None:
         shares = [f"{method} {format_percent(result.share_of_ceiling(method))}" for method in explained]
-        yield f"% of the ceiling, the best order of each text by any method: {', '.join(shares)}"
+        yield f"% of the ceiling, the best order of each text by any method: {', '.join(shares)}."
     fewest = min(map(result.texts_of, result.methods))
     if any(result.texts_of(method) > fewest for method in explained):
         shared = result.first(fewest)
         ranked = [method for method in shared.ranked if method != BASELINE]
         areas = ", ".join(f"{method} {format_percent(shared.acu(method))}" for method in ranked)
-        yield f"ACU on the {fewest} texts that all were measured on: {areas}"
+        yield f"ACU on the {fewest} texts that all were measured on: {areas}."
 
 
 def lead_chart(result: Result) -> list[Block]:
     """Return the chart of the leading method against random erasure; none if only that was measured."""
-    explained = [method for method in result.methods if method != BASELINE]
+    explained = [method for method in result.ranked if method != BASELINE]
     if not explained:
         return []
-    leaders = result.verdict.leaders or (max(explained, key=result.acu),)
-    best = leaders[0]
-    curves = {name: result.curve(name) for name in (best, BASELINE)}
+    rivals = [method for method in explained if method in result.rivals]
+    best, kind = [*result.verdict.leaders, *rivals, *explained][0], KINDS[result.main_kind]
+    quantity = kind.of_metric(result.metric)
+    curves = {best: result.curve(best, quantity), BASELINE: result.random_curve(best, quantity)}
     rows = [
         (name, percent, 100 * value)
         for name, curve in curves.items()
         for percent, value in zip(curve.percents, curve.values, strict=True)
     ]
-    title = f"{format_metric(result.metric)} in %, by percent of the {result.context.unit}s erased"
-    return [_area_chart(rows, best, BASELINE, f"ACU {format_percent(result.acu(best))} %", title)]
-
-
-def _area_chart(
-    rows: Sequence[tuple[str, int, float]], method: str, baseline: str, area: str, title: str
-) -> Chart:
-    frame = [dict(zip(("label", "percent", "value"), row, strict=True)) for row in rows]
-    encoding = {"x": "percent", "y": "value", "color": "label", "order": (method, baseline), "area": area}
-    return Chart("area", frame, encoding, title)
+    shows = "mean probability of the label" if quantity == PROBABILITY else format_metric(quantity)
+    title = f"{shows} in %, by percent of the {result.context.unit}s erased"
+    area = f"{kind.title} {format_percent(result.area(best))} %"
+    return [area_chart(rows, best, BASELINE, area, title)]
 
 
 def metrics_table(result: Result) -> Table:
@@ -264,87 +245,3 @@ def _adaptation_table(record: AdaptRecord) -> Table:
     title = f"are {record.checked_texts} randomly masked texts in distribution? p by percent masked"
     columns = (Column((str(percent),), form="number", decimals=(2, 2)) for percent in percents)
     return Table(title, (Column(("model, test",), "label"), *columns), tuple(rows))
-
-
-def _text_chart(result: TextMeasurement) -> list[Block]:
-    """Return the chart of the method with the largest area against the mean of the random orders."""
-    best = max(result.methods, key=lambda name: result.methods[name].acu)
-    curves = {best: result.methods[best].probability, BASELINE: result.mean}
-    scale = 100 if result.quantity == "probability" else 1
-    rows = [
-        (name, percent, scale * value)
-        for name, values in curves.items()
-        for percent, value in zip(result.percents, values, strict=True)
-    ]
-    area = f"ACU {_format_quantity(result, result.methods[best].acu, 1)}"
-    return [_area_chart(rows, best, BASELINE, area, _text_title(result))]
-
-
-def _text_title(result: TextMeasurement) -> str:
-    probability = result.quantity == "probability"
-    curve = f"probability of {result.label} in %" if probability else "predicted number"
-    return f"{curve}, by percent of the text erased"
-
-
-def _text_table(result: TextMeasurement) -> Table:
-    """Return the curve of each method with its p-values, and those of the random orders."""
-    rows: list[Row] = []
-    for name, erasure in result.methods.items():
-        rows.append((Cell(name), *map(Cell, _curve_row(result, erasure))))
-        for test, pvalues in erasure.pvalues.items():
-            cells = (f"p {test}", *(f"{p:.2f}".lstrip("0") for p in pvalues))
-            rows.append(tuple(Cell(text, mark="grey") for text in (*cells, "", "")))
-    orders = {f"random (mean of {result.orders})": result.mean, "5 %": result.lower, "95 %": result.upper}
-    for name, values in orders.items():
-        cells = (name, *(_format_quantity(result, value) for value in values), "", "")
-        rows.append(tuple(Cell(text, mark="grey") for text in cells))
-    columns = (Column((heading,)) for heading in (*map(str, result.percents), "ACU", "RACU"))
-    return Table(_text_title(result), (NAME, *columns), tuple(rows))
-
-
-def _curve_row(result: TextMeasurement, erasure: Erasure) -> list[str]:
-    points = [_format_quantity(result, value) for value in (*erasure.probability, erasure.acu)]
-    return [*points, format_percent(erasure.racu, 0)]
-
-
-def _format_quantity(result: TextMeasurement, value: float, decimals: int = 0) -> str:
-    """Format a point of a curve or its ACU: a percentage, or a number in its own unit."""
-    if result.quantity == "probability":
-        return format_percent(value, decimals)
-    return format_number(value, 2)
-
-
-def _facts(result: Explanation) -> Iterator[Block]:
-    probabilities = ", ".join(f"{name} {p:.1%}" for name, p in result.probabilities.items())
-    yield Sentence(f"prediction {result.prediction}" + (f" ({probabilities})" if probabilities else ""))
-    if result.pair is not None:
-        yield Sentence(f"context: {result.pair}")
-    if result.truncated:
-        yield Sentence("the text is longer than the model can read: its end was left out", "caution")
-    if result.precision != "fp32":
-        yield Sentence(f"evaluated in {result.precision}")
-
-
-def _heat_maps(result: Explanation) -> Iterator[Block]:
-    """Yield the words of each method and, unless each word is one token, its tokens."""
-    for method in result.methods:
-        signed = method in result.signed
-        words, scores = _with_gaps(result.words, result.text), _scores(result.words, method)
-        yield HeatMap(words, scores, method=method, label=result.label, signed=signed)
-        if len(result.tokens) != len(result.words):
-            tokens, scores = _with_gaps(result.tokens), _scores(result.tokens, method)
-            yield HeatMap(tokens, scores, method=method, label=result.label, signed=signed, pieces="tokens")
-
-
-def _scores(units: Sequence[Unit], method: str) -> tuple[float, ...]:
-    return tuple(unit.scores[method] for unit in units)
-
-
-def _with_gaps(units: Sequence[Unit], text: str | None = None) -> tuple[str, ...]:
-    """Return the units with a blank before each that follows a gap in `text`; without it, all do."""
-    words, end = [], 0
-    for number, unit in enumerate(units):
-        gap = number > 0 if text is None else bool(text[end : unit.start])
-        words.append(" " * gap + unit.text)
-        end = unit.end
-    return tuple(words)

@@ -16,13 +16,15 @@ from ...store import frames
 from ...store.result_frames import POOLED_SEEDS
 from ...store.results import Pooled, describe_others
 from ...store.run_store import RunStore
+from .. import fragments
 from ..labels import rename_tasks, task_names
 from . import provenance
 from .examples import choose_sources, example_groups
 from .html import render
 from .performance import performance_sentences
 from .sections import fill_sections
-from .verdict import Verdict, together, verdicts
+from .top import view_top
+from .verdict import Verdict, choose_results, together, verdicts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -120,6 +122,7 @@ def write(
         finished=_finished(records),
         verdict=together(by_model),
         verdicts=by_model,
+        top=fragments.render(view_top(choose_results(measured), by_model, together(by_model))),
         left_out=left_out,
         sections=fill_sections(
             specs, tables, tuple(performance_sentences(tidy["train"])), pooled=POOLED_SEEDS in tidy["measure"]

@@ -56,16 +56,15 @@ SECTIONS = (
         figures=("faithfulness",),
         folded_figures=("roar",),
     ),
+    Section("examples", "Examples", own_template=True),
     Section(
         "areas",
         "Faithfulness in numbers",
         "ACU is the area between the curves of random and of the method; RACU divides it by the largest area "
         "that a method without signs could reach.",
-        figures=("pareto",),
         tables=("faithfulness", "plausibility"),
         folded_tables=("other_metrics",),
     ),
-    Section("examples", "Examples", own_template=True),
     Section(
         "check",
         "Are masked texts in distribution?",
@@ -87,7 +86,12 @@ SECTIONS = (
         ),
     ),
     Section("methods", "Methods and settings", own_template=True),
-    Section("more", "Data and time", "The datasets of the runs, and the time they took."),
+    Section(
+        "more",
+        "Costs, data and time",
+        "How much each method costs, the datasets of the runs, and the time they took.",
+        figures=("pareto",),
+    ),
     Section("reproduce", "Reproduce", own_template=True),
 )
 """Sections in the order of the page; `REST` holds, folded, figures and tables that no other section names."""

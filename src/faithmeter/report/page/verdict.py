@@ -80,6 +80,12 @@ def verdicts(
     return unmeasured
 
 
+def choose_results(measured: Sequence[Pooled]) -> list[Result]:
+    """Return the result of the preferred fine-tuning of each task and model, in the order of `verdicts`."""
+    groups = group_tunings(measured).values()
+    return [min(tunings, key=lambda pooled: pooled.rank).result for tunings in groups]
+
+
 def together(verdicts: Sequence[Verdict]) -> Verdict:
     """Return one verdict that summarizes several in three sentences; a single one is returned unchanged."""
     if len(verdicts) == 1:
