@@ -1,0 +1,100 @@
+"""What a reader sees first: one sentence, one chart of the numbers by hand, one table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from faithmeter.measuring.result import Result
+from faithmeter.report.blocks import Chart, Sentence, Table
+from faithmeter.report.fragments import render
+from faithmeter.report.page.top import view_top
+from faithmeter.report.page.verdict import Verdict, together
+from faithmeter.report.view import areas_table, lead, view
+from faithmeter.verdict import QUESTIONS, Answer
+from traces import PERCENTS, falling, result, traces
+
+LABELS = np.arange(60) % 2
+SHARES = {"random": 0.8, "grad-l2": 0.4, "loo-sign": 0.2}
+
+
+@pytest.fixture(scope="module")
+def measured() -> Result:
+    return result(traces(falling(SHARES, LABELS), LABELS, p={"published": 0.4, "crossfit": 0.6}))
+
+
+def test_the_first_blocks_are_a_sentence_a_chart_and_a_table(measured: Result) -> None:
+    top, chart, table = lead(measured)
+    assert isinstance(top, Sentence)
+    assert (top.role, top.text) == ("top", measured.verdict.headline or measured.verdict.answers[1].text)
+    assert isinstance(chart, Chart)
+    assert isinstance(table, Table)
+    assert [type(block) for block in view(measured)[:3]] == [Sentence, Chart, Table]
+
+
+def test_the_chart_shows_the_best_method_against_random(measured: Result) -> None:
+    chart = lead(measured)[1]
+    assert isinstance(chart, Chart)
+    assert chart.encoding["order"] == ("loo-sign", "random")
+    own = {row["percent"]: row["value"] for row in chart.frame if row["label"] == "loo-sign"}
+    assert tuple(own) == PERCENTS
+    trace = measured.seeds[0]["loo-sign"]
+    right = trace.probabilities if measured.main_kind == "faithfulness" else trace.right
+    assert list(own.values()) == pytest.approx([100 * value for value in right.mean(axis=0)])
+    assert f"{100 * measured.area('loo-sign'):.1f} %" in chart.encoding["area"]
+
+
+def test_the_table_ranks_methods_with_their_areas_and_intervals(measured: Result) -> None:
+    table = areas_table(measured)
+    assert [row[0].value for row in table.rows] == ["loo-sign", "grad-l2", "random"]
+    headings = [column.heading[0] for column in table.columns]
+    best, *_, random = table.rows
+    for name, kind in (("ACU", "acu"), ("RACU", "racu")):
+        assert best[headings.index(name)].value == pytest.approx(100 * measured.area("loo-sign", kind))
+    low, high = measured.interval("loo-sign", "acu")[1:3]
+    cell = best[headings.index("ACU")]
+    assert (cell.low, cell.high) == pytest.approx((100 * low, 100 * high))
+    assert not random[headings.index("ACU")].has_interval
+    assert best[headings.index("p crossfit")].value == pytest.approx(measured.p("loo-sign", "crossfit"))
+
+
+def test_random_alone_has_no_chart() -> None:
+    alone = result(traces(falling({"random": 0.8}, LABELS), LABELS))
+    assert [type(block) for block in lead(alone)] == [Sentence, Table]
+
+
+def test_methods_on_fewer_texts_are_compared_on_those_that_all_share(measured: Result) -> None:
+    seed = dict(measured.seeds[0])
+    fewer = replace(measured, seeds=({**seed, "loo-sign": seed["loo-sign"].first(40)},))
+    [note] = [note for note in areas_table(fewer).notes if "40 texts" in note]
+    shared = fewer.first(40)
+    assert f"loo-sign {100 * shared.acu('loo-sign'):.1f}" in note
+
+
+def test_the_svg_has_both_names_and_the_area(measured: Result) -> None:
+    html = render(lead(measured))
+    assert html.index("callout top") < html.index("<svg") < html.index("<table>")
+    assert "<span class='key'>loo-sign</span><span class='key'>random</span>" in html
+    assert html.count("<path class='line") == 2
+
+
+def test_several_models_are_one_sentence_and_a_table(measured: Result) -> None:
+    moods = ("good", "caution", "good")
+    texts = ("Yes: it passes.", "Not decided: a and b.", "Nothing.")
+    answers = tuple(map(Answer, QUESTIONS, moods, texts))
+    area = measured.interval("loo-sign")
+    one = Verdict("bAbI-1", "tiny", answers, ("loo-sign",), area=area, measurable=True)
+    other = Verdict("SST2", "tiny", answers)
+    both = together([one, other])
+    top, table = view_top([measured, measured], [one, other], both)
+    assert isinstance(top, Sentence)
+    assert top.text == both.sentences[1].text
+    assert isinstance(table, Table)
+    first, second = table.rows
+    assert [cell.value for cell in first[:4]] == ["bAbI-1", "tiny", "✓ Yes", "loo-sign"]
+    assert first[4].value == pytest.approx(100 * area.mean)
+    assert [cell.value for cell in second[3:]] == ["–", None, "–"]
+    [alone] = view_top([], [one, other], both)
+    assert isinstance(alone, Sentence)
