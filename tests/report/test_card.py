@@ -142,26 +142,36 @@ def tables(text: str) -> list[list[list[str]]]:
 
 def row_of(found: Result, name: str, texts: int = TEXTS) -> list[str]:
     """The cells of a method, from its result."""
-    low, high = (format_percent(bound) for bound in found.interval(name, "acu")[1:3])
-    interval = "–" if name == "random" else f"{low} to {high}"
-    areas = format_percent(found.acu(name)), interval, format_percent(found.racu(name))
+    cells = [name]
+    for kind in ("faithfulness", "acu"):
+        low, high = (format_percent(bound) for bound in found.interval(name, kind)[1:3])
+        area = format_percent(found.area(name, kind))
+        cells.append(area if name == "random" or low == high else f"{area} [{low}, {high}]")
     p = found.p(name, "crossfit")
-    return [name, *areas, f"{p:.3f}", f"{p / 2:.3f}", f"{texts}"]
+    tests = {"crossfit": f"{p:.3f}", "published": f"{p / 2:.3f}"}
+    return [*cells, format_percent(found.racu(name)), *(tests[test] for test in found.tests), f"{texts}"]
 
 
 def test_the_tables_have_the_numbers_of_the_traces(made: Made) -> None:
     found = made.measure(METHODS)
     few = made.measure({"random": METHODS["random"], "beam(width=20)": method(0.35, 0.126)}, texts=50)
     body = ModelCard.load(write(made.folder, made.store)).text
-    performance, methods, masked, digests = tables(body)
+    methods, performance, masked, digests = tables(body)
     assert performance[1:] == [["unmasked", "98.7"], ["fully masked", "18.7"], ["class majority", "16.9"]]
-    assert methods[1:] == [
-        row_of(found, "loo-sign"),
-        row_of(found, "grad-l2"),
-        row_of(few, "beam(width=20)", 50),  # on other texts: no rival
-        row_of(found, "random"),  # a baseline is not the most faithful
-    ]
-    assert masked[1:] == [[str(p), f"{90 - p / 2:.1f}", "0.600", "0.0"] for p in PERCENTS]
+    assert methods[0][:4] == ["method", "faithfulness", "ACU", "RACU"]
+    assert sorted(methods[1:]) == sorted(
+        [
+            row_of(found, "loo-sign"),
+            row_of(found, "grad-l2"),
+            row_of(few, "beam(width=20)", 50),  # on other texts: no rival
+            row_of(found, "random"),
+        ]
+    )
+    assert methods[-1][0] == "random", "a baseline is not the most faithful"
+    names = [row[0] for row in masked]
+    assert masked[0] == ["test", *map(str, PERCENTS)]
+    assert masked[names.index("crossfit")][1:] == ["0.60"] * len(PERCENTS)
+    assert masked[names.index("crossfit") + 1][1:] == ["0"] * len(PERCENTS)
     assert ["weights", made.fingerprint] in digests
     assert ["training", made.config.digest] in digests
     assert ["test split", ("test" * 5)[:16]] in digests
@@ -178,6 +188,7 @@ def test_the_model_index_has_them_exactly(made: Made) -> None:
     expected = {}
     for method in ("loo-sign", "grad-l2"):
         own = {
+            "faithfulness": found.area(method, "faithfulness"),
             "acu": found.acu(method),
             "racu": found.racu(method),
             "p_crossfit": found.p(method, "crossfit"),
@@ -288,8 +299,8 @@ def test_writing_again_changes_nothing_and_a_new_measurement_only_ours(made: Mad
     found = made.measure(METHODS | {"loo-sign": method(0.3, 0.5)}, texts=400)
     text = write(made.folder, made.store).read_text(encoding="utf-8")
     assert text.count(BEGIN) == text.count(END) == 1
-    assert f"| loo-sign | {format_percent(found.acu('loo-sign'))} |" in text
-    assert f"{format_percent(before.acu('loo-sign'))}" not in text
+    assert f"| loo-sign | {format_percent(found.area('loo-sign', 'faithfulness'))} [" in text
+    assert f"| loo-sign | {format_percent(before.area('loo-sign', 'faithfulness'))} [" not in text
     assert [file.name for file in made.folder.glob(".README*")] == []
     assert made.store.get(made.config) is not None  # the card is no part of what the record vouches for
 
@@ -321,7 +332,7 @@ def test_all_that_is_not_ours_stays(made: Made, line_break: str) -> None:
     assert model["name"] == "Prized"
     assert model["results"][:1] == foreign["model-index"][0]["results"]
     assert {**data, "model-index": None} == {**foreign, "model-index": None}
-    assert len(ModelCard.load(path).data.eval_results) == 1 + 8
+    assert len(ModelCard.load(path).data.eval_results) == 1 + 10
 
 
 @pytest.mark.parametrize(
@@ -354,7 +365,7 @@ def test_a_checkpoint_that_is_not_ours_is_known_by_its_weights(made: Made, tmp_p
     text = write(other, made.store).read_text(encoding="utf-8")
     assert "not known to faithmeter. Classes" in text
     assert "faithmeter measure other --task bAbI-1" in text
-    assert tables(text)[0][1:] == [["unmasked", "90.0"], ["fully masked", "40.0"]]
+    assert tables(text)[1][1:] == [["unmasked", "90.0"], ["fully masked", "40.0"]]
 
 
 def test_a_checkpoint_must_have_been_measured(made: Made) -> None:
@@ -398,7 +409,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert raw == [BEGIN, END]
     inline = [part for token in tokens for part in token.children or ()]
     assert not [part for part in inline if part.type in ("html_inline", "strong_open", "code_inline")]
-    assert "own|<b>" in [row[0] for row in tables(body)[1]]
+    assert "own|<b>" in [row[0] for row in tables(body)[0]]
     [command] = [token.content for token in tokens if token.type == "fence" and token.info == "bash"]
     assert shlex.split(command)[3] == data
 

@@ -30,6 +30,7 @@ CONSTANTS = {
 }
 """What the constant guess of a training is, by kind of task."""
 COUNT = Column(("texts",), form="number", decimals=(0, 0))
+COSTS = (Column(("evals",), form="number", decimals=(0, 0)), Column(("seconds",), form="number"))
 
 
 def view(result: object) -> list[Block]:
@@ -39,7 +40,7 @@ def view(result: object) -> list[Block]:
 
 def lead(result: Result) -> list[Block]:
     """Return the first blocks of a result: one sentence, one chart and one table."""
-    return [*top_sentence(result.verdict), *lead_chart(result), areas_table(result)]
+    return [top_sentence(result.verdict), *lead_chart(result), areas_table(result)]
 
 
 def _result(result: Result) -> list[Block]:
@@ -64,10 +65,10 @@ VIEWS: dict[str, Callable[[Any], list[Block]]] = {
 """Views by the name of the class, so that showing one kind of result does not import the others."""
 
 
-def top_sentence(verdict: Verdict) -> list[Block]:
+def top_sentence(verdict: Verdict) -> Sentence:
     """Return the sentence that answers which method to use."""
     answer = verdict.answers[1]
-    return [Sentence(verdict.headline or answer.text, answer.mood, "top")]
+    return Sentence(verdict.headline or answer.text, answer.mood, "top")
 
 
 def verdict_sentences(verdict: Verdict, *, methods: bool = True) -> list[Block]:
@@ -88,8 +89,8 @@ def answer_sentences(answers: Iterable[Answer]) -> list[Block]:
     return [Sentence(one.text, one.mood, "answer", one.question, one.points) for one in answers]
 
 
-def areas_table(result: Result) -> Table:
-    """Return the methods, the most faithful first and random erasure last.
+def areas_table(result: Result, *, costs: bool = True) -> Table:
+    """Return the methods, the most faithful first and random erasure last, by default with their costs.
 
     Each method is compared with random erasure of the same texts. Areas on different texts cannot be
     compared: if the methods were not measured on the same texts, a note gives the ACU on those they share.
@@ -97,12 +98,13 @@ def areas_table(result: Result) -> Table:
     kinds = dict.fromkeys((result.main_kind, "acu", "racu"))
     areas = [Column((KINDS[kind].title,), form="number") for kind in kinds]
     tests = [Column((f"p {test}",), form="number", decimals=PVALUE_DIGITS) for test in result.tests]
-    costs = (COUNT, Column(("evals",), form="number", decimals=(0, 0)), Column(("seconds",), form="number"))
+    counts = (COUNT, *COSTS) if costs else (COUNT,)
     unit = "" if result.context.unit == "token" else f", {result.context.unit}s erased"
     title = f"Faithfulness, and areas by {format_metric(result.metric)}{unit}, in %"
-    rows = tuple(_area_row(result, method, kinds) for method in result.ranked)
+    width = 1 + len(kinds) + len(tests) + len(counts)
+    rows = tuple(_area_row(result, method, kinds)[:width] for method in result.ranked)
     notes = ("p: of the steps below 100 % together.", *_area_notes(result))
-    return Table(title, (NAME, *areas, *tests, *costs), rows, notes if result.tests else notes[1:])
+    return Table(title, (NAME, *areas, *tests, *counts), rows, notes if result.tests else notes[1:])
 
 
 def _area_row(result: Result, method: str, kinds: Iterable[str]) -> Row:

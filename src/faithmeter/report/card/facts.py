@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,17 @@ from ...config import BASELINE
 from ...data import TASKS
 from ...errors import InputError
 from ...models.loading import choose_label, load
-from ...store.frames import frame
+from ...stats.areas import KINDS
 from ...store.records import RECORD, Manifest, Record, TrainRecord, read_record
 from ...store.results import Pooled, group_tunings
 from ...store.run_store import RunStore
-from ...verdict import LIMITS, Verdict
+from ...verdict import LIMITS
 from ..reproduce import reproduce
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
-    from pandas import DataFrame
+
+    from ...measuring.result import Result
 
 OWNER = "faithmeter"
 """Argument of our metrics in a model-index with the run that they come from, by which they are recognized."""
@@ -30,30 +32,27 @@ PAPER = "https://arxiv.org/abs/2310.07819"
 HUB_METRICS = {"macro_f1": "f1", "micro_f1": "f1", "matthews": "matthews_correlation"}
 """Names of metrics on the hub that differ from ours."""
 NUMBERS = {
+    "faithfulness": ("faithfulness", "faithfulness (fraction)"),
     "acu": ("acu", "ACU (fraction)"),
     "racu": ("racu", "RACU (fraction)"),
     "p_crossfit": ("p_value", "in-distribution p-value (0 to 1)"),
 }
-"""Type, name and unit of our results in a model-index, by column of the frame `areas`."""
+"""Type, name and unit of our results in a model-index, by kind of area or test."""
 UNITS = {"pearson": "-1 to 1", "spearman": "-1 to 1", "matthews": "-1 to 1", "r2": "at most 1"}
 """Ranges of the metrics that are no fractions."""
 DATASETS = "https://huggingface.co/datasets/"
 DEFAULT_STORE = "runs"
 """Folder of runs in the commands on a card; it is the default of the command line."""
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements on one task, as rows of the frames of the store."""
+    """Measurements on one task: their result, the run of each method, and the performance to state."""
 
     task: str
-    metric: str
+    result: Result
+    runs: Mapping[str, str]
     performance: dict[str, float]
-    methods: list[Row]  # by decreasing number of texts, then ACU; the baseline last
-    steps: list[Row]  # steps of the baseline
-    verdict: Verdict
 
     @property
     def name(self) -> str:
@@ -110,23 +109,15 @@ def _training(folder: Path) -> TrainRecord | None:
 def _measured(measured: Sequence[Pooled], train: TrainRecord | None) -> Iterator[Measured]:
     for (task, _), tunings in sorted(group_tunings(measured).items()):
         best = min(tunings, key=lambda pooled: pooled.rank)
-        areas, steps = frame("areas", (), [best]), frame("measure", (), [best], method=BASELINE)
-        ranked = areas.assign(baseline=areas["method"] == BASELINE).sort_values(
-            ["baseline", "texts", "acu"], ascending=[True, False, False], kind="stable"
-        )  # areas on different texts are not comparable
-        random, result = _rows(steps), best.result
-        shown = performance(train, task, random)
-        yield Measured(task, result.metric, shown, _rows(ranked), random, result.verdict)
+        runs = {name: f"measurement {source.digest}" for name, source in best.runs[0].sources.items()}
+        yield Measured(task, best.result, runs, performance(train, task, best.result))
 
 
-def _rows(frame: DataFrame) -> list[Row]:
-    return [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
-
-
-def performance(train: TrainRecord | None, task: str, steps: list[Row]) -> dict[str, float]:
+def performance(train: TrainRecord | None, task: str, result: Result) -> dict[str, float]:
     """Return the test performance if the model was trained on the task, else that on the measured texts."""
     if train is None or task != train.config.task_or_data:
-        return {"unmasked": steps[0]["value"], "fully masked": steps[-1]["value"]}
+        unmasked, *_, masked = result.curve(BASELINE).values
+        return {"unmasked": unmasked, "fully masked": masked}
     values = {str(line.masking): line.score(train.metric) for line in train.test}
     guess = "class majority" if len(train.labels) > 1 else "always the mean"
     majority = train.majority["test"][train.metric]
@@ -162,17 +153,20 @@ def results(facts: Facts) -> Iterator[EvalResult]:
 
 def _numbers(facts: Facts, measured: Measured) -> Iterator[tuple[str, str, float, str]]:
     """Yield the type, the name with its unit, the value and the run of each number."""
-    runs = {record.digest: f"measurement {record.digest}" for record in facts.records}
+    result = measured.result
     trained = facts.train is not None and measured.task == facts.train.config.task_or_data
-    run = f"training {facts.train.digest}" if facts.train and trained else runs[measured.steps[0]["digest"]]
-    metric = HUB_METRICS.get(measured.metric, measured.metric)
-    unit = UNITS.get(measured.metric, "fraction")
+    run = f"training {facts.train.digest}" if facts.train and trained else measured.runs[BASELINE]
+    metric, unit = result.metric, UNITS.get(result.metric, "fraction")
     for how in ("unmasked", "fully masked"):
-        yield metric, f"{measured.metric} ({unit}), {how}", measured.performance[how], run
-    for row in measured.methods:
-        for column, (kind, what) in NUMBERS.items():
-            if row["method"] != BASELINE and defined(row[column]):
-                yield kind, f"{what} of {row['method']}", row[column], runs[row["digest"]]
+        name = f"{metric} ({unit}), {how}"
+        yield HUB_METRICS.get(metric, metric), name, measured.performance[how], run
+    for method in result.ranked:
+        values = {kind: result.area(method, kind) for kind in KINDS}
+        values |= {f"p_{test}": result.p(method, test) for test in result.tests}
+        for name, (kind, what) in NUMBERS.items():
+            value = values.get(name, math.nan)
+            if method != BASELINE and not math.isnan(value):
+                yield kind, f"{what} of {method}", value, measured.runs[method]
 
 
 def hub_results(facts: Facts) -> list[dict[str, Any]]:
@@ -193,7 +187,7 @@ def doubts(facts: Facts) -> Iterator[str]:
     """Yield the doubts about the measurements, then the limits that always apply."""
     for measured in facts.tasks:
         where = f"{measured.name}: " if len(facts.tasks) > 1 else ""
-        yield from (f"{where}{doubt.text}." for doubt in measured.verdict.doubts)
+        yield from (f"{where}{doubt.text}." for doubt in measured.result.verdict.doubts)
     yield from (f"{limit}." for limit in LIMITS)
 
 
@@ -212,7 +206,3 @@ def digests(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "training", facts.train.digest
         yield from ((f"{split} split", digest[:16]) for split, digest in facts.train.splits.items())
     yield from (("measurement", record.digest) for record in facts.records)
-
-
-def defined(value: float | None) -> bool:
-    return value is not None and value == value  # NaN is not equal to itself

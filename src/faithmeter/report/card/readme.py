@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
-from ...config import BASELINE, EMBEDDED, SIGNIFICANCE_LEVEL
+from ...config import EMBEDDED, SIGNIFICANCE_LEVEL
 from ...data import TASKS
 from ...errors import InputError
-from ...verdict.formats import UNDEFINED, format_percent
-from .facts import HUB_METRICS, OWNER, PAPER, Facts, Row, commands, defined, digests, doubts
+from ..blocks import Cell, Column, Table
+from ..exports import markdown_lines
+from ..view import areas_table, check_table, top_sentence
+from .facts import HUB_METRICS, OWNER, PAPER, Facts, Measured, commands, digests, doubts
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -38,7 +40,7 @@ def new_card(facts: Facts) -> str:
         library_name="transformers",
         pipeline_tag="text-classification",
         tags=TAGS,
-        metrics=[HUB_METRICS.get(measured.metric, measured.metric) for measured in facts.tasks],
+        metrics=[HUB_METRICS.get(measured.result.metric, measured.result.metric) for measured in facts.tasks],
     )
     about = "A text classifier. The section on faithfulness says how far to trust its explanations."
     missing = "Its language and its license are not known to faithmeter: add them to the metadata above."
@@ -56,15 +58,20 @@ def section(facts: Facts) -> str:
         undefined=StrictUndefined,
         finalize=lambda value: value if isinstance(value, Markup) else plain(value),
     )
-    environment.filters |= {
-        "percent": lambda value: format_percent(value if defined(value) else math.nan),
-        "interval": format_interval,
-        "p": lambda value: f"{value:.3f}" if defined(value) else "–",
+    filters: dict[str, Callable[[Any], Any]] = {
+        "table": lambda table: Markup(
+            "\n".join([*markdown_lines(table), "", *map(plain, table.visible_notes)])
+        ),
+        "performance": performance_table,
+        "areas": lambda measured: areas_table(measured.result, costs=False),
+        "check": lambda measured: check_table({"": measured.result}),
+        "top": lambda measured: top_sentence(measured.result.verdict).text,
         "last": lambda path: Path(path).name,
         "listed": lambda names: ", ".join(names),
         "json": lambda value: Markup(json.dumps(value)),
         "fenced": lambda code: Markup(fenced(code)),
     }
+    environment.filters |= filters
     values = {
         **vars(facts),
         "alpha": SIGNIFICANCE_LEVEL,
@@ -77,11 +84,11 @@ def section(facts: Facts) -> str:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(values)
 
 
-def format_interval(row: Row) -> str:
-    """Format the ACU interval of a method, e.g. `29.8 to 32.2`; a dash for the baseline or if undefined."""
-    if row["method"] == BASELINE or not defined(row["acu_lower"]):
-        return UNDEFINED
-    return f"{format_percent(row['acu_lower'])} to {format_percent(row['acu_upper'])}"
+def performance_table(measured: Measured) -> Table:
+    """Return the performance on whole and on wholly masked texts."""
+    rows = ((Cell(name), Cell(100 * value)) for name, value in measured.performance.items())
+    columns = (Column(("input",), "label"), Column((f"{measured.result.metric} in %",), form="number"))
+    return Table("Performance", columns, tuple(rows))
 
 
 def with_section(card: str, text: str, path: Path) -> str:
