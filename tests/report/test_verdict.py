@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from faithmeter.config import TrainConfig
-from faithmeter.report.page.answers import masking_cost
+from faithmeter.report.page.trained import masking_cost
 from faithmeter.report.page.verdict import Verdict, judge, together, verdicts
 from faithmeter.stats.intervals import Interval
 from faithmeter.store.run_store import RunStore

@@ -21,9 +21,9 @@ from ..labels import rename_tasks, task_names
 from . import provenance
 from .examples import choose_sources, example_groups
 from .html import render
-from .performance import performance_sentences
 from .sections import fill_sections
 from .top import view_top
+from .trained import performance_sentences
 from .verdict import Verdict, choose_results, together, verdicts
 
 if TYPE_CHECKING:

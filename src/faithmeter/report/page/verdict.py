@@ -14,7 +14,7 @@ from ...config import BASELINE
 from ...store.results import group_tunings
 from ...verdict import BAD, CAUTION, GOOD, NO_DOUBT, QUESTIONS, Answer
 from ...verdict.formats import join_names
-from .answers import describe_performance, masking_cost
+from .trained import describe_performance, masking_cost
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...stats.intervals import Interval
     from ...store.results import Pooled
     from ...verdict import TaskEvidence
-    from .answers import Published
+    from .trained import Published
 
 MAX_NAMES = 3
 """Maximum number of models, or of leading methods in a table, that are named."""
