@@ -297,7 +297,7 @@ def test_texts_that_have_no_room_are_left_out(tmp_path: Path, monkeypatch: pytes
 
 def test_the_users_own_results_come_first(written: tuple[report.Report, str, RunStore]) -> None:
     anchors = re.findall(r'<section id="(\w+)"', written[1])
-    assert anchors[:4] == ["verdict", "faithfulness", "areas", "examples"]
+    assert anchors[:4] == ["verdict", "faithfulness", "examples", "areas"]
     assert anchors[-3:] == ["methods", "more", "reproduce"]
 
 
