@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -50,40 +51,51 @@ def join_parts(**frames: DataFrame) -> DataFrame:
     return pd.concat([frame.assign(part=name) for name, frame in frames.items()], ignore_index=True)
 
 
+@dataclass(frozen=True)
+class Facet:
+    """Arrangement of the views of a panel.
+
+    Attributes:
+        column: Column whose values are the columns of the facet.
+        order: Order of the facet columns; alphabetical by default.
+        model_rows: Whether each model has its own row of views.
+        width: Width of a view in pixels. If only a few panels are drawn, their views are enlarged.
+        views: Maximum number of views side by side.
+    """
+
+    column: str
+    order: Sequence[str] = ()
+    model_rows: bool = False
+    width: int = 90
+    views: int = 6
+
+
 def panels(
     rows: DataFrame,
     draw: Draw,
+    layout: Facet,
     *,
-    column: str,
-    order: Sequence[str] = (),
     floors: Mapping[str, float] | None = None,
     top: float | None = None,
-    model_rows: bool = False,
-    width: int = 90,
-    views: int = 6,
 ) -> alt.ConcatChart:
     """Return a chart with a panel for each task, the mean over all tasks first.
 
     Args:
         rows: Rows to draw, of all tasks.
         draw: Function that returns the layers of a view.
-        column: Column whose values are the columns of the facet.
-        order: Order of the facet columns; alphabetical by default.
+        layout: Arrangement of the views.
         floors: Start of the y axis by task, by default 0; lower if a value lies below it (see `_domain`).
         top: End of the y axis; by default just above the highest value.
-        model_rows: Whether each model has its own row of views.
-        width: Width of a view in pixels. If only a few panels are drawn, their views are enlarged.
-        views: Maximum number of views side by side.
     """
     names = f"{json.dumps(MODEL_NAMES)}[datum.label] || datum.label"
-    sort, head = list(order) or "ascending", alt.Header(labelExpr=names)
-    facet: dict[str, Any] = {"column": alt.Column(f"{column}:N", title=None, sort=sort, header=head)}
-    if model_rows and rows["model"].nunique() > 1:
+    sort, head = list(layout.order) or "ascending", alt.Header(labelExpr=names)
+    facet: dict[str, Any] = {"column": alt.Column(f"{layout.column}:N", title=None, sort=sort, header=head)}
+    if layout.model_rows and rows["model"].nunique() > 1:
         facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right", labelExpr=names))
     tasks = sorted(rows["task"].unique(), key=lambda task: (task != ALL, task.casefold()))
-    across = max(1, views // rows[column].nunique())
+    across = max(1, layout.views // rows[layout.column].nunique())
     stretch = min(2, max(1, across / len(tasks)))
-    size = {"width": width * stretch, "height": HEIGHT * stretch**0.5}
+    size = {"width": layout.width * stretch, "height": HEIGHT * stretch**0.5}
     charts = []
     for task in tasks:
         own = rows[rows["task"] == task]

@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ..aggregate import Frames, bound_columns, choose_tunings, over_seeds
-from .charts import P_VALUE, PERCENT, Draw, curves, join_parts, panels
+from .charts import P_VALUE, PERCENT, Draw, Facet, curves, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
 from .styles import CEILING, GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts
 
@@ -29,10 +29,8 @@ def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
     return panels(
         join_parts(mean=means, level=level),
         _curves(rows, level=True),
-        column="tuning",
-        order=TESTED,
+        Facet("tuning", TESTED, model_rows=True),
         top=1.0,
-        model_rows=True,
     )
 
 
@@ -47,7 +45,7 @@ def faithfulness(frames: Frames) -> alt.ConcatChart | None:
     rows = rows.assign(group=rows["method"].map(group))
     rows = pd.concat([_with_random(rows, "group"), _ceilings(rows)], ignore_index=True)
     means = over_seeds(rows, [*PANEL, "label", "group", "percent"])
-    return panels(join_parts(mean=means), _curves(rows), column="group", order=GROUPS, model_rows=True)
+    return panels(join_parts(mean=means), _curves(rows), Facet("group", GROUPS, model_rows=True))
 
 
 def roar(frames: Frames) -> alt.ConcatChart | None:
@@ -59,7 +57,7 @@ def roar(frames: Frames) -> alt.ConcatChart | None:
     theirs = theirs.assign(label=theirs["method"], way=WAYS[0], converged=True)
     rows = pd.concat([theirs, _with_random(ours.assign(way=WAYS[1]), "way")], ignore_index=True)
     means = over_seeds(rows, [*PANEL, "way", "label", "percent"])
-    return panels(join_parts(mean=means), _curves(rows), column="way", order=WAYS, model_rows=True)
+    return panels(join_parts(mean=means), _curves(rows), Facet("way", WAYS, model_rows=True))
 
 
 def _curves(rows: DataFrame, *, level: bool = False) -> Draw:

@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 from ...config import BASELINE
 from ..aggregate import Frames, choose_tunings, over_seeds
-from .charts import join_parts, panels, scatter
+from .charts import Facet, join_parts, panels, scatter
 from .rows import PANEL, label_rows
 from .styles import GROUPS, assign_styles, group, label_with_texts
 
@@ -42,10 +42,7 @@ def pareto(frames: Frames) -> alt.ConcatChart | None:
     return panels(
         join_parts(mean=means, front=pd.concat(fronts)),
         scatter(assign_styles(rows["label"]), "label", "", x=EVALUATIONS),
-        column="group",
-        order=list(TITLES.values()),
-        model_rows=True,
-        width=170,
+        Facet("group", list(TITLES.values()), model_rows=True, width=170),
     )
 
 

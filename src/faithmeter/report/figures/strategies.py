@@ -9,7 +9,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from ..aggregate import ALL, Frames, over_seeds, over_tasks
-from .charts import EPOCH, curves, dots, join_parts, panels
+from .charts import EPOCH, Facet, curves, dots, join_parts, panels
 from .rows import PANEL, label_rows, name_strategies
 from .styles import MASKED, PLAIN, STRATEGIES, STRATEGY_STYLES, TRAINING, VALIDATION, Style
 
@@ -27,7 +27,7 @@ def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
     axis = alt.Axis(labels=False, ticks=False)
     x = alt.X("tuning:N", title="fine-tuning", sort=list(STRATEGY_STYLES), axis=axis)
     draw = dots(_select(STRATEGY_STYLES, rows["tuning"]), "tuning", "fine-tuning", x=x)
-    return panels(points.assign(slot=points["part"]), draw, column="model", floors=_floors(rows))
+    return panels(points.assign(slot=points["part"]), draw, Facet("model"), floors=_floors(rows))
 
 
 def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | None:
@@ -44,7 +44,7 @@ def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | N
     x = alt.X("validation:N", title="validation texts", sort=list(VALIDATION), axis=axis)
     draw = dots(_select(TRAINING, rows["strategy"]), "strategy", "training", x=x)
     slot = points["strategy"] + " " + points["part"]
-    return panels(points.assign(slot=slot), draw, column="model", floors=_floors(rows), width=150, views=4)
+    return panels(points.assign(slot=slot), draw, Facet("model", width=150, views=4), floors=_floors(rows))
 
 
 def by_epoch(frames: Frames) -> alt.ConcatChart | None:
@@ -57,7 +57,7 @@ def by_epoch(frames: Frames) -> alt.ConcatChart | None:
     styles = _select(STRATEGY_STYLES, rows["tuning"])
     draw = curves(styles, "tuning", "fine-tuning", x=EPOCH, marked="datum.epoch % 5 == 1")
     means = over_seeds(rows, [*PANEL, "tuning", "epoch"], unconverged=True)
-    return panels(join_parts(mean=means), draw, column="model", floors=_floors(rows))
+    return panels(join_parts(mean=means), draw, Facet("model"), floors=_floors(rows))
 
 
 def _floors(rows: DataFrame) -> dict[str, float]:
