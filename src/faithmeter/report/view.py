@@ -5,6 +5,7 @@ A view begins with the one sentence that a reader with ten seconds needs, then s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +144,10 @@ def lead_chart(result: Result) -> list[Block]:
     if not explained:
         return []
     rivals = [method for method in explained if method in result.rivals]
-    best, kind = [*result.verdict.leaders, *rivals, *explained][0], KINDS[result.main_kind]
+    best = [*result.verdict.leaders, *rivals, *explained][0]
+    # without anything to remove there is no share of it; the area of the metric is always defined
+    name = "acu" if math.isnan(result.area(best)) else result.main_kind
+    kind = KINDS[name]
     quantity = kind.of_metric(result.metric)
     curves = {best: result.curve(best, quantity), BASELINE: result.random_curve(best, quantity)}
     rows = [
@@ -153,7 +157,7 @@ def lead_chart(result: Result) -> list[Block]:
     ]
     shows = "mean probability of the label" if quantity == PROBABILITY else format_metric(quantity)
     title = f"{shows} in %, by percent of the {result.context.unit}s erased"
-    area = f"{kind.title} {format_percent(result.area(best))} %"
+    area = f"{kind.title} {format_percent(result.area(best, name))} %"
     return [area_chart(rows, best, BASELINE, area, title)]
 
 
