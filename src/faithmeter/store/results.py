@@ -121,7 +121,7 @@ class Run:
 
     @cached_property
     def context(self) -> Context:
-        """What is known besides the traces."""
+        """Facts that are known besides the traces."""
         manifests, newest = list(self.sources.values()), self.newest
         return Context(
             classes=len(newest.labels),
