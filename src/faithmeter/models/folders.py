@@ -260,8 +260,10 @@ def reading(part: str, path: str | Path) -> Iterator[None]:
 def quote_reason(error: Exception) -> str:
     """Return the message of a library's exception as one short line."""
     text = " ".join(str(error).split())
-    # transformers 4 raises another error while it handles this one
-    if isinstance(error, UnpicklingError) or isinstance(error.__context__, UnpicklingError):
+    first: BaseException = error
+    while first.__context__ is not None:  # transformers 4 raises other errors while it handles this one
+        first = first.__context__
+    if isinstance(first, UnpicklingError):
         return "its pickled weights hold more than tensors, and no code is run; save them as safetensors"
     if "custom code" in text or "trust_remote_code" in text:
         return "it needs code from its repository, which is not run"

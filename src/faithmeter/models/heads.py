@@ -118,6 +118,8 @@ class SentenceClassifier(torch.nn.Module):
     """
 
     base_model_prefix = "encoder"
+    accepts_loss_kwargs = False
+    """What a Trainer asks; otherwise it passes on what the encoders of transformers 4 do not take."""
 
     def __init__(self, encoder: PreTrainedModel, pooling: str, layers: Sequence[torch.nn.Module]) -> None:
         super().__init__()
