@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.metrics import r2_score
 
 from faithmeter.errors import InputError
-from faithmeter.stats.comparisons import _influences
+from faithmeter.stats.comparisons import _pooled_influences
 from faithmeter.stats.metrics import NUMBER_METRICS, kind_of, majority, mean_loss, predict, score
 from faithmeter.stats.predictions import Predictions, resampling_weights
 
@@ -111,7 +111,7 @@ def test_swapping_two_methods_at_a_text_changes_only_the_sign_of_its_contributio
         "b": np.where(where, arrays["a"], arrays["b"]),
     }
     before, after = (
-        _influences(Predictions(predictions.labels, of, 2, metric, PERCENTS), "a", "b")
+        _pooled_influences(Predictions(predictions.labels, of, 2, metric, PERCENTS), "a", "b")
         for of in (arrays, other)
     )
     assert after == pytest.approx(np.where(swapped, -before, before), abs=1e-8)
