@@ -69,7 +69,7 @@ class Case:
 NONE: tuple[str, ...] = ()
 TASK_CASES = {
     "masked, good": Case(NONE),
-    "masked, few texts": Case(("undecided", "few-texts"), texts=60, trusted=NONE),
+    "masked, few texts": Case(("undecided", "few-texts"), texts=24, trusted=NONE),
     "masked, guessing": Case(("unlearned", "unfaithful"), whole=0.5, fall=0.0, trusted=NONE),
     "masked, guessing, few texts": Case(
         ("unlearned", "unfaithful", "few-texts"), whole=0.5, fall=0.0, texts=60, trusted=NONE
@@ -87,15 +87,11 @@ TASK_CASES = {
     ),
     "masked, powerless": Case(NONE, floors=POWERLESS),
     "masked, powerless, few texts": Case(
-        ("undecided", "few-texts"), floors=POWERLESS, texts=60, trusted=NONE
+        ("undecided", "few-texts"), floors=POWERLESS, texts=24, trusted=NONE
     ),
     "masked, no test": Case(NONE, floors={}),
     "masked, last step rejected": Case(("wholly-masked",), last=0.001),
-    "masked, random erasure costs little": Case(
-        ("undecided", "small-divisor"),
-        whole=0.58,
-        trusted=NONE,  # (0.58 - 0.5) / 2
-    ),
+    "masked, random erasure costs little": Case(("small-divisor",), whole=0.58),  # (0.58 - 0.5) / 2
     "masked, published powerless": Case(("powerless",), floors={"published": 0.3, "crossfit": 0.002}),
     "masked, tests disagree": Case(("disagreement",), published=0.002),
     "masked, no better than random": Case(("unfaithful",), fall=0.0),
@@ -105,7 +101,7 @@ TASK_CASES = {
     "all masked, good": Case(NONE, trained_with="all"),
     "plain, good": Case(("training",), trained_with="none"),
     "plain, few texts": Case(
-        ("undecided", "few-texts", "training"), trained_with="none", texts=60, trusted=NONE
+        ("undecided", "few-texts", "training"), trained_with="none", texts=24, trusted=NONE
     ),
     "plain, rejected": Case(("outside", "training"), trained_with="none", p=(0.001, 0.001)),
     "plain, guessing": Case(
@@ -113,7 +109,7 @@ TASK_CASES = {
     ),
     "unknown, good": Case(("training",), trained_with="unknown"),
     "unknown, few texts": Case(
-        ("undecided", "few-texts", "training"), trained_with="unknown", texts=60, trusted=NONE
+        ("undecided", "few-texts", "training"), trained_with="unknown", texts=24, trusted=NONE
     ),
     "unknown, rejected": Case(("outside", "training"), trained_with="unknown", p=(0.02, 0.02)),
     "unknown, guessing, rejected": Case(
