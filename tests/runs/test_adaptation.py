@@ -150,7 +150,7 @@ def test_a_measurement_says_for_which_model_it_holds(adapted) -> None:
     assert result.metric == store.get(settings).metric == "agreement", "the labels are not the truth"
     assert "agreement with the original on whole texts" in result.verdict.answers[0].text
     again = measure_checkpoint(folder, MeasureConfig(methods=("grad-l2",)), store)
-    assert again.agreement == result.agreement, "the record keeps it"
+    assert again.context.agreement == result.context.agreement, "the record keeps it"
     text = fm.measure_text(fm.load(folder), "the film was fun", methods=["loo-sign"], orders=19)
     assert "adapted" in {doubt.kind for doubt in text.verdict.doubts}
     [adapt, measured] = reproduce([record for _, record in store.records()], Path("runs"))
