@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .models.loading import load
     from .models.tokens import Batch
     from .runs.adaptation import adapt
+    from .runs.auditing import audit
     from .runs.fitted_tests import saved_tests
     from .runs.measurements import measure
     from .runs.pipeline import Pipeline, pipeline
@@ -84,6 +85,7 @@ _HOME = {
     "adapt": "runs.adaptation",
     "adapters": "methods",
     "align": "models.alignment",
+    "audit": "runs.auditing",
     "bootstrap_interval": "stats.intervals",
     "erase": "measuring.erase",
     "explain": "methods",
@@ -125,6 +127,7 @@ __all__ = [
     "adapt",
     "adapters",
     "align",
+    "audit",
     "bootstrap_interval",
     "erase",
     "explain",

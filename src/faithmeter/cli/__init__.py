@@ -14,13 +14,14 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..errors import DamageWarning, InputError, optional
 from ..files import REMEDIES
-from . import adapt, check, demo, explain, grid, listing, measure, report, serve, train
+from . import adapt, audit, check, demo, explain, grid, listing, measure, report, serve, train
 from .engines import import_all
 from .options import as_command
 from .screen import console, marked, output, prepare_streams, volume
 
 VERBS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
+    "audit": audit.audit,
     "train": train.train,
     "adapt": adapt.adapt,
     "explain": explain.explain,

@@ -14,11 +14,12 @@ from ..measuring.plausibility import PLAUSIBILITY
 from ..stats.areas import KINDS, PROBABILITY
 from ..stats.other_metrics import OTHER_METRICS
 from ..verdict.formats import format_metric, format_percent
-from .blocks import Block, Cell, Column, Row, Sentence, Table
+from .blocks import Block, Cell, Code, Column, Row, Sentence, Table
 from .view_texts import NAME, area_chart, doubt_sentences, view_explanation, view_text
 
 if TYPE_CHECKING:
     from ..measuring.result import Result
+    from ..runs.auditing import Audit
     from ..store.records import AdaptRecord, TrainRecord
     from ..verdict import Answer, Verdict
 
@@ -57,11 +58,25 @@ def _adaptation(record: AdaptRecord) -> list[Block]:
     return [_adaptation_table(record), *answer_sentences(record.answers)]
 
 
+def _audit(audit: Audit) -> list[Block]:
+    """Return the three sentences of an audit, then what was measured, and the next command."""
+    first, *others = audit.answers
+    return [
+        Sentence(first.text, first.mood, "top", first.question),
+        *answer_sentences(others),
+        *lead_chart(audit.result),
+        areas_table(audit.result),
+        *doubt_sentences(audit.result.verdict.doubts),
+        Code(audit.next_command),
+    ]
+
+
 VIEWS: dict[str, Callable[[Any], list[Block]]] = {
     "Result": _result,
     "TextMeasurement": view_text,
     "Explanation": view_explanation,
     "AdaptRecord": _adaptation,
+    "Audit": _audit,
 }
 """Views by the name of the class, so that showing one kind of result does not import the others."""
 

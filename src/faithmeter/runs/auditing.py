@@ -1,0 +1,240 @@
+"""Audit of a classifier: is it measurable, what makes it so, and which explanation of it to use.
+
+What is cheap comes first: the check of the model as it is, then an adaptation if the check does not accept,
+then the methods, the cheapest first. Every part is kept in the store, so that the same audit continues where
+it was stopped and gives the same digits.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import AdaptConfig, MeasureConfig, TrainedWith
+from ..data.labeled import LABELED, labeled_task, read_labeled
+from ..errors import InputError
+from ..files import write_csv
+from ..measuring.plan import Names
+from ..measuring.rendered import Rendered
+from ..methods.registry import parse
+from ..models.loading import load
+from ..phases import Progress, start_phase
+from ..store.run_store import RunStore
+from ..training.finetuning import measured_data
+from ..training.inputs import load_splits
+from ..verdict import Answer, Verdict
+from ..verdict.audited import judge_audit
+from .adaptation import adapt, load_original, predict, require_variety, texts_task
+from .fitted_tests import fitted_tests, tests_beside
+from .measured import filled_config, training_record
+from .measurements import measure
+
+if TYPE_CHECKING:
+    from ..data import Task
+    from ..measuring.result import Result
+    from ..models.classifier import Classifier
+    from ..store.records import AdaptRecord
+
+METHODS = ("grad-l2", "int-grad-sign(baseline=mask,steps=10)", "loo-sign", "search")
+"""Methods of an audit, from the cheapest to the dearest; the search is the ceiling of the others."""
+LIMIT = 200
+"""Default number of held-out texts that are measured."""
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+"""Seconds in the units of a budget."""
+
+
+@dataclass(frozen=True, eq=False)
+class Audit(Rendered):
+    """Decision on a classifier: whether and how its explanations can be trusted.
+
+    Attributes:
+        model: Folder or hub name of the classifier.
+        checked: Result of random masks on the classifier as it is.
+        result: Result of the methods on the model that is used: the classifier, or the adapted one.
+        record: Record of the adaptation; None if the classifier is measurable as it is.
+        folder: Folder of the measurable model.
+        left_out: Methods that were not begun because the budget was spent.
+    """
+
+    model: str
+    checked: Result
+    result: Result
+    record: AdaptRecord | None
+    folder: str
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """Three sentences: may explanations be trusted, which method to use, and what it cost."""
+        adaptation = None if self.record is None else self.record.evidence
+        return judge_audit(self.checked.verdict, self.result.verdict, adaptation, self.left_out)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict on the model that is used."""
+        return self.result.verdict
+
+    @property
+    def next_command(self) -> str:
+        """Command that explains a text with the best method."""
+        rivals = [name for name in self.verdict.leaders if not parse(name).searches]
+        best = next(iter(rivals), "loo-sign")
+        return f'faithmeter explain {self.folder} "your text" -m "{best}"'
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.model}: {' '.join(answer.text for answer in self.answers)}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to JSON-ready values."""
+        sentences = [{"question": one.question, "text": one.text, "mood": one.mood} for one in self.answers]
+        return {
+            "model": self.model,
+            "answers": sentences,
+            "folder": self.folder,
+            "adapted": self.record is not None,
+            "agreement": math.nan if self.record is None else self.record.agreement,
+            "left_out": list(self.left_out),
+            "as_it_is": self.checked.to_dict(),
+            "measured": self.result.to_dict(),
+            "next": self.next_command,
+        }
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table of the measured methods to a CSV file."""
+        write_csv(self.result.table(), path)
+
+
+class Deadline:
+    """Time after which no further method is begun; without a budget there is none."""
+
+    def __init__(self, budget: str) -> None:
+        self._end = time.monotonic() + parse_budget(budget) if budget else math.inf
+
+    @property
+    def passed(self) -> bool:
+        return time.monotonic() >= self._end
+
+
+def audit(
+    model: str | Path,
+    data: str | Path,
+    text: str,
+    *,
+    label: str = "",
+    pair: str = "",
+    methods: Sequence[str] = METHODS,
+    limit: int = LIMIT,
+    budget: str = "",
+    store: RunStore | str | Path = "runs",
+    progress: Progress | None = None,
+    **options: Any,
+) -> Audit:
+    """Decide whether explanations of a classifier can be trusted, and which to use.
+
+    The classifier is checked as it is. If the check does not accept it, a copy is adapted: fine-tuned on
+    masked texts with the classifier's own predictions. The methods are then measured on held-out texts.
+
+    Args:
+        model: Folder or hub name of the classifier.
+        data: File with texts: csv, tsv, jsonl, parquet, or a saved `datasets` folder.
+        text: Column with the texts.
+        label: Column with true labels, which are only compared with; none are needed.
+        pair: Column with a second text, the context.
+        methods: Names of the methods; the dearest are begun last.
+        limit: Number of held-out texts that are measured; 0 measures all.
+        budget: Time after which no further method is begun, such as `10m`; by default there is no limit.
+        store: Folder that keeps what is finished; the same audit continues from there.
+        progress: Called with a phase, the amount done in it so far, and the total.
+        options: Further options of the adaptation, fields of `AdaptConfig`.
+
+    Raises:
+        InputError: The classifier, the texts or an option cannot be used.
+
+    Example:
+        >>> decision = fm.audit("checkpoint", "stories.csv", "story", pair="question", limit=20)
+        >>> len(decision.answers)
+        3
+    """
+    root = store if isinstance(store, RunStore) else RunStore(Path(store))
+    deadline, names = Deadline(budget), [str(parse(name)) for name in methods]
+    columns = {"data": str(data), "text": text, "label": label, "pair": pair}
+    config = AdaptConfig(model=str(model), **columns, **options)
+    original = load_original(config)
+    task = label_held_out(config, original, progress)
+    checked = _measure(original, task, config, [], limit, root, progress)
+    if checked.evidence.measurable:
+        clf, record, folder = original, None, str(model)
+    else:
+        record = adapt(config, root, resume=True, progress=progress)
+        folder = str(root.folder(record.config))
+        clf, task = load(folder), _adapted_task(folder, record)
+    names, done = sorted(names, key=lambda name: parse(name).evaluations(20)), list[str]()
+    for name in names:  # one after the other: finished ones are read from the store
+        if deadline.passed:
+            break
+        done.append(name)
+        _measure(clf, task, config, [name], limit, root, progress)
+    result = _measure(clf, task, config, done, limit, root, progress)
+    return Audit(str(model), checked, result, record, folder, tuple(names[len(done) :]))
+
+
+def label_held_out(config: AdaptConfig, original: Classifier, progress: Progress | None) -> Task:
+    """Return the validation and test texts, labeled by the classifier itself.
+
+    The classifier's own decisions are what is explained, so that no true labels are needed.
+    """
+    texts = texts_task(config, original.labels)
+    splits = {role: rows for role, rows in load_splits(config, texts).items() if role != "train"}
+    done = start_phase(progress, "predict", sum(len(rows) for rows in splits.values()))
+    labels = {role: predict(original, rows, done).argmax(dim=1).tolist() for role, rows in splits.items()}
+    require_variety(original.labels, labels["test"])
+    return labeled_task(splits, labels, name=config.task_or_data, classes=original.labels)
+
+
+def parse_budget(budget: str) -> float:
+    """Return the seconds of a budget such as `90s`, `10m` or `1.5h`.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    number, unit = budget[:-1], budget[-1:]
+    try:
+        seconds = float(number) * UNITS[unit]
+    except (KeyError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise InputError(f"budget {budget!r} cannot be read; expected a time such as 90s, 10m or 1.5h")
+    return seconds
+
+
+def _measure(
+    clf: Classifier,
+    task: Task,
+    config: AdaptConfig,
+    methods: Names,
+    limit: int,
+    store: RunStore,
+    progress: Progress | None,
+) -> Result:
+    """Measure methods on held-out texts, with the tests beside the checkpoint or fitted once."""
+    tests = tests_beside(clf)
+    if not tests:
+        known = MeasureConfig(strategy=_trained_with(config.model))
+        known = filled_config(known, config.replace(label=""), clf.fingerprint, measured_data(task))
+        tests = fitted_tests(clf, config.model, task, known, progress=progress)
+    return measure(clf, task, methods, tests=tests, limit=limit, cache_dir=store.root, progress=progress)
+
+
+def _trained_with(model: str) -> TrainedWith:
+    record = training_record(model)
+    return record.trained.strategy if record else "unknown"
+
+
+def _adapted_task(folder: str, record: AdaptRecord) -> Task:
+    """Return the held-out texts of an adaptation, labeled by the original."""
+    task = read_labeled(Path(folder) / LABELED, name=record.trained.task_or_data, classes=record.labels)
+    return replace(task, splits={role: task.splits[role] for role in ("validation", "test")})

@@ -1,0 +1,67 @@
+"""Verdict of an audit in three sentences: may explanations be trusted, which to use, and at what price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .adapted import AdaptEvidence
+from .doubts import BAD, CAUTION
+from .formats import format_number, format_percent, join_names
+from .sentences import GOOD, Answer, Verdict
+
+QUESTIONS = (
+    "May you trust explanations of this model?",
+    "Which method to use?",
+    "What did it cost?",
+)
+
+
+def judge_audit(
+    checked: Verdict, measured: Verdict, adaptation: AdaptEvidence | None, left_out: Sequence[str] = ()
+) -> tuple[Answer, ...]:
+    """Return the answers to the three questions of an audit.
+
+    Args:
+        checked: Verdict on the model as it is, of random masks only.
+        measured: Verdict on the model whose explanations were measured.
+        adaptation: Evidence of the adaptation; None if the model was measured as it is.
+        left_out: Methods that were not begun because the budget was spent.
+    """
+    model, method, _ = measured.answers
+    mood, first = model.mood, model.text
+    if adaptation is not None:
+        as_it_is = _reason(checked.answers[0].text)
+        if model.mood == GOOD and not adaptation.stays:
+            mood, first = (
+                CAUTION,
+                f"Only of the adapted model, which decides otherwise too often. {model.text}",
+            )
+        elif model.mood == GOOD:
+            first = f"Yes, of the adapted model. {_reason(model.text)}"
+        first = f"{first} As it is, the model was not accepted: {as_it_is}"
+    which = f"{measured.headline} {method.text}"
+    if left_out:
+        which += f" The budget was spent before {join_names(left_out)}; the same command continues."
+    return (
+        Answer(QUESTIONS[0], mood, first),
+        Answer(QUESTIONS[1], method.mood, which),
+        Answer(QUESTIONS[2], *_describe_price(adaptation)),
+    )
+
+
+def _describe_price(adaptation: AdaptEvidence | None) -> tuple[str, str]:
+    """Return the mood and text of what an adaptation changed: predictions and explanations."""
+    if adaptation is None:
+        return GOOD, "Nothing: the model is used as it is, and no prediction changes."
+    share = f"{format_percent(adaptation.agreement)}% of {adaptation.texts} held-out texts"
+    wanted = "" if adaptation.stays else f" ({format_percent(adaptation.required)}% were wanted)"
+    same = f"The adapted model decides like the original on {share}{wanted}."
+    mean, lower, upper = (format_number(value, 2) for value in adaptation.rank_agreement)
+    ranks = f"{adaptation.method} ranks words in both with a correlation of {mean} [{lower}, {upper}]."
+    return GOOD if adaptation.stays else BAD, f"{same} {ranks}"
+
+
+def _reason(answer: str) -> str:
+    """Return an answer without its yes or no, as a sentence."""
+    reason = answer.partition(": ")[2] or answer
+    return reason[0].upper() + reason[1:]

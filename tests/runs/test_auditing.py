@@ -1,0 +1,127 @@
+"""Audits: a decision on any classifier, whose parts are kept, and mistakes that are told before any work."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+import faithmeter as fm
+from faithmeter.runs import auditing
+from faithmeter.runs.auditing import parse_budget
+from faithmeter.verdict import Answer, Verdict
+from faithmeter.verdict.audited import judge_audit
+from toy import WORDS, tiny
+
+METHODS = ("grad-l2", "loo-sign")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a random classifier, which no check can accept as one that learned, and texts."""
+    folder, rng = tmp_path_factory.mktemp("audit"), random.Random(0)
+    clf = tiny(dtype=torch.float32, labels=2)
+    clf.model.save_pretrained(folder / "original")
+    clf.tokenizer.save_pretrained(folder / "original")
+    texts = [" ".join(rng.choices(WORDS, k=rng.randint(3, 9))) for _ in range(260)]
+    (folder / "texts.csv").write_text("\n".join(["review", *texts]))
+    return folder
+
+
+def run(place: Path, store: Path, **options: object) -> auditing.Audit:
+    settings = {"methods": METHODS, "epochs": 1, "learning_rate": 1e-3, "batch_size": 32, "store": store}
+    return fm.audit(place / "original", place / "texts.csv", "review", **{**settings, **options})
+
+
+@pytest.fixture(scope="module")
+def audited(place: Path) -> auditing.Audit:
+    return run(place, place / "runs")
+
+
+def test_it_answers_three_questions_and_names_the_next_command(audited, place: Path) -> None:
+    assert [answer.question for answer in audited.answers] == [
+        "May you trust explanations of this model?",
+        "Which method to use?",
+        "What did it cost?",
+    ]
+    assert {*audited.result.methods} == {"random", *METHODS}
+    assert audited.next_command.startswith(f"faithmeter explain {audited.folder} ")
+    page = place / "audit.html"
+    audited.to_html(page)
+    assert audited.answers[2].text.split(".")[0] in page.read_text(encoding="utf-8")
+    assert json.loads(json.dumps(audited.to_dict()))["adapted"] == (audited.record is not None)
+
+
+def test_a_model_that_is_not_accepted_is_adapted_and_the_price_is_named(audited) -> None:
+    assert not audited.checked.evidence.measurable
+    assert audited.record is not None
+    share = f"{100 * audited.record.agreement:.1f}% of {audited.record.rows['test']} held-out texts"
+    assert share in audited.answers[2].text
+
+
+def test_a_second_audit_computes_nothing_and_gives_the_same_digits(
+    audited, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise AssertionError("a finished part is computed again")
+
+    monkeypatch.setattr("faithmeter.training.finetuning.finetune", refuse)
+    monkeypatch.setattr("faithmeter.runs.join.trace_slice", refuse)
+    again = run(place, place / "runs")
+    assert json.dumps(again.to_dict()) == json.dumps(audited.to_dict())
+
+
+def test_a_spent_budget_leaves_out_the_dearest_methods_and_says_so(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock stands still until the first method is done."""
+    looks = iter([False, True])
+    monkeypatch.setattr(auditing.Deadline, "passed", property(lambda self: next(looks, True)))
+    decision = run(place, place / "runs", budget="1m")
+    assert decision.left_out == ("loo-sign",)
+    assert "The budget was spent before loo-sign" in decision.answers[1].text
+
+
+@pytest.mark.parametrize(("budget", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400)])
+def test_budgets_are_read(budget: str, seconds: float) -> None:
+    assert parse_budget(budget) == seconds
+
+
+@pytest.mark.parametrize("budget", ["10", "m", "-3m", "0s", "nanm", "10 minutes", "infh"])
+def test_a_budget_that_cannot_be_read_is_refused(budget: str) -> None:
+    with pytest.raises(fm.InputError, match="expected a time such as 90s, 10m"):
+        parse_budget(budget)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((), "needs --data"),
+        (("--data", "texts.csv"), "needs --text"),
+        (("--data", "texts.csv", "--text", "review", "-m", "loo-sing"), "loo-sing"),
+        (("--data", "texts.csv", "--text", "review", "--budget", "soon"), "budget 'soon' cannot be read"),
+        (("--data", "none.csv", "--text", "review"), "none.csv"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(faithmeter, place: Path, tmp_path: Path, arguments, reason) -> None:
+    named = [place / one if str(one).endswith(".csv") else one for one in arguments]
+    result = faithmeter("audit", place / "original", *named, "-o", tmp_path)
+    assert result.code == 2
+    assert reason in result.err
+    assert "Traceback" not in result.err
+
+
+def verdict(text: str, mood: str) -> Verdict:
+    answers = (Answer("", mood, text), Answer("", mood, "It is loo-sign."), Answer("", mood, ""))
+    return Verdict((), (), (), answers, (), "Use loo-sign.")
+
+
+def test_a_model_that_passes_as_it_is_costs_nothing() -> None:
+    passes = verdict("Yes: it passes the check.", "good")
+    first, second, third = judge_audit(passes, passes, None)
+    assert (first.mood, first.text) == ("good", "Yes: it passes the check.")
+    assert second.text == "Use loo-sign. It is loo-sign."
+    assert third.text == "Nothing: the model is used as it is, and no prediction changes."
