@@ -33,7 +33,7 @@ def task(tmp_path_factory) -> fm.Task:
 
 
 @pytest.fixture(scope="module")
-def result(clf: fm.Classifier, task: fm.Task) -> fm.Measurement:
+def result(clf: fm.Classifier, task: fm.Task) -> fm.Result:
     once = Method("once", METHODS["loo-sign"].function, recursive=False)
     return fm.measure(clf, task, [once, *METHODS_HERE], complement=True)
 
@@ -111,7 +111,8 @@ def test_comprehensiveness_and_sufficiency_are_those_of_ferret(tmp_path) -> None
     task = fm.own_task(tmp_path / "t.csv", text="text", label="label", all_test=True)
     result = fm.measure(clf, task, {"sines": case["SCORES"]}, complement=True)
     columns = [result.curve("sines").percents.index(round(100 * share)) for share in case["SHARES"]]
-    erased, kept = (result._probabilities[name, "sines"] for name in ("probability", "kept"))
+    trace = result.seeds[0]["sines"]
+    erased, kept = trace.probabilities, trace.kept
     for name, values in (("comprehensiveness", erased), ("sufficiency", kept)):
         falls = (erased[:, :1] - values[:, columns]).mean(axis=1)
         assert falls.tolist() == pytest.approx(FERRET[name], abs=1e-6)
@@ -119,14 +120,14 @@ def test_comprehensiveness_and_sufficiency_are_those_of_ferret(tmp_path) -> None
     assert np.ptp(FERRET["comprehensiveness"]) > 0.1, "the texts differ"
 
 
-def test_a_measurement_has_all_metrics_and_its_searches_bound_naopc(result: fm.Measurement) -> None:
+def test_a_measurement_has_all_metrics_and_its_searches_bound_naopc(result: fm.Result) -> None:
     table = result.metric_table()
     assert table.notna().all().all()
     metrics = {method: result.metrics(method) for method in result.methods}
     assert all(0 <= values["naopc"] <= 1 for values in metrics.values())
     assert metrics["beam(width=3)"]["naopc"] > metrics["random"]["naopc"]
     assert metrics["random"]["naopc"] > metrics["beam(width=3,worst=true)"]["naopc"]
-    erased = {name: result._probabilities["probability", name] for name in result.methods}
+    erased = {name: trace.probabilities for name, trace in result.seeds[0].items()}
     of_texts = np.stack(list(normalized_aopc(erased).values()))  # [M, N]
     assert (of_texts.max(axis=0) == 1).all(), "the best order of each text"
     assert (of_texts.min(axis=0) == 0).all(), "the worst order of each text"
