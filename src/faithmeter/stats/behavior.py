@@ -113,7 +113,7 @@ class Behavior:
 
     @property
     def worst(self) -> Finding:
-        """What decides the check: what rejects most clearly or, if nothing does, what is least sure."""
+        """Part that decides the check: the clearest rejection or, without one, what is least sure."""
         rejected = self.outcome == "rejected"
         return max(self._judged, key=lambda each: each.interval[1 if rejected else 2] - each.margin)
 
