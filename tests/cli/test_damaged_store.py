@@ -64,7 +64,8 @@ def numbers(result: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("kind", ["train", "measure"])
 def test_a_list_that_lacks_a_damaged_run_says_so_each_time(faithmeter, checkpoint: Path, kind: str) -> None:
     whole = json.loads(faithmeter("list", "runs", "--json").out)
-    [record] = Path().glob(f"runs/{kind}-*/record.json")
+    [folder] = Path().glob(f"runs/{kind}-*")
+    record = folder / {"train": "record.json", "measure": "manifest.json"}[kind]
     flip(record)
     first = faithmeter("list", "runs", "--json")
     assert "warning: " in first.err
@@ -164,8 +165,8 @@ def test_another_version_reads_what_has_the_same_format(
     again = faithmeter("measure", checkpoint, *MEASURE)
     assert numbers(json.loads(again.out)) == numbers(json.loads(first.out))
     assert count() == 0, "no text is read again"
-    [record] = Path().glob("runs/measure-*/record.json")
-    assert "99.0" not in record.read_text(), "the record tells what made the numbers"
+    [manifest] = Path().glob("runs/measure-*/manifest.json")
+    assert "99.0" not in manifest.read_text(), "it tells what made the numbers"
 
 
 def test_another_format_of_traces_is_measured_anew(
