@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from faithmeter.report.fragments import render
 from faithmeter.report.page.top import view_top
 from faithmeter.report.page.verdict import Verdict, together
 from faithmeter.report.view import areas_table, lead, view
+from faithmeter.report.view_texts import area_chart
 from faithmeter.verdict import QUESTIONS, Answer
 from traces import PERCENTS, falling, result, traces
 
@@ -78,6 +80,13 @@ def test_the_svg_has_both_names_and_the_area(measured: Result) -> None:
     assert html.index("callout top") < html.index("<svg") < html.index("<table>")
     assert "<span class='key'>loo-sign</span><span class='key'>random</span>" in html
     assert html.count("<path class='line") == 2
+
+
+def test_the_label_of_an_area_at_the_edge_stays_in_the_picture() -> None:
+    rows = [("best", 0, 100.0), ("best", 100, 0.0), ("random", 0, 100.0), ("random", 100, 90.0)]
+    html = render([area_chart(rows, "best", "random", "faithfulness 61.0 %", "title")])
+    [x] = re.findall(r"class='label' x='(\d+)'", html)
+    assert int(x) + len("faithfulness 61.0 %") * 9 / 2 <= 440
 
 
 def test_several_models_are_one_sentence_and_a_table(measured: Result) -> None:

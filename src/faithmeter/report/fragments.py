@@ -13,6 +13,8 @@ from .values import APART_MARK, format_cell, method_label
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 440, 220, 40, 26, 12, 22
 """Size and margins of the lead chart, in its own units."""
+CHARACTER = 9
+"""Width of a character of the label of an area, in these units."""
 
 
 def render(blocks: Sequence[Block]) -> str:
@@ -153,7 +155,8 @@ def _area_label(text: str, points: Sequence[Sequence[tuple[float, float]]]) -> s
     """Return the label of the area, where the curves are furthest apart."""
     gaps = [abs(own[1] - other[1]) for own, other in zip(*points, strict=True)]
     widest = gaps.index(max(gaps))
-    x = points[0][widest][0]
+    half = len(text) * CHARACTER / 2  # the label must not leave the picture
+    x = min(max(points[0][widest][0], LEFT + half), WIDTH - half)
     y = (points[0][widest][1] + points[1][widest][1]) / 2
     return f"<text class='label' x='{x:.0f}' y='{y + 5:.0f}' text-anchor='middle'>{escape(text)}</text>"
 
