@@ -161,8 +161,7 @@ def audit(
     """
     root = store if isinstance(store, RunStore) else RunStore(Path(store))
     deadline, names = Deadline(budget), [str(parse(name)) for name in methods]
-    columns = {"data": str(data), "text": text, "label": label, "pair": pair}
-    config = AdaptConfig(model=str(model), **columns, **options)
+    config = AdaptConfig(model=str(model), data=str(data), text=text, label=label, pair=pair, **options)
     original = load_original(config)
     task = label_held_out(config, original, progress)
     checked = _measure(original, task, config, [], limit, root, progress)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .adapted import AdaptEvidence
-from .doubts import BAD, CAUTION
 from .formats import format_number, format_percent, join_names
 from .sentences import GOOD, Answer, Verdict
+from .severity import BAD, CAUTION
 
 QUESTIONS = (
     "May you trust explanations of this model?",
