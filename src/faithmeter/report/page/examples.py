@@ -118,10 +118,10 @@ def _by_method(trace: Trace, places: Sequence[int], text: Mapping[Any, Any]) -> 
 
     The result is None if the method was not measured on the text.
     """
-    places = np.flatnonzero(trace.rows == text["row"])
-    if not len(places):
+    own = np.flatnonzero(trace.rows == text["row"])
+    if not len(own):
         return None
-    here = int(places[0])
+    here = int(own[0])
     scores = trace.scores[here].tolist()
     largest = max(map(abs, scores), default=0.0)
     values: dict[str, Any] = {
