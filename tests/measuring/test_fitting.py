@@ -38,7 +38,9 @@ def test_the_check_is_fitted_beside_the_tests(clf: fm.Classifier, reviews: fm.Ta
     assert len(known.biases[0]) == 3
     file = tmp_path / "test.safetensors"
     tests["crossfit"].save(file, fingerprint="f")
-    assert MaSF.load(file, fingerprint="f").recalibration == known
+    again = MaSF.load(file, fingerprint="f")
+    assert (again.recalibration, again.own_recalibration) == (known, recalibration_of(tests, own=True))
+    assert again.own_recalibration == fit_recalibration(clf, reviews.split("validation"), None)
     assert recalibration_of({}) is None
 
 
@@ -62,3 +64,13 @@ def test_without_labels_the_predictions_for_whole_texts_take_their_place(
     predicted = clf.logits(batch).argmax(dim=1).numpy()
     assert known is not None
     assert known.constant == np.bincount(predicted, minlength=3).argmax()
+
+
+def test_texts_without_labels_are_checked_against_the_own_predictions(
+    clf: fm.Classifier, reviews: fm.Task
+) -> None:
+    tests, texts = fm.fit_tests(clf, reviews), reviews.split("test")["text"][:30]
+    own, labeled = fm.measure(clf, texts, [], tests=tests), fm.measure(clf, reviews, [], tests=tests)
+    assert own.context.recalibrations == (recalibration_of(tests, own=True),)
+    assert labeled.context.recalibrations == (recalibration_of(tests),)
+    assert own.context.recalibrations != labeled.context.recalibrations

@@ -109,9 +109,11 @@ def fit_tests(
     task = class_task(task, names)
     tests = fit_tests_on(clf, task.split("validation"), masking, progress)
     match = match_classes(names, task.labels) if task.label is not None else None
-    known = fit_recalibration(clf, task.split("validation"), match, seed=seed)
+    evaluator = Evaluator.of(clf)  # the second fit evaluates nothing again
+    known = fit_recalibration(evaluator, task.split("validation"), match, seed=seed)
+    own = fit_recalibration(evaluator, task.split("validation"), None, seed=seed)
     for test in tests.values():
-        test.recalibration = known
+        test.recalibration, test.own_recalibration = known, own
     return tests
 
 

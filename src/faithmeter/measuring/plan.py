@@ -77,6 +77,7 @@ class Plan:
         methods: Methods by name, the baseline first.
         tests: In-distribution tests.
         settings: Settings of the traces.
+        own: Whether the texts have no labels, so that the model's own predictions are explained.
     """
 
     evaluator: Evaluator
@@ -86,6 +87,7 @@ class Plan:
     methods: Mapping[str, Method]
     tests: Tests
     settings: Settings
+    own: bool = False
 
     @cached_property
     def match(self) -> ClassMatch:
@@ -118,7 +120,7 @@ def plan_measurement(
     """
     if limit < 0:
         raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
-    evaluator = Evaluator(clf)
+    evaluator, own = Evaluator(clf), not isinstance(task, Task)
     if not isinstance(task, Task):
         task = label_texts(evaluator, task)
     require_kind(task, number=evaluator.predicts_number)
@@ -128,7 +130,7 @@ def plan_measurement(
     rows = task.split(role)
     count = min(limit or len(rows), len(rows))
     named = with_baseline(parse_methods(methods))
-    plan = Plan(evaluator, task, rows, count, named, tests, settings.of_model(clf))
+    plan = Plan(evaluator, task, rows, count, named, tests, settings.of_model(clf), own)
     _require_variety(plan)
     require_own_scores(plan)
     return plan
@@ -186,9 +188,15 @@ def trained_with_of(tests: Tests | None) -> TrainedWith:
     return next((test.trained_with for test in (tests or {}).values()), "unknown")
 
 
-def recalibration_of(tests: Tests | None) -> Recalibration | None:
-    """Return what the behavioral check is fitted on; None without tests, or if it was not fitted."""
-    return next((test.recalibration for test in (tests or {}).values()), None)
+def recalibration_of(tests: Tests | None, *, own: bool = False) -> Recalibration | None:
+    """Return what the behavioral check is fitted on; None without tests, or if it was not fitted.
+
+    With `own`, its targets are the model's own predictions, as for measured texts without labels.
+    """
+    test = next(iter((tests or {}).values()), None)
+    if test is None:
+        return None
+    return test.own_recalibration if own else test.recalibration
 
 
 def agreement_of(clf: Model) -> float:

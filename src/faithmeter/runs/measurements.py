@@ -137,7 +137,7 @@ def build_result(plan: Plan, traces: Mapping[str, Trace], texts: DataFrame) -> R
         unit=plan.settings.unit,
         scores={name: method.scores for name, method in plan.methods.items() if method.scores},
         inputs=texts,
-        recalibrations=(recalibration_of(plan.tests),),
+        recalibrations=(recalibration_of(plan.tests, own=plan.own),),
     )
     return Result((traces,), context)
 
@@ -234,7 +234,7 @@ def _write_manifest(
         "floors": floors_of(plan.tests),
         "agreement": agreement_of(plan.evaluator),
         "precision": plan.settings.precision,
-        "recalibration": recalibration_of(plan.tests),
+        "recalibration": recalibration_of(plan.tests, own=plan.own),
         "seconds": dict(seconds),
     }
     store.put(config, values)

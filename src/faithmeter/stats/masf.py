@@ -33,7 +33,7 @@ MIN_LEARNED = 10
 """Minimum number of rows that the cross-fitted test learns from; the others calibrate it."""
 BLOCK = 4096
 """Number of rows ranked at a time, which limits the memory used."""
-FORMAT = "faithmeter-masf-6"
+FORMAT = "faithmeter-masf-7"
 
 
 class MaSF:
@@ -56,6 +56,8 @@ class MaSF:
         statistics_: Sorted statistics of the rows that new ones are ranked among.
         recalibration: What the masked rows tell about the model's predictions, for the behavioral check,
             which is fitted on the same texts; None if it was not fitted.
+        own_recalibration: The same with the model's predictions for whole texts as targets, for texts
+            without labels.
 
     Example:
         >>> features = torch.rand(40, 3, 8)  # of 40 texts
@@ -72,6 +74,7 @@ class MaSF:
         self.calibration = calibration
         self.trained_with: TrainedWith = trained_with
         self.recalibration: Recalibration | None = None
+        self.own_recalibration: Recalibration | None = None
 
     def __repr__(self) -> str:
         if not hasattr(self, "columns_"):
@@ -140,7 +143,7 @@ class MaSF:
             "calibration": self.calibration,
             "trained_with": self.trained_with,
             "fingerprint": fingerprint,
-            "recalibration": json.dumps(self.recalibration),
+            "recalibration": json.dumps([self.recalibration, self.own_recalibration]),
         }
         metadata["checksum"] = _checksum(arrays, metadata)
         with atomic(path) as temporary:
@@ -177,8 +180,10 @@ class MaSF:
         trained_with: Any = metadata["trained_with"]
         test = cls(calibration=metadata["calibration"], trained_with=trained_with)
         test.columns_, test.layers_, test.statistics_ = arrays.values()
-        known = json.loads(metadata["recalibration"])
-        test.recalibration = None if known is None else Recalibration.of(*known)
+        test.recalibration, test.own_recalibration = (
+            None if known is None else Recalibration.of(*known)
+            for known in json.loads(metadata["recalibration"])
+        )
         return test
 
     def _layers(self, rows: NDArray[Any], *, new: int) -> Array:
