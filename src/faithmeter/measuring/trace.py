@@ -108,10 +108,6 @@ class Trace:
         """Return the trace of the first texts."""
         return self._select(np.arange(min(count, len(self))))
 
-    def among(self, rows: Iterable[int]) -> Trace:
-        """Return the trace of the texts with these row numbers."""
-        return self._select(np.flatnonzero(np.isin(self.rows, np.fromiter(rows, np.int64))))
-
     def cut(self, stops: Iterable[int]) -> list[Trace]:
         """Return the pieces that end before the rows with these numbers; the first has the costs of all."""
         places = {int(np.searchsorted(self.rows, stop)) for stop in stops} - {0, len(self)}
