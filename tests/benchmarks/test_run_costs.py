@@ -73,7 +73,7 @@ def test_published_times_are_of_all_epochs_and_texts_and_of_known_methods(tmp_pa
 
 
 def test_what_was_measured_here_is_scaled_to_the_runs_to_come(tmp_path) -> None:
-    """A made-up training took 67.5 s for 2 epochs of 900 rows, its measurement of 2 texts 3.5 s a method."""
+    """A made-up training took 67.5 s for 2 epochs of 900 rows, its measurement of 2 texts 3 s a method."""
     text = """
     tasks = ["bAbI-1"]
     models = ["embedded"]
@@ -98,8 +98,8 @@ def test_what_was_measured_here_is_scaled_to_the_runs_to_come(tmp_path) -> None:
     found = seconds(runs, store)
     train, measure, *roar = (found[run] for run in runs)
     assert train == (pytest.approx(67.5 * 200 / 2 * 300 / 900), "measured here")
-    # 11 steps: 2 s to explain (by loo-sign at 10 of them, by the others once), 1.5 s for the rest; now 6
+    # 11 steps: 1 s to explain (by loo-sign at 10 of them, by the others once), 2 s for the rest; now 6
     texts, steps = 10 / 2, 6 / 11
-    by_method = 2 + 2 + 2 * 5 / 10 + 3 * 1.5 * steps
+    by_method = 1 + 1 + 1 * 5 / 10 + 3 * 2 * steps
     assert measure == (pytest.approx(3 + texts * by_method), "measured here")
     assert roar == [None] * 4, "nothing like that was done here"

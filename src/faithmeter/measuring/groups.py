@@ -19,6 +19,7 @@ from ..stats.comparisons import Ranking, rank_methods
 from ..stats.curves import Curve, acu
 from ..stats.intervals import Interval, TextIntervals, resample_texts
 from ..stats.metrics import score
+from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
 from ..stats.predictions import Predictions
 from .trace import Trace
 
@@ -156,3 +157,28 @@ class Group:
             highest = acu(self.ceilings[place], self.curves(BASELINE, self.metric)[place])
             shares.append(area / highest if highest > 0 else math.nan)
         return shares
+
+    def other_metrics(self, method: str, shares: Sequence[int] | None) -> list[dict[str, float]]:
+        """Return the means over texts of the metrics of other papers, in each seed; NaN where undefined."""
+        return [self._other_metrics(seed, method, shares) for seed in self.seeds]
+
+    def _other_metrics(
+        self, seed: Mapping[str, Trace], method: str, shares: Sequence[int] | None
+    ) -> dict[str, float]:
+        trace, texts = seed[method], self.texts
+        kept = None if trace.kept is None else trace.kept[:texts]
+        values = text_metrics(trace.probabilities[:texts], kept, trace.percents, shares)
+        if {"best", "worst"} <= find_searches(seed):
+            erased = {name: each.probabilities[:texts] for name, each in seed.items()}
+            values["naopc"] = normalized_aopc(erased)[method]
+        means = dict.fromkeys(OTHER_METRICS, math.nan)
+        for name, of_texts in values.items():
+            if np.isfinite(of_texts).any():
+                means[name] = float(np.nanmean(of_texts))
+        return means
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """Return the mean; a single value is unchanged to its last bit, and a NaN is `math.nan` itself."""
+    mean = values[0] if len(values) == 1 else sum(values) / len(values)
+    return math.nan if math.isnan(mean) else mean

@@ -20,7 +20,7 @@ from ..stats.metrics import score
 from ..stats.recalibration import check_behavior
 from ..verdict import MAIN_KIND, NUMBER_KIND
 from .context import Context
-from .groups import Group
+from .groups import Group, mean_of
 from .trace import Trace
 
 Seed = Mapping[str, Trace]
@@ -189,6 +189,30 @@ class Pool:
     def majority(self) -> float:
         """Performance of the best guess that does not depend on the text."""
         return best_guess(self.metric, self.group(BASELINE).labels, self.context.classes)
+
+    @property
+    def evaluations(self) -> dict[str, int]:
+        """By method, the mean number of model evaluations; methods measured together share equal ones."""
+        return {name: round(mean_of([t.evaluations for t in self._traces(name)])) for name in self.methods}
+
+    @property
+    def evaluations_alone(self) -> dict[str, int]:
+        """By method, the mean number that it would have needed alone."""
+        return {
+            name: round(mean_of([t.evaluations_alone for t in self._traces(name)])) for name in self.methods
+        }
+
+    @property
+    def seconds(self) -> dict[str, dict[str, float]]:
+        """By method and phase, the mean number of seconds."""
+        seconds = {}
+        for name in self.methods:
+            phases = [trace.seconds for trace in self._traces(name)]
+            seconds[name] = {phase: mean_of([each.get(phase, 0.0) for each in phases]) for phase in phases[0]}
+        return seconds
+
+    def _traces(self, method: str) -> list[Trace]:
+        return [seed[method] for seed in self.group(method).seeds]
 
 
 def _fits(trace: Trace, other: Trace) -> bool:

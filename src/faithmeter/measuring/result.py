@@ -14,12 +14,11 @@ import numpy as np
 from ..config import BASELINE
 from ..errors import unknown
 from ..files import write_csv
-from ..methods.registry import find_searches
 from ..stats.areas import KINDS
 from ..stats.comparisons import Ranking
 from ..stats.curves import Curve, racu_divisor
 from ..stats.intervals import Interval, TextIntervals
-from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
+from ..stats.other_metrics import OTHER_METRICS
 from ..stats.pvalues import DatasetPValue, dataset_pvalue, join_pvalues, of_steps, simes
 from ..verdict import (
     NUMBER_KIND,
@@ -31,11 +30,11 @@ from ..verdict import (
 )
 from ..verdict.formats import format_metric, format_percent
 from .context import FACTS
-from .groups import Group
+from .groups import Group, mean_of
 from .plausibility import mark_rationales, score_trace
-from .pool import Pool, Seed
+from .pool import Pool
 from .rendered import Rendered
-from .trace import Trace, frame_traces
+from .trace import frame_traces
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -111,7 +110,7 @@ class Result(Pool, Measured, Rendered):
 
     def area(self, method: str, kind: str = "", metric: str | None = None) -> float:
         """Return the area of a kind, the mean over seeds."""
-        return _mean(self.seed_areas(method, kind, metric))
+        return mean_of(self.seed_areas(method, kind, metric))
 
     def interval(self, method: str, kind: str = "") -> Interval:
         """Return the confidence interval of an area over texts or, with several seeds, seeds and texts."""
@@ -182,7 +181,7 @@ class Result(Pool, Measured, Rendered):
         if not both:
             return 0, {}
         group = self._group_at(both, count)
-        return count, {name: _mean(group.areas(name, self.main_kind)) for name in group.methods[1:]}
+        return count, {name: mean_of(group.areas(name, self.main_kind)) for name in group.methods[1:]}
 
     @property
     def ceiling(self) -> Curve | None:
@@ -192,7 +191,7 @@ class Result(Pool, Measured, Rendered):
 
     def share_of_ceiling(self, method: str) -> float:
         """Return the ACU of a method divided by that of the ceiling; NaN without a positive ceiling."""
-        return _mean(self.group_with_more(method).shares_of_ceiling(method))
+        return mean_of(self.group_with_more(method).shares_of_ceiling(method))
 
     @property
     def tests(self) -> list[str]:
@@ -249,10 +248,10 @@ class Result(Pool, Measured, Rendered):
             texts_needed=self.texts_needed,
             shared={name: self.shared_areas(name, leader) for name in others} if leader else {},
             metric=self.metric,
-            whole=_mean(whole),
+            whole=mean_of(whole),
             majority=self.majority,
             converged=min(whole) > context.threshold,
-            racu_divisor=_mean([racu_divisor(curve) for curve in baseline.curves(BASELINE, self.metric)]),
+            racu_divisor=mean_of([racu_divisor(curve) for curve in baseline.curves(BASELINE, self.metric)]),
             seeds=len(self.used),
             unlearned_seeds=len(self.comparable) - len(self.used),
             other_seeds=context.other_seeds + len(self.seeds) - len(self.comparable),
@@ -279,8 +278,8 @@ class Result(Pool, Measured, Rendered):
                 of ERASER (1, 5, 10, 20, 50) that were measured.
         """
         group = self.group_with_more(method)
-        seeds = [_other_metrics(seed, group.texts, method, shares) for seed in group.seeds]
-        return {name: _mean([values[name] for values in seeds]) for name in OTHER_METRICS}
+        seeds = group.other_metrics(method, shares)
+        return {name: mean_of([values[name] for values in seeds]) for name in OTHER_METRICS}
 
     @cached_property
     def plausibility(self) -> dict[str, dict[str, float]]:
@@ -292,32 +291,10 @@ class Result(Pool, Measured, Rendered):
         agreements = {}
         for name in self.methods if marks else []:
             seeds = [score_trace(seed[name], marks) for seed in self.group(name).seeds]
-            agreements[name] = {measure: _mean([values[measure] for values in seeds]) for measure in seeds[0]}
+            agreements[name] = {
+                measure: mean_of([values[measure] for values in seeds]) for measure in seeds[0]
+            }
         return agreements
-
-    @property
-    def evaluations(self) -> dict[str, int]:
-        """By method, the mean number of model evaluations; methods measured together share equal ones."""
-        return {name: round(_mean([t.evaluations for t in self._traces(name)])) for name in self.methods}
-
-    @property
-    def evaluations_alone(self) -> dict[str, int]:
-        """By method, the mean number that it would have needed alone."""
-        return {
-            name: round(_mean([t.evaluations_alone for t in self._traces(name)])) for name in self.methods
-        }
-
-    @property
-    def seconds(self) -> dict[str, dict[str, float]]:
-        """By method and phase, the mean number of seconds."""
-        seconds = {}
-        for name in self.methods:
-            phases = [trace.seconds for trace in self._traces(name)]
-            seconds[name] = {phase: _mean([each.get(phase, 0.0) for each in phases]) for phase in phases[0]}
-        return seconds
-
-    def _traces(self, method: str) -> list[Trace]:
-        return [seed[method] for seed in self.group(method).seeds]
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -359,30 +336,10 @@ class Result(Pool, Measured, Rendered):
         return describe_result(self)
 
 
-def _mean(values: Sequence[float]) -> float:
-    """Return the mean; a single value is unchanged to its last bit, and a NaN is `math.nan` itself."""
-    mean = values[0] if len(values) == 1 else sum(values) / len(values)
-    return math.nan if math.isnan(mean) else mean
-
-
 def _spread(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1))
 
 
 def _mean_curve(curves: Sequence[Curve]) -> Curve:
-    points = tuple(_mean(values) for values in zip(*(curve.values for curve in curves), strict=True))
+    points = tuple(mean_of(values) for values in zip(*(curve.values for curve in curves), strict=True))
     return replace(curves[0], values=points)
-
-
-def _other_metrics(seed: Seed, texts: int, method: str, shares: Sequence[int] | None) -> dict[str, float]:
-    """Return the means over texts of the metrics of other papers, for one seed."""
-    trace = seed[method]
-    kept = None if trace.kept is None else trace.kept[:texts]
-    values = text_metrics(trace.probabilities[:texts], kept, trace.percents, shares)
-    if {"best", "worst"} <= find_searches(seed):
-        values["naopc"] = normalized_aopc({name: t.probabilities[:texts] for name, t in seed.items()})[method]
-    means = dict.fromkeys(OTHER_METRICS, math.nan)
-    for name, of_texts in values.items():
-        if np.isfinite(of_texts).any():
-            means[name] = float(np.nanmean(of_texts))
-    return means
