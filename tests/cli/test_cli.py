@@ -112,7 +112,7 @@ def test_explain_reads_files_and_writes_json_and_pages(faithmeter, checkpoint: P
 def test_measure_prints_a_table_and_keeps_every_text(faithmeter, checkpoint: Path, folder: Path) -> None:
     outcome = faithmeter("measure", checkpoint, "-m", "loo-sign", "--limit", 20, "-o", folder / "runs")
     assert outcome.code == 0
-    for seen in ("faithfulness by accuracy", "loo-sign", "random", "ACU", "p crossfit"):
+    for seen in ("areas by accuracy", "loo-sign", "random", "ACU", "p crossfit"):
         assert seen in outcome.out
     assert list((folder / "runs").glob("traces/*/texts/0-*.parquet"))
     assert list(checkpoint.glob("masf-crossfit-*.safetensors"))
