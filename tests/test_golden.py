@@ -18,6 +18,8 @@ FOLDER = Path(__file__).parent / "golden"
 ROOT = FOLDER.parents[1]
 ONE_LABEL = ("accuracy", "micro_f1")
 """Metrics that are the share of right predictions if each text has one label."""
+RANK = 0.01
+"""Largest difference of p-values whose ranks are decided by rounding; 0.006 was seen between processors."""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,16 @@ def assert_same(found: Any, name: str) -> None:
     ours, frozen = dict(leaves(found)), dict(leaves(golden(name)))
     assert ours.keys() == frozen.keys()
     numbers = {path: value for path, value in frozen.items() if isinstance(value, float)}
-    assert {path: ours[path] for path in numbers} == pytest.approx(numbers, rel=0, abs=2e-9)
+    # wholly masked texts of a length are equal but for rounding, which decides their ranks: such a p-value
+    # moves a little from one processor to the next
+    moving = {path for path in numbers if path.endswith("/published/100")}
+    assert {path: ours[path] for path in moving} == pytest.approx(
+        {path: numbers[path] for path in moving}, rel=0, abs=RANK
+    )
+    settled = numbers.keys() - moving
+    assert {path: ours[path] for path in settled} == pytest.approx(
+        {path: numbers[path] for path in settled}, rel=0, abs=2e-9
+    )
     others = frozen.keys() - numbers.keys()
     assert {path: ours[path] for path in others} == {path: frozen[path] for path in others}
 

@@ -151,6 +151,10 @@ def audit(
         progress: Called with a phase, the amount done in it so far, and the total.
         options: Further options of the adaptation, fields of `AdaptConfig`.
 
+    Returns:
+        Three answers, the measurements behind them, the record of the adaptation, and the folder of the
+        measurable model.
+
     Raises:
         InputError: The classifier, the texts or an option cannot be used.
 
