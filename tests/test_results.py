@@ -207,3 +207,15 @@ def test_figures_are_drawn_from_the_files(scripts, tmp_path: Path) -> None:
     assert {*drawn} | others == {path.relative_to(ROOT / "docs") for path in committed}
     for name, image in drawn.items():
         assert image == (ROOT / "docs" / name).read_text(), f"{name}: run `make results`"
+
+
+def test_the_table_of_the_base_size_encoder_follows_from_its_texts() -> None:
+    sys.path.insert(0, str(ROOT / "scripts" / "results"))
+    try:
+        import mpnet
+    finally:
+        sys.path.pop(0)
+    text = (ROOT / "results" / "mpnet" / "README.md").read_text(encoding="utf-8")
+    assert mpnet.page(text) == text
+    whole = pd.read_csv(ROOT / "results" / "mpnet" / "train.csv").query("masking == '0'")["accuracy"]
+    assert f"Whole sentences: {100 * whole.iloc[0]:.1f} %" in text
