@@ -61,8 +61,10 @@ def _adaptation(record: AdaptRecord) -> list[Block]:
 def _audit(audit: Audit) -> list[Block]:
     """Return the three sentences of an audit, then what was measured, and the next command."""
     first, *others = audit.answers
+    answer, _, reasons = first.text.partition(". ")  # the answer alone for who has ten seconds
     return [
-        Sentence(first.text, first.mood, "top", first.question),
+        Sentence(f"{answer}.", first.mood, "top", first.question),
+        Sentence(reasons, "note", "answer"),
         *answer_sentences(others),
         *lead_chart(audit.result),
         areas_table(audit.result),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import AdaptConfig, MeasureConfig, TrainedWith
+from ..config import AdaptConfig, MeasureConfig
 from ..data.labeled import LABELED, labeled_task, read_labeled
 from ..errors import InputError
 from ..files import write_csv
@@ -119,6 +119,34 @@ class Deadline:
         return time.monotonic() >= self._end
 
 
+@dataclass(frozen=True)
+class Place:
+    """Settings, store and progress that all measurements of an audit share."""
+
+    config: AdaptConfig
+    limit: int
+    store: RunStore
+    progress: Progress | None
+
+    def measure(self, clf: Classifier, checkpoint: str, task: Task, methods: Names) -> Result:
+        """Measure methods on held-out texts, with the tests beside the checkpoint or fitted once."""
+        tests = tests_beside(clf)
+        if not tests:
+            record = training_record(checkpoint)  # the masks of the training are those of the tests
+            known = MeasureConfig(strategy=record.trained.strategy if record else "unknown")
+            known = filled_config(known, self.config.replace(label=""), clf.fingerprint, measured_data(task))
+            tests = fitted_tests(clf, checkpoint, task, known, progress=self.progress)
+        return measure(
+            clf,
+            task,
+            methods,
+            tests=tests,
+            limit=self.limit,
+            cache_dir=self.store.root,
+            progress=self.progress,
+        )
+
+
 def audit(
     model: str | Path,
     data: str | Path,
@@ -168,7 +196,8 @@ def audit(
     config = AdaptConfig(model=str(model), data=str(data), text=text, label=label, pair=pair, **options)
     original = load_original(config)
     task = label_held_out(config, original, progress)
-    checked = _measure(original, task, config, [], limit, root, progress)
+    place = Place(config, limit, root, progress)
+    checked = place.measure(original, str(model), task, [])
     if checked.evidence.measurable:
         clf, record, folder = original, None, str(model)
     else:
@@ -180,8 +209,8 @@ def audit(
         if deadline.passed:
             break
         done.append(name)
-        _measure(clf, task, config, [name], limit, root, progress)
-    result = _measure(clf, task, config, done, limit, root, progress)
+        place.measure(clf, folder, task, [name])
+    result = place.measure(clf, folder, task, done)
     return Audit(str(model), checked, result, record, folder, tuple(names[len(done) :]))
 
 
@@ -212,29 +241,6 @@ def parse_budget(budget: str) -> float:
     if not 0 < seconds < math.inf:
         raise InputError(f"budget {budget!r} cannot be read; expected a time such as 90s, 10m or 1.5h")
     return seconds
-
-
-def _measure(
-    clf: Classifier,
-    task: Task,
-    config: AdaptConfig,
-    methods: Names,
-    limit: int,
-    store: RunStore,
-    progress: Progress | None,
-) -> Result:
-    """Measure methods on held-out texts, with the tests beside the checkpoint or fitted once."""
-    tests = tests_beside(clf)
-    if not tests:
-        known = MeasureConfig(strategy=_trained_with(config.model))
-        known = filled_config(known, config.replace(label=""), clf.fingerprint, measured_data(task))
-        tests = fitted_tests(clf, config.model, task, known, progress=progress)
-    return measure(clf, task, methods, tests=tests, limit=limit, cache_dir=store.root, progress=progress)
-
-
-def _trained_with(model: str) -> TrainedWith:
-    record = training_record(model)
-    return record.trained.strategy if record else "unknown"
 
 
 def _adapted_task(folder: str, record: AdaptRecord) -> Task:

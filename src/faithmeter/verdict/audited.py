@@ -56,8 +56,9 @@ def _describe_price(adaptation: AdaptEvidence | None) -> tuple[str, str]:
     share = f"{format_percent(adaptation.agreement)}% of {adaptation.texts} held-out texts"
     wanted = "" if adaptation.stays else f" ({format_percent(adaptation.required)}% were wanted)"
     same = f"The adapted model decides like the original on {share}{wanted}."
-    mean, lower, upper = (format_number(value, 2) for value in adaptation.rank_agreement)
-    ranks = f"{adaptation.method} ranks words in both with a correlation of {mean} [{lower}, {upper}]."
+    mean, lower, upper = adaptation.rank_agreement
+    likely = f" [{format_number(lower, 2)}, {format_number(upper, 2)}]" if lower < upper else ""
+    ranks = f"{adaptation.method} ranks words in both with a correlation of {format_number(mean, 2)}{likely}."
     return GOOD if adaptation.stays else BAD, f"{same} {ranks}"
 
 
