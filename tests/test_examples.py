@@ -62,9 +62,9 @@ def test_own_task(tmp_path, monkeypatch, capsys) -> None:
 
 
 def test_the_example_of_the_readme(checkpoint: Path, monkeypatch, capsys) -> None:
-    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert code is not None
-    short = re.sub(r'fm\.load\(".*?"\)', f"fm.load({str(checkpoint)!r})", code[1]).replace(
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    [code] = [block for block in blocks if "fm.erase(" in block]
+    short = re.sub(r'fm\.load\(".*?"\)', f"fm.load({str(checkpoint)!r})", code).replace(
         "limit=100", "limit=10"
     )
     exec(compile(short, "README.md", "exec"), {})
