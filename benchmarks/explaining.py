@@ -11,7 +11,7 @@ from torch import Tensor
 from faithmeter.config import BASELINE
 from faithmeter.methods import explain
 from faithmeter.methods.gradients import target_gradient
-from faithmeter.methods.registry import default_methods, parse
+from faithmeter.methods.registry import PAPER, parse
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.tokens import Batch
 
@@ -21,7 +21,7 @@ from .race import OURS, Contender, Work
 from .setting import Setting
 
 BEAM = "beam"
-QUICK_METHODS = tuple(name for name in default_methods() if name != BEAM)
+QUICK_METHODS = tuple(name for name in PAPER if name != BEAM)
 """Methods of the paper without beam search."""
 STEPS = 20
 """Steps of integrated gradients."""

@@ -20,7 +20,7 @@ from evidence import (
 )
 
 from faithmeter.methods.registry import METHODS as REGISTERED
-from faithmeter.methods.registry import find_method
+from faithmeter.methods.registry import PAPER, find_method
 from faithmeter.report.figures.styles import STRATEGIES, TRAINING_NAMES
 from faithmeter.verdict.formats import UNDEFINED, format_number
 
@@ -214,7 +214,7 @@ def measures_table(study: Study) -> str:
         assert method is not None
         one = "signed" if method.directed else "absolute"
         names = "both" if len(variants) > 1 else one
-        rows.append((f"`{stem}`", names, "yes" if method.by_default else "no", method.about))
+        rows.append((f"`{stem}`", names, "yes" if method.name in PAPER else "no", method.about))
     return markdown(("name", "variants", "in the paper", "score of a word"), rows)
 
 

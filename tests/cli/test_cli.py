@@ -17,7 +17,7 @@ import faithmeter as fm
 from faithmeter import cli
 from faithmeter.cli import VERBS, demo
 from faithmeter.data import babi, stories
-from faithmeter.methods import METHODS, default_methods
+from faithmeter.methods import METHODS, PAPER, default_methods
 from faithmeter.models import devices
 from faithmeter.store.run_store import RunStore
 from toy import WORDS, tiny
@@ -236,18 +236,18 @@ def test_a_method_of_ones_own_is_known_to_every_verb(faithmeter, checkpoint: Pat
     assert "--import no_such_module: ModuleNotFoundError" in outcome.err
 
 
-def test_measure_announces_its_cost_and_leaves_out_a_beam_that_costs_most(
-    faithmeter, checkpoint: Path, folder: Path, tmp_path: Path
+@pytest.mark.parametrize("group", [(), ("--methods", "paper")])
+def test_measure_announces_its_cost_and_takes_few_methods_or_those_of_the_paper(
+    faithmeter, checkpoint: Path, group: tuple[str, ...], tmp_path: Path
 ) -> None:
     long = tmp_path / "long.csv"
-    rows = [f"{' '.join(WORDS)},{'ab'[number % 2]}" for number in range(4)]
+    rows = [f"{' '.join(WORDS[:9])},{'ab'[number % 2]}" for number in range(4)]
     long.write_text("\n".join(["review,stars", *rows]))
     own = ("--test", long, "--text", "review", "--label", "stars", "-o", tmp_path / "runs")
-    outcome = faithmeter("measure", checkpoint, *own, "--json")
+    outcome = faithmeter("measure", checkpoint, *own, *group, "--json")
     assert outcome.code == 0, outcome.err
     measured = json.loads(outcome.out)["methods"]
-    assert set(measured) == {*default_methods()} - {"beam"}
-    assert "beam is left out: up to 8,444 evaluations" in outcome.err  # 4 (10 * 20 * 21 / 2 + 11)
+    assert set(measured) == {*(PAPER if group else default_methods())}
     assert "4 texts, at most so many evaluations: " in outcome.err
     [record] = (fm.RunStore(tmp_path / "runs").open(path) for path in (tmp_path / "runs").glob("measure-*"))
     assert set(record.config.methods) == set(measured), "the record names what was measured"

@@ -59,10 +59,9 @@ def test_bounds_are_told_cheapest_first(capsys, monkeypatch) -> None:
     from faithmeter.runs.bounded import Bounds
 
     monkeypatch.setattr(volume, "quiet", False)
-    print_bounds(Bounds(5, {"check": 50, "loo-sign": 1200, "grad-l2": 100}, {"beam": 9000}))
-    told, left_out = capsys.readouterr().err.splitlines()
+    print_bounds(Bounds(5, {"check": 50, "loo-sign": 1200, "grad-l2": 100}))
+    [told] = capsys.readouterr().err.splitlines()
     assert told == "5 texts, at most so many evaluations: check 50, grad-l2 100, loo-sign 1,200"
-    assert left_out.startswith("beam is left out: up to 9,000 evaluations")
 
 
 def test_the_time_of_a_finished_bar_stands_still(clock) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.measuring.costs import bound_evaluations, sort_by_cost, too_expensive
+from faithmeter.measuring.costs import bound_evaluations, sort_by_cost
 from faithmeter.measuring.plan import Settings, plan_measurement
 from faithmeter.methods import parse
 from faithmeter.runs.bounded import bound_measurement
@@ -31,12 +31,6 @@ def test_bounds_of_a_text_of_ten_tokens(method: str, evaluations: int) -> None:
     assert bound_evaluations(parse(method), [10, 10], PERCENTS) == 2 * evaluations
 
 
-def test_only_what_costs_more_than_all_others_together_is_too_expensive() -> None:
-    assert too_expensive({"a": 3, "b": 4, "beam": 8}) == {"beam": 8}
-    assert too_expensive({"a": 3, "b": 4, "beam": 7}) == {}
-    assert too_expensive({"beam": 7}) == {}, "there is nothing to compare with"
-
-
 def test_methods_are_ordered_by_cost_and_their_bounds_hold() -> None:
     clf, batch, labels = tiny(), rows_batch([5, 6, 7, 8, 9, 10], [11, 12, 13]), torch.tensor([0, 1])
     methods = {name: parse(name) for name in ("beam(width=9)", "loo-sign", "random", "grad-l2")}
@@ -56,13 +50,13 @@ def test_what_is_missing_is_bounded_by_the_first_slice(tmp_path: Path) -> None:
     clf, task = tiny(labels=2), fm.own_task(tmp_path / "own.csv", text="text", label="label", all_test=True)
     plan = plan_measurement(clf, task, ["grad-l2", "loo-sign"], tests={}, settings=Settings(), limit=2)
     missing = {"random": 2, "grad-l2": 2, "loo-sign": 2}
-    bounds = bound_measurement(plan, missing, {"beam": 100}, fitting=8)
+    bounds = bound_measurement(plan, missing, fitting=8)
     # eleven steps of two texts; a random order is one more, gradients are ten; leave-one-out has two tokens
     # at the steps from 0 to 40 %, and then one
     loo = 2 * (5 * 3 + 5 * 2 + 11)
     assert bounds.evaluations == {"check": 8, "random": 2 * 12, "grad-l2": 2 * 21, "loo-sign": loo}
-    assert (bounds.texts, bounds.left_out) == (2, {"beam": 50})
-    assert bound_measurement(plan, {"loo-sign": 1}, {}).evaluations == {"loo-sign": loo / 2}
+    assert bounds.texts == 2
+    assert bound_measurement(plan, {"loo-sign": 1}).evaluations == {"loo-sign": loo / 2}
 
 
 def test_windows_count_as_evaluations() -> None:

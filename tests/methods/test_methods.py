@@ -13,7 +13,7 @@ from captum.attr import FeatureAblation, InputXGradient, IntegratedGradients, Sa
 from torch import Tensor
 
 from faithmeter.errors import InputError
-from faithmeter.methods import METHODS, Method, absolute, default_methods, explain, method, parse
+from faithmeter.methods import METHODS, PAPER, Method, absolute, default_methods, explain, method, parse
 from faithmeter.methods.integrated import integrated_gradient
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.evaluator import Evaluator
@@ -333,9 +333,57 @@ def test_gradient_methods_leave_the_parameters_alone() -> None:
     assert all(p.grad is None and p.requires_grad for p in clf.model.parameters())
 
 
-def test_the_table_has_the_papers_ten_methods_which_are_the_default_and_five_more() -> None:
+@pytest.mark.parametrize("kind", ["roberta", "bert"])
+def test_candidates_of_leave_one_out_are_masked_and_the_others_estimated(kind: str) -> None:
+    """By a plain loop: the two largest effects by the gradient, then the slope of the estimates."""
+    clf = tiny(kind)
+    batch, labels = texts_batch(clf, pairs=False), torch.tensor(LABELS)
+    full = explain(clf, batch, labels, "loo-sign")
+    rough = explain(clf, batch, labels, "int-grad-sign(baseline=mask,steps=1)")
+    scores = explain(clf, batch, labels, "loo-sign(candidates=2)")
+    for row, open_tokens in enumerate(batch.explained & (batch.input_ids != clf.mask_id)):
+        places = sorted(open_tokens.nonzero()[:, 0].tolist(), key=lambda i: -rough[row, i].abs().item())
+        first, others = places[:2], places[2:]
+        assert scores[row, first].tolist() == pytest.approx(full[row, first].tolist(), abs=1e-12)
+        squares = sum(rough[row, i].item() ** 2 for i in first)
+        slope = max(0.0, sum(rough[row, i].item() * full[row, i].item() for i in first) / (squares or 1.0))
+        expected = [slope * rough[row, i].item() for i in others]
+        assert scores[row, others].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_as_many_candidates_as_tokens_are_leave_one_out() -> None:
+    clf, labels = Evaluator(tiny()), [0, 1]
+    batch = rows_batch([5, 6, 7, MASK, 8], [9])
+    assert torch.equal(
+        explain(clf, batch, labels, "loo-sign(candidates=6)"), explain(clf, batch, labels, "loo-sign")
+    )
+    absolute_scores = explain(clf, batch, labels, "loo-abs(candidates=2)")
+    assert torch.equal(absolute_scores, explain(clf, batch, labels, "loo-sign(candidates=2)").abs())
+    with pytest.raises(InputError, match="expected at least 1, or 0 for all tokens"):
+        explain(clf, batch, labels, "loo-sign(candidates=-1)")
+
+
+@pytest.mark.parametrize("tokens", [1, 12, 13, 40, 512])
+def test_the_default_methods_explain_a_text_in_few_evaluations_whatever_its_length(tokens: int) -> None:
+    costs = {name: parse(name).evaluations(tokens) for name in default_methods() if name != "random"}
+    ceiling = costs.pop("search(most=150)")
+    assert ceiling == max(13, min(5 * tokens, 150)), "once, not at every step"
+    assert sum(costs.values()) == 1 + 10 + min(tokens, 12) + 2
+    assert all(parse(name).recursive for name in costs)
+
+
+def test_a_candidate_is_an_evaluation_and_so_is_what_finds_it() -> None:
+    clf = Evaluator(tiny())
+    explain(clf, rows_batch(range(5, 15)), [0], "loo-sign(candidates=3)")
+    assert clf.evaluations == parse("loo-sign(candidates=3)").evaluations(10) == 1 + 1 + 3
+
+
+def test_the_table_has_the_papers_ten_methods_and_five_more_and_defaults_have_their_names() -> None:
     assert list(METHODS) == NAMES
-    assert default_methods() == NAMES[:10]
+    assert [*PAPER] == NAMES[:10]
+    assert [parse(name).name for name in default_methods()] == [
+        *("random", "grad-l2", "int-grad-sign", "loo-sign", "search")
+    ]
     assert [name for name in NAMES if not METHODS[name].recursive] == [
         *("random", "beam", "search", "exhaustive", "ridge", "shapley")
     ]

@@ -116,10 +116,20 @@ def test_effects_of_masking_add_up_to_the_change_of_the_margin(kind: str) -> Non
     torch.testing.assert_close(effects.sum(dim=1), whole - empty, atol=0.05, rtol=0.01)
 
 
-@pytest.mark.parametrize("options", ["budget=0", "gradients=-1", "exchanges=-1"])
+@pytest.mark.parametrize("options", ["budget=0", "gradients=-1", "exchanges=-1", "most=-1"])
 def test_options_out_of_range_say_what_is_expected(options: str) -> None:
     with pytest.raises(InputError, match="expected a budget of at least 1"):
         explain(lookup(random_margins(2, 0)), rows_batch([5, 6]), [0], f"search({options})")
+
+
+def test_a_limit_holds_for_texts_of_any_length_and_changes_nothing_below_it() -> None:
+    batch, labels = rows_batch(range(5, 25), [5, 6, 7]), [0, 1]
+    unlimited = explain(tiny(), batch, labels, "search")
+    assert torch.equal(explain(tiny(), batch, labels, "search(most=1000)"), unlimited)
+    evaluator = Evaluator(tiny())
+    explain(evaluator, batch[torch.tensor([0])], labels[:1], "search(most=30)")
+    assert evaluator.evaluations <= parse("search(most=30)").evaluations(20) == 30
+    assert parse("search(most=30)").evaluations(3) == 5 * 3
 
 
 def test_a_model_of_one_class_is_refused() -> None:

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 import faithmeter as fm
 from decoders import SIZES, decoder, decoder_tokenizer, save_decoder
-from faithmeter.methods import METHODS
+from faithmeter.methods import METHODS, default_methods
 from faithmeter.models.mask_token import add_embeddings, add_tokens
 from faithmeter.serve.admission import ServedModel
 from faithmeter.serve.app import create_app
@@ -157,9 +157,8 @@ def test_a_decoder_has_a_report_and_a_model_card(faithmeter, checkpoint: Path) -
     page = (runs / "report.html").read_text()
     for words in ("Faithfulness in numbers", "Metrics of other papers", "Are masked texts in distribution?"):
         assert words in page
-    for method in METHODS:
-        if METHODS[method].by_default:
-            assert f"<code>{method}</code>" in page
+    for method in default_methods():
+        assert f"<code>{method}</code>" in page
     card = faithmeter("report", runs, "--model-card", checkpoint)
     assert card.code == 0, card.err
     assert "model-index:" in (checkpoint / "README.md").read_text()

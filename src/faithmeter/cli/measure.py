@@ -47,9 +47,10 @@ class Erasing:
         list[str],
         typer.Option(
             "--method",
+            "--methods",
             "-m",
-            help="may be repeated; default: the paper's and your own, without beam where it would cost more "
-            "than the others together",
+            help="may be repeated; `paper` is the ten of the paper; default: gradient size, integrated "
+            "gradients, leave one out, a search as their ceiling, and your own",
         ),
     ] = field(default_factory=list)
     scores: Annotated[
@@ -97,11 +98,11 @@ def measure(
     Example: faithmeter measure runs/train-bAbI-1-half-0-… -m loo-sign -m grad-l2 --limit 200
     """
     from ..methods.own_scores import register_scores
-    from ..methods.registry import default_methods, parse
+    from ..methods.registry import default_methods, expand, parse
     from ..report.view import view
 
     own_scores = register_scores(erasing.scores)
-    names = [*(str(parse(name)) for name in erasing.method), *(own.name for own in own_scores)]
+    names = [*(str(parse(name)) for name in expand(erasing.method)), *(own.name for own in own_scores)]
     config = MeasureConfig(
         methods=tuple(names),
         overlap=loading.overlap,
@@ -112,9 +113,6 @@ def measure(
     )
     cluster = workers.on_ray
     requirements = parse_requirements(gate.require, [CHECK, BASELINE, *(names or default_methods())])
-    searches = {required.method for required in requirements if not parse(required.method).recursive}
-    if not names and searches - {BASELINE}:
-        config = config.replace(methods=tuple(default_methods()))  # a search that is required is not left out
     origin = read_origin(checkpoint, texts, rationale)
     with _computing(checkpoint, config, loading.device, workers) if cluster else nullcontext() as compute:
         device = "auto" if cluster else loading.device

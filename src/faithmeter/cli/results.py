@@ -33,15 +33,10 @@ def remark_verdict(verdict: Verdict, *, methods: bool = True) -> None:
 
 
 def print_bounds(bounds: Bounds) -> None:
-    """Print how many evaluations each method needs at most, cheapest first, and which are left out."""
+    """Print how many evaluations each method needs at most, cheapest first."""
     ranked = sorted(bounds.evaluations.items(), key=lambda item: item[1])
     each = ", ".join(f"{name} {count:,}" for name, count in ranked)
     note(f"{bounds.texts} texts, at most so many evaluations: {each}")
-    for name, count in bounds.left_out.items():
-        note(
-            f"{name} is left out: up to {count:,} evaluations, more than all others together; to measure it, "
-            f"name the methods: --method {name} …"
-        )
 
 
 def print_truncated(record: TrainRecord) -> None:

@@ -229,9 +229,9 @@ def _measure_config(table: MeasureTable, task: str, seed: int) -> MeasureConfig 
 
 def _methods(table: MeasureTable) -> list[tuple[str, str]]:
     """Return each method's name without and with its options; `without` accepts either."""
-    from ..methods.registry import default_methods, parse
+    from ..methods.registry import PAPER, default_methods, parse
 
-    methods = [parse(name) for name in table.methods or default_methods()]
+    methods = [parse(name) for name in table.methods or default_methods(PAPER)]
     return list(dict.fromkeys((method.name, str(method)) for method in methods))
 
 

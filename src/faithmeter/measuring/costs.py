@@ -27,15 +27,6 @@ def bound_evaluations(
     return sum(count * (own + len(percents)) for count, own in zip(counts, each, strict=True))
 
 
-def too_expensive(bounds: Mapping[str, int]) -> dict[str, int]:
-    """Return the method that needs more evaluations than all others together, with its bound; else nothing.
-
-    The rule counts evaluations and not seconds, so that it gives the same answer on every machine.
-    """
-    total = sum(bounds.values())
-    return {name: bound for name, bound in bounds.items() if len(bounds) > 1 and 2 * bound > total}
-
-
 def sort_by_cost(
     methods: Mapping[str, Method], batch: Batch, percents: Sequence[int]
 ) -> list[tuple[str, Method]]:

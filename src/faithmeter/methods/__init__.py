@@ -1,6 +1,16 @@
 """Importance measures, which assign a score to each token of a text."""
 
 from . import adapters
-from .registry import METHODS, Method, absolute, default_methods, explain, method, parse
+from .registry import METHODS, PAPER, Method, absolute, default_methods, explain, method, parse
 
-__all__ = ["METHODS", "Method", "absolute", "adapters", "default_methods", "explain", "method", "parse"]
+__all__ = [
+    "METHODS",
+    "PAPER",
+    "Method",
+    "absolute",
+    "adapters",
+    "default_methods",
+    "explain",
+    "method",
+    "parse",
+]

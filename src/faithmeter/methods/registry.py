@@ -25,7 +25,7 @@ from .beam import beam_search
 from .exhaustive import count_evaluations, exhaustive
 from .gradients import gradient_l1, gradient_l2, input_x_gradient
 from .integrated import integrated_gradient, integrated_gradient_l2
-from .occlusion import leave_one_out
+from .occlusion import count_occlusions, leave_one_out
 from .options import Function, default_options, read_option
 from .random import random_order
 from .regression import ridge, shapley
@@ -68,7 +68,7 @@ class Method:
     cost: Cost | None = None
     """Function that returns an upper bound on the evaluations for a text of `tokens` tokens; None means 1."""
     by_default: bool = True
-    """True if the method is measured when no methods are named."""
+    """True if the method, one of your own, is measured when no methods are named."""
     scores: str = ""
     """Origin of scores that were computed elsewhere: a file, or Python; empty if the function computes."""
 
@@ -129,11 +129,29 @@ class Method:
 
 METHODS: dict[str, Method] = {}
 """Registered methods by name."""
+CHEAP = (
+    *("random", "grad-l2", "int-grad-sign(baseline=mask,steps=10)"),
+    *("loo-sign(candidates=12)", "search(most=150)"),
+)
+"""Methods that tell most for their cost: 25 evaluations to explain a text, and a ceiling of 150 once."""
+PAPER = (
+    *("random", "grad-l1", "grad-l2", "inp-grad-sign", "inp-grad-abs", "int-grad-sign", "int-grad-abs"),
+    *("loo-sign", "loo-abs", "beam"),
+)
+"""Methods of the paper."""
+GROUPS = {"paper": PAPER}
+"""Methods that one word stands for."""
 
 
-def default_methods() -> list[str]:
-    """Return the names of the methods that are measured when no methods are named."""
-    return [name for name, method in METHODS.items() if method.by_default]
+def default_methods(group: Iterable[str] = CHEAP) -> list[str]:
+    """Return the methods that are measured when none is named: those of a group, and your own."""
+    own = [name for name, method in METHODS.items() if method.by_default]
+    return [*group, *own]
+
+
+def expand(names: Iterable[str]) -> list[str]:
+    """Return names of methods, each group replaced by its methods."""
+    return [name for given in names for name in GROUPS.get(given, (given,))]
 
 
 def method(
@@ -236,7 +254,7 @@ masking = "by masking it and asking the model again (leave one out)"
 signed_methods: tuple[tuple[str, Function, str, Cost | None], ...] = (
     ("inp-grad", input_x_gradient, "estimated from one gradient (input × gradient)", None),
     ("int-grad", integrated_gradient, gradients, lambda tokens, steps, **_: steps),
-    ("loo", leave_one_out, masking, lambda tokens, **_: tokens + 1),
+    ("loo", leave_one_out, masking, count_occlusions),
 )
 for short, function, how, cost in signed_methods:
     adds, matters = f"what a word adds or takes away, {how}", f"how much a word matters, {how}"
@@ -258,8 +276,7 @@ method(
     directed=True,
     about="an order of masking words that changes the prediction early (search within a budget)",
     unit="ranks, the highest first",
-    cost=lambda tokens, budget, gradients, **_: evaluations_allowed(tokens, budget, gradients),
-    by_default=False,
+    cost=lambda tokens, exchanges, **limits: evaluations_allowed(tokens, **limits),
 )(search)
 method(
     "exhaustive",
@@ -269,7 +286,6 @@ method(
     about="the best of all orders of masking words of short texts, and that of search of longer ones",
     unit="ranks, the highest first",
     cost=count_evaluations,
-    by_default=False,
 )(exhaustive)
 
 method(
@@ -278,7 +294,6 @@ method(
     about="what a word adds or takes away, by a linear model of randomly masked texts (as LIME does)",
     unit="logit points",
     cost=lambda tokens, samples, **_: samples,
-    by_default=False,
 )(ridge)
 method(
     "shapley",
@@ -286,7 +301,6 @@ method(
     about="what a word adds or takes away on average over sets of other words (Shapley values)",
     unit="logit points",
     cost=lambda tokens, samples, **_: min(samples, 2**tokens),
-    by_default=False,
 )(shapley)
 method(
     "int-grad-l2",
@@ -294,11 +308,11 @@ method(
     about="how much the model reacts to small changes of a word, on average from nothing to the text",
     unit="logit points per unit of embedding",
     cost=lambda tokens, steps, **_: steps,
-    by_default=False,
 )(integrated_gradient_l2)
 
 
-METHODS.update({name: replace(known, source="") for name, known in METHODS.items()})  # known by their names
+for name, known in METHODS.items():  # a built-in method is known by its name, and measured as part of a group
+    METHODS[name] = replace(known, source="", by_default=False)
 
 
 @cache

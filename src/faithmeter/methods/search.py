@@ -24,12 +24,13 @@ STEPS = PERCENTS[1:-1]
 """Erased percentages that the objective counts; at 0 and 100 % all orders are equal."""
 
 
-def evaluations_allowed(tokens: int, budget: int, gradients: int) -> int:
+def evaluations_allowed(tokens: int, budget: int, gradients: int, most: int = 0) -> int:
     """Return the maximum number of evaluations for a text.
 
-    It is `budget` per token, or more if one order needs more to be proposed and evaluated.
+    It is `budget` per token and `most` in all, or more if one order needs more to be proposed and evaluated.
     """
-    return max(budget * tokens, (gradients or tokens) + len(STEPS))
+    allowed = min(budget * tokens, most) if most else budget * tokens
+    return max(allowed, (gradients or tokens) + len(STEPS))
 
 
 def search(
@@ -40,6 +41,7 @@ def search(
     budget: int = 5,
     gradients: int = 4,
     exchanges: int = 8,
+    most: int = 0,
 ) -> Tensor:
     """Return the rank of each token in an erasure order that is optimized for a high ACU.
 
@@ -53,6 +55,7 @@ def search(
             evaluated, which costs up to `gradients` + 9 evaluations, or tokens + 9 if `gradients` is 0.
         gradients: Number of gradients for each proposed order; if 0, orders come from leave-one-out.
         exchanges: Number of token pairs to try to exchange in each round; 0 tries none.
+        most: Maximum number of evaluations for a text of any length; 0: only the budget limits it.
 
     Returns:
         Ranks, Tensor [B, T]: n for the first of n tokens to erase, 1 for the last, 0 for tokens not erased.
@@ -60,11 +63,9 @@ def search(
     Raises:
         InputError: The budget is below 1, another option is negative, or the model has a single class.
     """
-    if budget < 1 or gradients < 0 or exchanges < 0:
-        raise InputError(
-            f"search(budget={budget},exchanges={exchanges},gradients={gradients}); expected a budget of at "
-            "least 1, and no negative number"
-        )
+    if budget < 1 or min(gradients, exchanges, most) < 0:
+        given = f"budget={budget},exchanges={exchanges},gradients={gradients},most={most}"
+        raise InputError(f"search({given}); expected a budget of at least 1, and no negative number")
     open_tokens = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()  # [B, T]
     sizes = batch.explained.sum(dim=1).numpy()
     searches = {}
@@ -72,7 +73,7 @@ def search(
         searches[row] = OrderSearch(
             int(n),
             step_sizes(int(sizes[row]), int(n)),
-            budget=evaluations_allowed(int(n), budget, gradients),
+            budget=evaluations_allowed(int(n), budget, gradients, most),
             gradients=gradients,
             exchanges=exchanges,
         )

@@ -35,7 +35,7 @@ from ..stats.metrics import MetricFunction, name_metric
 from ..store.records import RECORD, TrainRecord, read_record
 from ..store.run_store import RunStore, Unready, require_files
 from ..store.traces import Shelf
-from .bounded import Bounds, bound_measurement, expensive_methods
+from .bounded import Bounds, bound_measurement
 from .fitted_tests import fitted_tests, load_tests, read_tests, tests_beside
 from .join import Compute, Join, compute_here
 from .measured import HERE, Origin, folder_of, load_measured, measured_task
@@ -172,9 +172,8 @@ def measure_checkpoint(
     refuse_complement(clf, complement=config.complement)
     as_given = config
     measured, config, trained = measured_task(clf, checkpoint, config, origin)
-    left_out = {} if config.methods else expensive_methods(clf, measured, config)
-    if left_out:
-        config = config.replace(methods=tuple(name for name in default_methods() if name not in left_out))
+    if not config.methods:  # the record names what was measured, whatever is the default one day
+        config = config.replace(methods=tuple(default_methods()))
     tests = read_tests(clf, checkpoint, config)  # None: they are not fitted yet
     plan = _plan_config(clf, measured, config, tests or {})
     shelf = Shelf.of_plan(store.root, plan)
@@ -182,7 +181,7 @@ def measure_checkpoint(
     missing = join.missing()
     if announce is not None and missing:
         unfitted = len(measured.load().get("validation", ())) if tests is None else 0
-        announce(bound_measurement(plan, missing, left_out, unfitted))
+        announce(bound_measurement(plan, missing, unfitted))
     if tests is not None and store.find(config) is not None and not join.gaps():
         return build_result(plan, join.traces(), join.located_texts())
 
@@ -206,7 +205,7 @@ def measure_checkpoint(
 
 def _plan_config(clf: Classifier, task: Task, config: MeasureConfig, tests: Tests) -> Plan:
     """Return the plan of a complete config."""
-    methods = (f"{BASELINE}(seed={config.seed})", *(config.methods or default_methods()))
+    methods = (f"{BASELINE}(seed={config.seed})", *config.methods)
     settings = Settings(config.percents, config.unit, config.complement)
     return plan_measurement(clf, task, methods, tests=tests, settings=settings, limit=config.limit)
 
