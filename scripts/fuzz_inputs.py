@@ -2,8 +2,9 @@
 
 python scripts/fuzz_inputs.py 10000 --seed 0
 
-Every input must be accepted or refused by an InputError. The script prints how many were, and exits with 1 at
-the first other exception, hang, or accepted input that had to be refused, with the numbers to reproduce it.
+Every input must be accepted or refused by an InputError. The script prints how many were, and exits with 1 if
+there was another exception, a hang, or an accepted input that had to be refused. Each is printed with the
+number by which `--first NUMBER 1` reproduces it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
@@ -40,9 +41,12 @@ from faithmeter.data import task_file
 from faithmeter.grid import read as read_grid
 
 EMBEDDED = Path(fm.__file__).parent / "models" / "embedded"
-SHARES = {"task file": 20, "grid file": 10, "data": 20, "config": 10, "checkpoint": 10, "arguments": 15}
-SHARES |= {"rows": 10, "scores": 5}
+SHARES = {"task file": 20, "grid file": 10, "data": 20, "config": 10, "checkpoint": 10, "arguments": 10}
+SHARES |= {"rows": 15, "scores": 5}
 """Percent of the inputs that are of each kind."""
+OUTCOMES = ("refused", "accepted")
+"""What may happen to an input."""
+SHOWN_EVERY = 250
 DEEP = "[" * 50_000
 JUNK: list[Any] = [None, True, -1, 0, 3.5, float("nan"), float("inf"), 2**32, 2**70, "", "x" * 300, "\ud800"]
 JUNK += ["\0", "../..", "é全", [], [[]], {}, {"a": 1}, -0.0, "half", "1e999"]
@@ -334,26 +338,32 @@ def make_rows(rng: Random, folder: Path) -> Case:
         data = data.decode().encode(rng.choice(["latin-1", "cp1252", "utf-16", "utf-16-be"]))
     path.write_bytes(data)
     (folder / "scores.jsonl").write_text('{"row": 0, "scores": [1]}\n')
-    train = ["train", "--data", str(path), "--text", "text", "--label", "label", "--model", "checkpoint"]
-    test = ["checkpoint", "--test", str(path), "--text", "text", "--label", "label"]
+    own = ["--text", "text", "--label", "label"]
+    train = ["train", "--data", str(path), *own, "--model", "checkpoint"]
+    test = ["checkpoint", "--test", str(path), *own]
+    measure, audit = ["measure", *test], ["audit", "checkpoint", "--data", str(path), "--text", "text"]
+    adapt, explain = ["adapt", *audit[1:]], ["explain", "checkpoint"]
+    wrong = [f"--{how}", rng.choice(WRONG_VALUES.get(how, [""]))]
     arguments = {
-        "few validation rows": ["adapt", "checkpoint", "--data", str(path), "--text", "text", *out],
+        "few validation rows": [*adapt, *out],
         "no validation rows": ["check", *test, *out],
         "no model": [*train, "--model", rng.choice(["./nowhere", "../x", "no/such/model"]), *out],
-        "names": ["measure", *test, *out],
-        "classes": [
-            "measure",
-            *test,
-            "--classes",
-            rng.choice(["fresh", "fresh=", "a=b", "fresh=good,x"]),
-            *out,
-        ],
-        "renamed": ["measure", *test, "--classes", "fresh=good,rotten=bad", *out],
-        "place": [*rng.choice([train, ["measure", *test]]), "-o", rng.choice(["/proc/x", "own.csv/x"])],
-        "page": ["explain", "checkpoint", "a text", rng.choice(["--html", "--csv"]), "/proc/x"],
-        "lines": ["explain", "checkpoint", "--file", str(path)],
-        "scores twice": ["measure", *test, "--scores", "a=scores.jsonl", "--scores", "a=scores.jsonl", *out],
-        "measured": ["measure", *test, *out],
+        "names": [*measure, *out],
+        "classes": [*measure, *wrong, *out],
+        "renamed": [*measure, "--classes", "fresh=good,rotten=bad", *out],
+        "place": [*rng.choice([train, measure, audit]), "-o", rng.choice(["/proc/x", "own.csv/x"])],
+        "page": [*explain, "a text", rng.choice(["--html", "--csv"]), "/proc/x"],
+        "lines": [*explain, "--file", str(path)],
+        "scores twice": [*measure, "--scores", "a=scores.jsonl", "--scores", "a=scores.jsonl", *out],
+        "budget": [*audit, *wrong, *out],
+        "require": [*rng.choice([measure, audit]), *wrong, *out],
+        "method": [*rng.choice([measure, audit, [*explain, "a text"]]), *wrong],
+        "unit": [*rng.choice([measure, [*explain, "a text"]]), *wrong],
+        "overlap": [*rng.choice([measure, [*explain, "a text"], ["check", *test]]), *wrong],
+        "trained-with": [*measure, *wrong, *out],
+        "measured": [*measure, *rng.choice(GIVEN), *rng.choice(GIVEN), *out],
+        "audited": [*audit, *rng.choice([[], ["--budget", "1.5h"], ["--limit", "0"]]), *out],
+        "explained": [*explain, "a text", *rng.choice([["--unit", "word"], ["--seed", "7"], ["--verify"]])],
     }.get(how, [*train, *out])
 
     def run() -> None:
@@ -363,11 +373,26 @@ def make_rows(rng: Random, folder: Path) -> Case:
     return Case(run, broken)
 
 
+WRONG_VALUES = {
+    "classes": ["fresh", "fresh=", "a=b", "fresh=good,x"],
+    "budget": ["0s", "10", "-1m", "nanh", "infs", "1e999m", "m", "tomorrow"],
+    "require": ["check", "nothing:acu>=0", "loo-sign:acu", "loo-sign:fun>=1", "loo-sign:acu>=x", ">=", ""],
+    "method": ["looo", "beam(width=0)", "grad-l2(steps=1)", "int-grad-sign(steps=x)", "auto(budget=0)", "("],
+    "unit": ["paragraph", "", "Token"],
+    "overlap": ["-1", "x", "1000000"],
+    "trained-with": ["masks", "HALF"],
+}
+"""Values that an option refuses."""
+GIVEN = [[], ["--unit", "word"], ["--unit", "sentence"], ["--seed", "7"], ["--complement"], ["--step", "25"]]
+GIVEN += [["--trained-with", "none"], ["--limit", "3"], ["--require", "check:p>=0.05"], ["--overlap", "8"]]
+"""Options that a measurement accepts, and that change what it asks."""
 MISTAKES = [
     *[("few rows", True), ("few validation rows", True), ("no validation rows", True), ("no model", True)],
-    *[("separator", True), ("encoding", True), ("names", True), ("classes", True), ("place", True)],
-    *[("page", True), ("lines", True), ("scores twice", True), ("deleted folder", True)],
-    *[("renamed", False), ("measured", False), ("trained", False)],
+    *[("separator", True), ("encoding", True), ("names", True), ("place", True), ("page", True)],
+    *[("lines", True), ("scores twice", True), ("deleted folder", True)],
+    *[(option, True) for option in WRONG_VALUES],
+    *[("renamed", False), ("measured", False), ("measured", False), ("trained", False)],
+    *[("audited", False), ("explained", False)],
 ]
 """What is wrong with a command line on one's own rows, and whether it has to be refused."""
 
@@ -458,41 +483,34 @@ def prepare(folder: Path) -> None:
     explain_one(folder / "checkpoint")
 
 
-def fuzz(count: int, seed: int = 0, *, first: int = 0, seconds: int = 120) -> Counter[tuple[str, str]]:
-    """Try inputs; return how many of each kind were refused and accepted, or raise AssertionError."""
-    counts: Counter[tuple[str, str]] = Counter()
+def fuzz(numbers: Iterable[int], seed: int = 0, *, seconds: int = 120) -> Iterator[tuple[int, str, str]]:
+    """Try inputs; yield the number of each, its kind, and `refused`, `accepted`, or what is wrong."""
     kinds = [kind for kind, share in SHARES.items() for _ in range(share)]
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
         try:
             prepare(Path(name))
-            for number in range(first, first + count):
+            for number in numbers:
                 rng = Random(f"{seed} {number}")
                 kind = rng.choice(kinds)
-                counts[
-                    kind, try_case(MAKERS[kind](rng, Path(name)), f"{kind}, number {number}", seconds)
-                ] += 1
+                yield number, kind, try_case(MAKERS[kind](rng, Path(name)), seconds)
         finally:
             os.chdir(before)
-    return counts
 
 
-def try_case(case: Case, name: str, seconds: int) -> str:
-    """Return 'refused' or 'accepted'; raise AssertionError with the name of an input that is neither."""
+def try_case(case: Case, seconds: int) -> str:
+    """Return `refused` or `accepted`, or what is wrong with how an input was treated."""
     try:
         with limited(seconds), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             case.run()
     except fm.InputError as error:
-        if "\n" in str(error).strip():
-            raise AssertionError(f"{name}: more than one line: {error}") from error
-        return "refused"
+        return f"more than one line: {error}" if "\n" in str(error).strip() else "refused"
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        raise AssertionError(f"{name}: {''.join(traceback.format_exception(error))}") from error
-    assert not case.broken, f"{name}: accepted, but had to be refused"
-    return "accepted"
+        return "".join(traceback.format_exception(error))
+    return "accepted, but had to be refused" if case.broken else "accepted"
 
 
 def main() -> None:
@@ -509,12 +527,19 @@ def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    try:
-        counts = fuzz(options.count, options.seed, first=options.first, seconds=options.seconds)
-    except AssertionError as error:
-        sys.exit(str(error))
+    counts, wrong = Counter[tuple[str, str]](), 0
+    numbers = range(options.first, options.first + options.count)
+    for number, kind, outcome in fuzz(numbers, options.seed, seconds=options.seconds):
+        if outcome not in OUTCOMES:
+            wrong += 1
+            print(f"WRONG: {kind}, number {number}: {outcome}", flush=True)
+            outcome = "WRONG"
+        counts[kind, outcome] += 1
+        if counts.total() % SHOWN_EVERY == 0:
+            print(f"{counts.total()} inputs, {wrong} wrong", flush=True)
     for (kind, outcome), count in sorted(counts.items()):
         print(f"{kind:12} {outcome:9} {count:6}")
+    raise SystemExit(bool(wrong))
 
 
 if __name__ == "__main__":
