@@ -64,6 +64,8 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (("check", "model", "--test", "30.csv", "--valid", "7.csv", *COLUMNS), "7 validation rows; the"),
         (("measure", "model", "--test", "30.csv", *COLUMNS, "--classes", "a"), "--classes 'a': 'a'; expect"),
         (("measure", "named", "--test", "30.csv", *COLUMNS), "say which is which, --classes a=…,b=…"),
+        (("measure", "model", "--test", "30.csv", *COLUMNS, "-m", "beam(width=0)"), "expected at least 1"),
+        (("explain", "model", "a film", "-m", "int-grad-sign(steps=0)"), "expected at least 1, such as"),
     ],
 )  # fmt: skip
 def test_rows_and_models_are_looked_at_first(faithmeter, arguments: tuple[str, ...], message: str) -> None:
@@ -89,6 +91,7 @@ def test_too_few_validation_rows_for_the_check_are_named_before_the_training(fai
     [
         ("train", "--data", "220.csv", *COLUMNS, "--model", "model", "-o", UNWRITABLE),
         ("adapt", "model", "--data", "220.csv", "--text", "review", "-o", UNWRITABLE),
+        ("audit", "model", "--data", "220.csv", "--text", "review", "-o", UNWRITABLE),
         ("measure", "model", "--task", "bAbI-1", "-o", UNWRITABLE),
         ("check", "model", "--task", "bAbI-1", "-o", UNWRITABLE),
         ("demo", "-o", UNWRITABLE),

@@ -74,5 +74,5 @@ def test_longer_texts_are_searched() -> None:
 
 @pytest.mark.parametrize("longest", [-1, 17])
 def test_a_length_out_of_range_says_what_is_expected(longest: int) -> None:
-    with pytest.raises(InputError, match="expected a number of tokens from 0 to 16"):
+    with pytest.raises(InputError, match="expected 0 to 16, such as longest=12"):
         explain(tiny(), rows_batch([5, 6]), [0], f"exhaustive(longest={longest})")

@@ -520,9 +520,9 @@ def test_bad_labels_options_scores_and_logits_say_what_is_wrong() -> None:
         explain(clf, batch, [0, 3], "loo-sign")
     with pytest.raises(InputError, match="label -1"):
         explain(clf, batch, [0, -1], "grad-l2")
-    with pytest.raises(InputError, match="width is 0"):
+    with pytest.raises(InputError, match=r"beam\(width=0\): expected at least 1, such as width=10"):
         explain(clf, batch, [0, 0], "beam(width=0)")
-    with pytest.raises(InputError, match="steps is 0"):
+    with pytest.raises(InputError, match=r"steps=0\): expected at least 1"):
         explain(clf, batch, [0, 0], "int-grad-sign(steps=0)")
     for given, message in ((torch.zeros(2), r"a tensor of \(2,\)"), (None, "NoneType"), ([[0.5]], "list")):
         with pytest.raises(InputError, match=rf"method broken gave {message}; expected a tensor of \(2, 4\)"):

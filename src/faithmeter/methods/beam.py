@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..errors import InputError
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
+from .options import Positive
 from .target import Target, target_values
 
 Ints = NDArray[np.int64]
@@ -62,7 +62,7 @@ def beam_search(
     batch: Batch,
     labels: Tensor,
     *,
-    width: int = 10,
+    width: Positive = 10,
     of: Target = "logit",
     worst: bool = False,
     again: bool = False,
@@ -77,8 +77,6 @@ def beam_search(
     paper says that this gives the same order. That holds for a beam that is wide enough to be exact; a
     narrow one may find another order when it starts from what it has erased.
     """
-    if width < 1:
-        raise InputError(f"width is {width}; expected at least 1: the paper has 10")
     maskable = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()
     beams = [Beam.of(np.flatnonzero(row)) for row in maskable]
     whole = target_values(clf.logits(batch), labels, of).numpy()  # [B]

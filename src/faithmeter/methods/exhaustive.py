@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import InputError
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from .beam import beam_search
+from .options import Range
 from .order_search import Floats, Ints, step_costs
 from .search import evaluations_allowed, request_margins, search, step_sizes
 
@@ -25,7 +27,12 @@ def count_evaluations(tokens: int, longest: int, worst: bool) -> int:
 
 
 def exhaustive(
-    clf: Evaluator, batch: Batch, labels: Tensor, *, longest: int = 12, worst: bool = False
+    clf: Evaluator,
+    batch: Batch,
+    labels: Tensor,
+    *,
+    longest: Annotated[int, Range(0, MAX_TOKENS)] = 12,
+    worst: bool = False,
 ) -> Tensor:
     """Return the rank of each token in the best of all erasure orders, for texts of few tokens.
 
@@ -43,10 +50,8 @@ def exhaustive(
         Ranks, Tensor [B, T]: n for the first of n tokens to erase, 1 for the last, 0 for tokens not erased.
 
     Raises:
-        InputError: `longest` is negative or above 16, or the model has a single class.
+        InputError: The model has a single class.
     """
-    if not 0 <= longest <= MAX_TOKENS:
-        raise InputError(f"exhaustive(longest={longest}); expected a number of tokens from 0 to {MAX_TOKENS}")
     open_tokens = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()  # [B, T]
     ranks = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
     long = torch.from_numpy(np.flatnonzero(open_tokens.sum(axis=1) > longest))

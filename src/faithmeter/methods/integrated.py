@@ -12,6 +12,7 @@ from ..models.devices import send, wide_type
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from .gradients import collect, target_gradient
+from .options import Positive
 from .target import Target
 
 
@@ -20,7 +21,7 @@ def integrated_gradient(
     batch: Batch,
     labels: Tensor,
     *,
-    steps: int = 20,
+    steps: Positive = 20,
     baseline: Literal["zero", "pad", "mask"] = "zero",
     variant: Literal["paper", "released"] = "paper",
     of: Target = "logit",
@@ -31,7 +32,6 @@ def integrated_gradient(
     tokens, including special and context tokens, sum to f(x) − f(b). With `baseline=pad`, `variant=released`
     is the authors' released code, which weights each gradient by i/k and multiplies it by x, not x − b.
     """
-    _require_steps(steps)
     start = _baseline(clf, baseline)  # [E]
     rows = torch.arange(len(batch)).repeat_interleave(steps)  # [B * k]: one item for each text and step
     parts = (torch.arange(len(rows)) % steps + 1).double() / steps
@@ -52,7 +52,7 @@ def integrated_gradient_l2(
     batch: Batch,
     labels: Tensor,
     *,
-    steps: int = 20,
+    steps: Positive = 20,
     baseline: Literal["zero", "pad", "mask"] = "zero",
     of: Target = "logit",
 ) -> Tensor:
@@ -61,7 +61,6 @@ def integrated_gradient_l2(
     These are integrated gradients without the factor x − b, which the paper's appendix A suggests to try.
     Nothing then picks out the element of the token, so the vocabulary is reduced by the norm of `grad-l2`.
     """
-    _require_steps(steps)
     start, width = _baseline(clf, baseline), batch.input_ids.shape[1]
     total = torch.zeros((), dtype=torch.float64)
     for step in range(1, steps + 1):  # one step at a time, as all vectors [B * k, T, E] would fill the memory
@@ -94,11 +93,6 @@ def masking_effects(clf: Evaluator, batch: Batch, labels: Tensor, *, steps: int)
         return (target_gradient(clf, point, micro, labels[rows[items]], "margin") * line).sum(dim=-1)
 
     return batch.unit_sums(collect(clf, work, batch, rows).reshape(len(batch), steps, -1).mean(dim=1))
-
-
-def _require_steps(steps: int) -> None:
-    if steps < 1:
-        raise InputError(f"steps is {steps}; expected at least 1: the paper has 20")
 
 
 def _baseline(clf: Evaluator, name: str) -> Tensor:

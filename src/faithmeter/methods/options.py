@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from torch import Tensor
 
@@ -14,6 +15,23 @@ from ..errors import InputError, unknown
 Function = Callable[..., Tensor]
 """Function of a method: `(clf, batch, labels, **options) -> Tensor [B, T]`."""
 Option = int | float | bool | str
+
+
+class Range(NamedTuple):
+    """Smallest and largest value of an option; annotate the option with it: `Annotated[int, Range(1)]`."""
+
+    least: float
+    most: float = math.inf
+
+    def holds(self, value: Any) -> bool:
+        return bool(self.least <= value <= self.most)  # not for NaN
+
+    def __str__(self) -> str:
+        return f"at least {self.least}" if math.isinf(self.most) else f"{self.least} to {self.most}"
+
+
+Positive = Annotated[int, Range(1)]
+NotNegative = Annotated[int, Range(0)]
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 
 
@@ -33,30 +51,33 @@ def read_option(method: str, function: Function, name: str, text: str) -> Option
     """Parse the value of an option, which must have the type of its default.
 
     Raises:
-        InputError: The function has no such option, or the value has the wrong type or is not one of the
-            words of a Literal.
+        InputError: The function has no such option, or the value has the wrong type, is not one of the words
+            of a Literal, or lies outside of the annotated range.
     """
     defaults, value = default_options(function), _read(text)
     if name in defaults:
-        default, words = defaults[name], _words(function, name)
+        default, hint = defaults[name], _hint(function, name)
+        words = get_args(hint) if get_origin(hint) is Literal else ()
         if words and value not in words:
             raise unknown(f"{name} of {method}", text, words)
         fits = type(value) is type(default) or (type(default) is float and type(value) is int)
         if default is not None and not fits:
             expected = TYPE_NAMES.get(type(default), type(default).__name__)
             raise InputError(f"{method}({name}={text}): expected {expected}, such as {name}={default}")
+        for each in getattr(hint, "__metadata__", ()):
+            if isinstance(each, Range) and not each.holds(value):
+                raise InputError(f"{method}({name}={text}): expected {each}, such as {name}={default}")
     elif not takes_any_option(function):
         listed = ", ".join(f"{option}={default}" for option, default in defaults.items()) or "none"
         raise InputError(f"method {method} has no option {name!r}; its options and defaults: {listed}")
     return value
 
 
-def _words(function: Function, option: str) -> tuple[Any, ...]:
+def _hint(function: Function, option: str) -> Any:
     try:
-        hint = get_type_hints(function).get(option)
+        return get_type_hints(function, include_extras=True).get(option)
     except NameError:  # an annotation uses a name that only type checkers import
-        return ()
-    return get_args(hint) if get_origin(hint) is Literal else ()
+        return None
 
 
 def _read(text: str) -> Option:

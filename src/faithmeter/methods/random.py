@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ..errors import InputError
 from ..models.evaluator import Evaluator
 from ..models.masks import random_scores, row_generators
 from ..models.tokens import Batch
+from .options import NotNegative
 
 
-def random_order(clf: Evaluator, batch: Batch, labels: Tensor, *, seed: int = 0) -> Tensor:
+def random_order(clf: Evaluator, batch: Batch, labels: Tensor, *, seed: NotNegative = 0) -> Tensor:
     """Return random scores from U(0, 1), Tensor [B, T].
 
     They depend only on the seed and the row number, so masked copies of a text have equal scores.
     """
-    if seed < 0:
-        raise InputError(f"random(seed={seed}); expected a seed of at least 0")
     return random_scores(batch.explained, row_generators(seed, "method", batch.index))

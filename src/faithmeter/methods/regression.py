@@ -7,6 +7,7 @@ fine-tuning does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from ..errors import InputError
 from ..models.evaluator import Evaluator
 from ..models.masks import generator
 from ..models.tokens import Batch
+from .options import NotNegative, Range
 from .target import Target, target_values
 
 Bools = NDArray[np.bool_]
@@ -35,9 +37,9 @@ def ridge(
     batch: Batch,
     labels: Tensor,
     *,
-    samples: int = 500,
-    alpha: float = 1.0,
-    seed: int = 0,
+    samples: Annotated[int, Range(2)] = 500,
+    alpha: Annotated[float, Range(0)] = 1.0,
+    seed: NotNegative = 0,
     of: Target = "logit",
 ) -> Tensor:
     """Return the coefficients of a ridge regression on random masks, Tensor [B, T], as LIME does.
@@ -53,15 +55,7 @@ def ridge(
         alpha: Strength of the penalty on squared coefficients.
         seed: Seed of the random masks.
         of: Value to explain.
-
-    Raises:
-        InputError: An option is out of range.
     """
-    if samples < 2 or alpha < 0 or seed < 0:
-        raise InputError(
-            f"ridge(alpha={alpha},samples={samples},seed={seed}); expected at least 2 samples, and no "
-            "negative number"
-        )
 
     def fit(values: Values, n: int, rng: np.random.Generator) -> Floats:
         sizes = rng.integers(1, n + 1, size=samples - 1)  # number of masked tokens
@@ -92,8 +86,8 @@ def shapley(
     batch: Batch,
     labels: Tensor,
     *,
-    samples: int = 500,
-    seed: int = 0,
+    samples: Annotated[int, Range(4)] = 500,
+    seed: NotNegative = 0,
     of: Target = "logit",
 ) -> Tensor:
     """Return the Shapley value of each token, Tensor [B, T], estimated by KernelSHAP of shapiq.
@@ -111,12 +105,8 @@ def shapley(
         of: Value to explain.
 
     Raises:
-        InputError: An option is out of range, or shapiq is not installed.
+        InputError: shapiq is not installed.
     """
-    if samples < 4 or seed < 0:
-        raise InputError(
-            f"shapley(samples={samples},seed={seed}); expected at least 4 samples, and no negative number"
-        )
     try:
         from shapiq.approximator import KernelSHAP
     except ImportError as error:

@@ -17,6 +17,7 @@ from ..models.evaluator import Evaluator
 from ..models.masks import PERCENTS
 from ..models.tokens import Batch
 from .integrated import masking_effects
+from .options import NotNegative, Positive
 from .order_search import Bools, Floats, Ints, OrderSearch, Question, Questions
 from .target import target_values
 
@@ -38,10 +39,10 @@ def search(
     batch: Batch,
     labels: Tensor,
     *,
-    budget: int = 5,
-    gradients: int = 4,
-    exchanges: int = 8,
-    most: int = 0,
+    budget: Positive = 5,
+    gradients: NotNegative = 4,
+    exchanges: NotNegative = 8,
+    most: NotNegative = 0,
 ) -> Tensor:
     """Return the rank of each token in an erasure order that is optimized for a high ACU.
 
@@ -61,11 +62,8 @@ def search(
         Ranks, Tensor [B, T]: n for the first of n tokens to erase, 1 for the last, 0 for tokens not erased.
 
     Raises:
-        InputError: The budget is below 1, another option is negative, or the model has a single class.
+        InputError: The model has a single class.
     """
-    if budget < 1 or min(gradients, exchanges, most) < 0:
-        given = f"budget={budget},exchanges={exchanges},gradients={gradients},most={most}"
-        raise InputError(f"search({given}); expected a budget of at least 1, and no negative number")
     open_tokens = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()  # [B, T]
     sizes = batch.explained.sum(dim=1).numpy()
     searches = {}
