@@ -41,6 +41,18 @@ def test_h_is_help_and_flags_have_no_type(faithmeter, verb: str) -> None:
     assert "<bool>" not in outcome.out
 
 
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "serve"])
+def test_output_options_stand_in_their_group_of_the_help(faithmeter, verb: str) -> None:
+    panels = faithmeter(verb, "-h").out.split("╭─ ")
+    [output] = (panel for panel in panels if panel.startswith("Output "))
+    for option in ("--json", "--quiet", "--html" if verb == "explain" else "--output"):
+        assert option in output
+
+
+def test_completion_is_offered_in_the_help(faithmeter) -> None:
+    assert "--install-completion" in faithmeter("-h").out
+
+
 def test_control_characters_never_reach_the_terminal(faithmeter, checkpoint, tmp_path) -> None:
     for arguments in (
         (HOSTILE,),

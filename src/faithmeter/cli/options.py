@@ -46,10 +46,10 @@ Verb = Callable[..., Any]
 PANELS = {
     "Data": "task data text label label_kind pair rationale valid test data_dir classes limit "
     "validation_limit file where",
-    "Compute": "device precision processes workers engine address cpus_per_run gpus_per_run max_words "
+    "Compute": "budget device precision processes workers engine address cpus_per_run gpus_per_run max_words "
     "max_evaluations host port allowed_host",
-    "Output": "output resume restart json html csv page_only examples model_card gallery dry_run report_to "
-    "require even_if_untrusted quiet verbose",
+    "Output": "output resume restart json html csv page_only examples model_card gallery report_to "
+    "dry_run require even_if_untrusted quiet verbose",
 }
 """Groups of options in `--help`, by the option's name; all others are about the model and its methods."""
 OTHERS = "Model and method"
@@ -122,9 +122,10 @@ def _choose_panel(parameter: inspect.Parameter) -> None:
     option = parameter.annotation.__metadata__[0]
     if not isinstance(option, OptionInfo):
         return
-    named = [name.lstrip("-") for name in option.param_decls or () if name.startswith("--")]
-    name = (named or [parameter.name])[0].replace("-", "_")
-    panels = (panel for panel, names in PANELS.items() if name in names.split())
+    # in `Annotated`, the first name of an option arrives as its default
+    names = [name for name in (option.default, *(option.param_decls or ())) if str(name).startswith("--")]
+    name = names[0].lstrip("-").replace("-", "_") if names else parameter.name
+    panels = (panel for panel, members in PANELS.items() if name in members.split())
     option.rich_help_panel = next(panels, OTHERS)
 
 
