@@ -16,6 +16,8 @@ EMBEDDED = "embedded"
 """Name of the tiny model that ships with the package."""
 BASELINE = "random"
 """Name of the baseline method, with which all others are compared."""
+ADAPTATION = "adaptation"
+"""Name of the training in the progress and the costs of an audit."""
 AGREEMENT = "agreement"
 """Name that accuracy has where the labels are predictions of another model and not the truth."""
 SIGNIFICANCE_LEVEL = 0.05

@@ -85,6 +85,40 @@ def test_a_spent_budget_leaves_out_the_dearest_methods_and_says_so(
     assert "The budget was spent before loo-sign" in decision.answers[1].text
 
 
+def test_costs_are_told_before_the_work_and_a_log_gets_one_percentage(faithmeter, place, audited) -> None:
+    options = ("--epochs", 1, "--learning-rate", 1e-3, "-m", "grad-l2", "-m", "loo-sign")
+    outcome = faithmeter(
+        "audit", place / "original", "--data", place / "texts.csv", "--text", "review", *options,
+        "-o", place / "told",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    costs, kept, *lines = outcome.err.splitlines()
+    assert costs.startswith("at most ")
+    parts = ("check", "adaptation", "grad-l2", "loo-sign")
+    assert [costs.index(f" {part} ") for part in parts] == sorted(costs.index(f" {part} ") for part in parts)
+    assert kept == "what is finished is kept: the same command continues after a stop"
+    percents = [int(line.removeprefix("audit: ").partition(" %")[0]) for line in lines]
+    assert percents == sorted(percents), "no phase turns the percentage back"
+    assert percents[-1] == 100
+    assert (place / "told" / "audit.html").exists()
+
+
+def test_no_part_of_an_audit_makes_more_evaluations_than_its_bound(audited) -> None:
+    sizes = {"train": 208, "validation": 26, "test": 26}
+    rows = {role: list(range(size)) for role, size in sizes.items()}
+    evaluations = audited.result.evaluations
+    config = fm.AdaptConfig(model="m", data="d", text="t", epochs=1)
+    task = auditing._adapted_task(audited.folder, audited.record)
+    splits = {**rows, "test": task.load()["test"]}
+    bounds = auditing.bound_parts(config, fm.load(audited.folder), splits, METHODS, 0)
+    assert all(evaluations[name] <= bounds[name] for name in METHODS)
+    assert bounds["adaptation"] >= 3 * 208 + 26 * 11
+    assert auditing.bound_parts(config, fm.load(audited.folder), splits, METHODS, 13)["loo-sign"] in (
+        bounds["loo-sign"] // 2,
+        bounds["loo-sign"] // 2 + 1,
+    )
+
+
 @pytest.mark.parametrize(("budget", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400)])
 def test_budgets_are_read(budget: str, seconds: float) -> None:
     assert parse_budget(budget) == seconds

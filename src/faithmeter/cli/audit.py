@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -10,30 +12,62 @@ import typer
 from ..config import BASELINE, CLASSES
 from ..errors import InputError
 from ..files import require_writable
-from .progress import bars, phase_bars
-from .requirements import CHECK, EvenIfUntrusted, Require, hold, parse_requirements, quantities
-from .results import show
+from .progress import Overall, bars
+from .requirements import CHECK, Gate, hold, parse_requirements, quantities
+from .results import print_costs, show
 from .screen import Json, Store, output, print_json, quiet
 
-METHODS_HELP = "may be repeated; default: gradient size, integrated gradients, leave one out, and a search"
+
+@dataclass(frozen=True)
+class Columns:
+    """Options that name the texts, and the classes of true labels."""
+
+    data: Annotated[Path | None, typer.Option(help="file with your texts")] = None
+    text: Annotated[str, typer.Option(help="column with the text to classify and explain")] = ""
+    label: Annotated[str, typer.Option(help="column with true labels; only compared with")] = ""
+    pair: Annotated[str, typer.Option(help="column with a second text, the context")] = ""
+    classes: Annotated[str, typer.Option(help=CLASSES)] = ""
+
+    def require(self, model: str) -> None:
+        """Raise an InputError unless file and column of the texts are given."""
+        missing = "" if self.text else "--text, the column with the texts"
+        missing = missing if self.data else "--data, a file with your texts"
+        if missing:
+            raise InputError(f"the audit of {model} needs {missing}: --data texts.csv --text review")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Options on how much is done."""
+
+    method: Annotated[
+        list[str],
+        typer.Option(
+            "--method",
+            "-m",
+            help="may be repeated; default: gradient size, integrated gradients, leave one out, and a search",
+        ),
+    ] = field(default_factory=list)
+    limit: Annotated[int, typer.Option(min=0, help="held-out texts to measure; 0 takes all")] = 200
+    budget: Annotated[
+        str, typer.Option(help="time after which no further method is begun: 90s, 10m, 1.5h")
+    ] = ""
+
+
+@dataclass(frozen=True)
+class Adapting:
+    """Options of the adaptation."""
+
+    epochs: Annotated[int, typer.Option(min=1, help="epochs of an adaptation at most")] = 5
+    learning_rate: Annotated[float, typer.Option(help="peak learning rate of an adaptation")] = 2e-5
 
 
 def audit(
     model: Annotated[str, typer.Argument(help="folder or hub name of a classifier")],
-    data: Annotated[Path | None, typer.Option(help="file with your texts")] = None,
-    text: Annotated[str, typer.Option(help="column with the text to classify and explain")] = "",
-    label: Annotated[str, typer.Option(help="column with true labels; only compared with")] = "",
-    pair: Annotated[str, typer.Option(help="column with a second text, the context")] = "",
-    classes: Annotated[str, typer.Option(help=CLASSES)] = "",
-    method: Annotated[list[str], typer.Option("--method", "-m", help=METHODS_HELP)] = [],  # noqa: B006
-    limit: Annotated[int, typer.Option(min=0, help="held-out texts to measure; 0 takes all")] = 200,
-    epochs: Annotated[int, typer.Option(min=1, help="epochs of an adaptation at most")] = 5,
-    learning_rate: Annotated[float, typer.Option(help="peak learning rate of an adaptation")] = 2e-5,
-    budget: Annotated[
-        str, typer.Option(help="time after which no further method is begun: 90s, 10m, 1.5h")
-    ] = "",
-    require: Require = [],  # noqa: B006
-    even_if_untrusted: EvenIfUntrusted = False,
+    columns: Columns,
+    work: Work,
+    adapting: Adapting,
+    gate: Gate,
     store: Store = Path("runs"),
     as_json: Json = False,
 ) -> None:
@@ -41,34 +75,34 @@ def audit(
 
     Example: faithmeter audit my-classifier --data texts.csv --text review
     """
-    if data is None or not text:
-        missing = "--data, a file with your texts" if data is None else "--text, the column with the texts"
-        raise InputError(f"the audit of {model} needs {missing}: --data texts.csv --text review")
-    from ..methods.registry import parse
+    columns.require(model)
     from ..report.surfaces import write_page
     from ..report.view import view
-    from ..runs.auditing import METHODS
+    from ..runs.auditing import METHODS, sort_methods
     from ..runs.auditing import audit as run
 
-    names = [str(parse(name)) for name in method or METHODS]
-    requirements = parse_requirements(require, [CHECK, BASELINE, *names])
+    names = sort_methods(work.method or METHODS)
+    requirements = parse_requirements(gate.require, [CHECK, BASELINE, *names])
     quiet()
     require_writable(store, "--output")
     with bars() as progress:
+        overall = Overall(progress, "audit")
+
+        def announce(seconds: Mapping[str, float]) -> None:
+            print_costs(seconds)
+            overall.plan(seconds)
+
         decision = run(
             model,
-            data,
-            text,
-            label=label,
-            pair=pair,
+            str(columns.data),
             methods=names,
-            limit=limit,
-            budget=budget,
+            limit=work.limit,
+            budget=work.budget,
             store=store,
-            progress=phase_bars(progress),
-            classes=classes,
-            epochs=epochs,
-            learning_rate=learning_rate,
+            progress=overall.show,
+            announce=announce,
+            **{name: value for name, value in asdict(columns).items() if name != "data"},
+            **asdict(adapting),
         )
     page = store / "audit.html"
     write_page([decision], page, title=f"Audit of {Path(model).name}")
@@ -78,4 +112,9 @@ def audit(
         show(view(decision))
         output.print(f"the page: {page}", soft_wrap=True)
         output.print(f"the measurable model: {decision.folder}", soft_wrap=True)
-    hold(requirements, quantities(decision.result), decision.verdict, even_if_untrusted=even_if_untrusted)
+    hold(
+        requirements,
+        quantities(decision.result),
+        decision.verdict,
+        even_if_untrusted=gate.even_if_untrusted,
+    )

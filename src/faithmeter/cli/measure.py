@@ -18,13 +18,14 @@ from .engines import Workers
 from .explain import Checkpoint
 from .options import Loading, Unit, as_precision
 from .own_texts import RationaleColumn, Texts, read_origin
-from .progress import Clock, bars
+from .progress import Clock, Lines, Overall, bars
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
 from .results import print_bounds, remark_verdict, show
 from .screen import Json, Store, note, print_json, quiet
 
 if TYPE_CHECKING:
     from ..measuring.result import Result
+    from ..runs.bounded import Bounds
     from ..runs.join import Compute
     from ..runs.measured import Origin
 
@@ -163,11 +164,18 @@ def run(
     with bars() as progress:
         names = dict.fromkeys([CHECK, BASELINE, *map(str, methods)])
         lines = {name: progress.add_task(name, total=None, note="", visible=False) for name in names}
-        clock = Clock()
+        clock, overall = Clock(), Overall(progress, "measure")
+
+        def announce(bounds: Bounds) -> None:
+            if len(names) > 2:  # more than the check
+                print_bounds(bounds)
+                overall.plan(bounds.evaluations)
 
         def advance(name: str, done: int, total: int) -> None:
             spent = clock.spend(name)
-            progress.update(lines[name], completed=done, total=total, visible=True, spent=spent)
+            overall.show(name, done, total)
+            if overall.bar is None or not isinstance(progress, Lines):  # a log file gets one percentage
+                progress.update(lines[name], completed=done, total=total, visible=True, spent=spent)
 
         return measure_checkpoint(
             checkpoint,
@@ -176,7 +184,7 @@ def run(
             origin or HERE,
             device=device,
             progress=advance,
-            announce=print_bounds if len(names) > 2 else None,  # more than the check
+            announce=announce,
             compute=compute or compute_here,
         )
 

@@ -123,7 +123,8 @@ def _choose_panel(parameter: inspect.Parameter) -> None:
     if not isinstance(option, OptionInfo):
         return
     # in `Annotated`, the first name of an option arrives as its default
-    names = [name for name in (option.default, *(option.param_decls or ())) if str(name).startswith("--")]
+    given = map(str, (option.default, *(option.param_decls or ())))
+    names = [name for name in given if name.startswith("--")]
     name = names[0].lstrip("-").replace("-", "_") if names else parameter.name
     panels = (panel for panel, members in PANELS.items() if name in members.split())
     option.rich_help_panel = next(panels, OTHERS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -69,7 +69,9 @@ class Lines(Progress):
         if reached == before and now - printed < LINE_SECONDS:
             return
         self._printed[task_id] = reached, now
-        count = f"{task.completed:.0f} of {task.total:.0f} ({task.percentage:.0f} %)"
+        count = f"{task.percentage:.0f} %"
+        if task.total != 100:
+            count = f"{task.completed:.0f} of {task.total:.0f} ({count})"
         parts = (f"{task.description}: {count}", describe_time(task), str(task.fields.get("note", "")))
         console.print(", ".join(filter(None, parts)), soft_wrap=True)
 
@@ -115,6 +117,31 @@ def phase_bars(progress: Progress) -> Callable[[str, int, int], None]:
         progress.update(phases[phase], completed=done, total=total)
 
     return show
+
+
+class Overall:
+    """One bar for a work of several phases, by what each costs; the phase at work stands beside it."""
+
+    def __init__(self, progress: Progress, title: str) -> None:
+        self.progress, self.title = progress, title
+        self.costs: dict[str, float] = {}
+        self.shares: dict[str, float] = {}
+        self.bar: TaskID | None = None
+
+    def plan(self, costs: Mapping[str, float]) -> None:
+        """Set what each phase costs, in evaluations or seconds; a phase that is not named costs nothing."""
+        self.costs = dict(costs)
+        self.bar = self.progress.add_task(self.title, total=100, note="")
+
+    def show(self, phase: str, done: int, total: int) -> None:
+        """Show how far a phase is; one that begins again does not turn the bar back."""
+        if self.bar is None:
+            return
+        share = done / total if total else 1.0
+        self.shares[phase] = max(share, self.shares.get(phase, 0.0))
+        spent = sum(cost * self.shares.get(name, 0.0) for name, cost in self.costs.items())
+        percent = 100 * spent / max(sum(self.costs.values()), 1e-9)
+        self.progress.update(self.bar, completed=percent, note=f"{phase} {done} of {total}")
 
 
 def training_bar(progress: Progress, title: str) -> TrainerCallback:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from ..config import ADAPTATION
 from ..verdict.formats import format_percent
 from .screen import console, note, output, volume
 
@@ -37,6 +38,22 @@ def print_bounds(bounds: Bounds) -> None:
     ranked = sorted(bounds.evaluations.items(), key=lambda item: item[1])
     each = ", ".join(f"{name} {count:,}" for name, count in ranked)
     note(f"{bounds.texts} texts, at most so many evaluations: {each}")
+
+
+def print_costs(seconds: Mapping[str, float]) -> None:
+    """Print how long each part of an audit takes at most, and all together."""
+    parts = ", ".join(f"{part} {format_duration(cost)}" for part, cost in seconds.items())
+    total = format_duration(sum(seconds.values()))
+    note(f"at most {total} on this machine: {parts} (the {ADAPTATION} only if the check does not accept)")
+    note("what is finished is kept: the same command continues after a stop")
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration in the largest unit of which it has two: 90 s, 15 min, 3 h."""
+    for unit, length in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(1.0, seconds):.0f} s"
 
 
 def print_truncated(record: TrainRecord) -> None:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import AdaptConfig, MeasureConfig
+from ..config import ADAPTATION, AdaptConfig, MeasureConfig
 from ..data.labeled import LABELED, labeled_task, read_labeled
 from ..errors import InputError
-from ..files import write_csv
-from ..measuring.plan import Names
+from ..files import timed, write_csv
+from ..measuring.plan import Names, Settings
 from ..measuring.rendered import Rendered
 from ..methods.registry import parse
+from ..models.evaluator import Evaluator
 from ..models.loading import load
 from ..phases import Progress, start_phase
 from ..store.run_store import RunStore
@@ -28,12 +29,16 @@ from ..training.finetuning import measured_data
 from ..training.inputs import load_splits
 from ..verdict import Answer, Verdict
 from ..verdict.audited import judge_audit
-from .adaptation import adapt, load_original, predict, require_variety, texts_task
+from .adaptation import CHECKED_TEXTS, STOP_TEXTS, adapt, load_original, predict, require_variety, texts_task
+from .bounded import bound_slice
 from .fitted_tests import fitted_tests, tests_beside
 from .measured import filled_config, training_record
 from .measurements import measure
 
 if TYPE_CHECKING:
+    from datasets import Dataset
+    from transformers import TrainerCallback
+
     from ..data import Task
     from ..measuring.result import Result
     from ..models.classifier import Classifier
@@ -43,6 +48,10 @@ METHODS = ("grad-l2", "int-grad-sign(baseline=mask,steps=10)", "loo-sign", "sear
 """Methods of an audit, from the cheapest to the dearest; the search is the ceiling of the others."""
 LIMIT = 200
 """Default number of held-out texts that are measured."""
+TRAINING = 3
+"""Evaluations that training on a text costs: the way back through the model takes twice the way forth."""
+Announce = Callable[[Mapping[str, float]], object]
+"""Function that is called with the seconds that each part of an audit takes at most on this machine."""
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 """Seconds in the units of a budget."""
 
@@ -152,13 +161,12 @@ def audit(
     data: str | Path,
     text: str,
     *,
-    label: str = "",
-    pair: str = "",
     methods: Sequence[str] = METHODS,
     limit: int = LIMIT,
     budget: str = "",
     store: RunStore | str | Path = "runs",
     progress: Progress | None = None,
+    announce: Announce | None = None,
     **options: Any,
 ) -> Audit:
     """Decide whether explanations of a classifier can be trusted, and which to use.
@@ -170,14 +178,14 @@ def audit(
         model: Folder or hub name of the classifier.
         data: File with texts: csv, tsv, jsonl, parquet, or a saved `datasets` folder.
         text: Column with the texts.
-        label: Column with true labels, which are only compared with; none are needed.
-        pair: Column with a second text, the context.
         methods: Names of the methods; the dearest are begun last.
         limit: Number of held-out texts that are measured; 0 measures all.
         budget: Time after which no further method is begun, such as `10m`; by default there is no limit.
         store: Folder that keeps what is finished; the same audit continues from there.
         progress: Called with a phase, the amount done in it so far, and the total.
-        options: Further options of the adaptation, fields of `AdaptConfig`.
+        announce: Called with the seconds that each part takes at most, before the work begins.
+        options: Fields of `AdaptConfig`, such as `pair`, the column with a second text, and `label`, the one
+            with true labels, which are only compared with.
 
     Returns:
         Three answers, the measurements behind them, the record of the adaptation, and the folder of the
@@ -192,19 +200,26 @@ def audit(
         3
     """
     root = store if isinstance(store, RunStore) else RunStore(Path(store))
-    deadline, names = Deadline(budget), [str(parse(name)) for name in methods]
-    config = AdaptConfig(model=str(model), data=str(data), text=text, label=label, pair=pair, **options)
+    deadline, names = Deadline(budget), sort_methods(methods)
+    config = AdaptConfig(model=str(model), data=str(data), text=text, **options)
     original = load_original(config)
-    task = label_held_out(config, original, progress)
+    splits = load_splits(config, texts_task(config, original.labels))
+    seconds: dict[str, float] = {}
+    with timed(seconds, "predict"):
+        task = label_held_out(config, original, splits, progress)
+    if announce is not None:
+        each = seconds["predict"] / sum(len(rows) for rows in task.load().values())
+        bounds = bound_parts(config, original, splits, names, limit)
+        announce({part: count * each for part, count in bounds.items()})
     place = Place(config, limit, root, progress)
     checked = place.measure(original, str(model), task, [])
     if checked.evidence.measurable:
         clf, record, folder = original, None, str(model)
     else:
-        record = adapt(config, root, resume=True, progress=progress)
+        record = adapt(config, root, resume=True, callbacks=_training_report(progress), progress=progress)
         folder = str(root.folder(record.config))
         clf, task = load(folder), _adapted_task(folder, record)
-    names, done = sorted(names, key=lambda name: parse(name).evaluations(20)), list[str]()
+    done: list[str] = []
     for name in names:  # one after the other: finished ones are read from the store
         if deadline.passed:
             break
@@ -214,17 +229,52 @@ def audit(
     return Audit(str(model), checked, result, record, folder, tuple(names[len(done) :]))
 
 
-def label_held_out(config: AdaptConfig, original: Classifier, progress: Progress | None) -> Task:
+def sort_methods(names: Sequence[str]) -> list[str]:
+    """Return the full names of methods, the cheapest first; a text of twenty tokens decides."""
+    return [str(method) for method in sorted(map(parse, names), key=lambda method: method.evaluations(20))]
+
+
+def label_held_out(
+    config: AdaptConfig, original: Classifier, splits: Mapping[str, Dataset], progress: Progress | None
+) -> Task:
     """Return the validation and test texts, labeled by the classifier itself.
 
     The classifier's own decisions are what is explained, so that no true labels are needed.
     """
-    texts = texts_task(config, original.labels)
-    splits = {role: rows for role, rows in load_splits(config, texts).items() if role != "train"}
-    done = start_phase(progress, "predict", sum(len(rows) for rows in splits.values()))
-    labels = {role: predict(original, rows, done).argmax(dim=1).tolist() for role, rows in splits.items()}
+    held_out = {role: rows for role, rows in splits.items() if role != "train"}
+    done = start_phase(progress, "predict", sum(len(rows) for rows in held_out.values()))
+    labels = {role: predict(original, rows, done).argmax(dim=1).tolist() for role, rows in held_out.items()}
     require_variety(original.labels, labels["test"])
-    return labeled_task(splits, labels, name=config.task_or_data, classes=original.labels)
+    return labeled_task(held_out, labels, name=config.task_or_data, classes=original.labels)
+
+
+def bound_parts(
+    config: AdaptConfig, clf: Classifier, splits: Mapping[str, Dataset], methods: Sequence[str], limit: int
+) -> dict[str, int]:
+    """Return the evaluations that each part of an audit takes at most, in the order of the parts."""
+    sizes = {role: len(rows) for role, rows in splits.items()}
+    texts, percents = min(limit or sizes["test"], sizes["test"]), Settings().percents
+    read, bounds = bound_slice(
+        Evaluator(clf), splits["test"], {name: parse(name) for name in methods}, Settings()
+    )
+    check = sizes["validation"] + len(percents) * texts
+    epoch = TRAINING * sizes["train"] + 2 * sizes["validation"] + len(percents) * STOP_TEXTS
+    compared = 2 * (sizes["validation"] + len(percents) * min(CHECKED_TEXTS, sizes["test"]))
+    whole = sum(sizes.values()) + len(percents) * sizes["test"]
+    return {
+        "check": check,
+        ADAPTATION: config.epochs * epoch + whole + compared,
+        **{name: round(bound * texts / read) for name, bound in bounds.items()},
+    }
+
+
+def _training_report(progress: Progress | None) -> list[TrainerCallback]:
+    from ..training.steps import StepReport
+
+    if progress is None:
+        return []
+    report = progress
+    return [StepReport(lambda done, total, _: report(ADAPTATION, done, total))]
 
 
 def parse_budget(budget: str) -> float:

@@ -36,14 +36,14 @@ def bound_measurement(plan: Plan, missing: Mapping[str, int], fitting: int = 0) 
     from ..measuring.fitting import CHECK
 
     methods = {name: plan.methods[name] for name in missing}
-    texts, bounds = _bound_slice(plan.evaluator, plan.rows, methods, plan.settings)
+    texts, bounds = bound_slice(plan.evaluator, plan.rows, methods, plan.settings)
     evaluations = {CHECK: fitting} if fitting else {}
     for name, bound in bounds.items():
         evaluations[name] = round(missing[name] / texts * bound)
     return Bounds(max(missing.values()), evaluations)
 
 
-def _bound_slice(
+def bound_slice(
     evaluator: Evaluator, rows: Dataset, methods: Mapping[str, Method], settings: Settings
 ) -> tuple[int, dict[str, int]]:
     """Return the number of texts in the first slice, and by method the evaluations of these at most."""
