@@ -109,7 +109,7 @@ def test_the_command(faithmeter, stores: list[Path], tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("a", "b"), "2 stores are given; expected one, or --gallery FOLDER"),
+        (("a", "b"), "a is neither a store nor a run; expected a folder made by faithmeter"),
         (
             ("a", "--gallery", "site", "-o", "page.html"),
             "--output writes page.html and --gallery writes site",

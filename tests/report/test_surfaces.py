@@ -70,6 +70,32 @@ def results(clf: fm.Classifier, task: fm.Task) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["Result", "TextMeasurement", "Explanation"])
+def test_every_result_writes_a_page_a_picture_and_a_table(
+    results: dict[str, Any], name: str, tmp_path
+) -> None:
+    result = results[name]
+    for ending in ("html", "png", "csv"):
+        getattr(result, f"to_{ending}")(tmp_path / f"result.{ending}")
+    assert (tmp_path / "result.png").read_bytes().startswith(b"\x89PNG\r\n")
+    assert "</html>" in (tmp_path / "result.html").read_text(encoding="utf-8")
+    table = pd.read_csv(tmp_path / "result.csv")
+    assert "loo-sign" in {*table["method"]}
+
+
+def test_the_table_of_an_explanation_has_a_row_for_each_word(results: dict[str, Any], tmp_path) -> None:
+    explanation = results["Explanation"]
+    explanation.to_csv(tmp_path / "words.csv")
+    table = pd.read_csv(tmp_path / "words.csv")
+    assert [*table["word"]] == [word.text for word in explanation.words]
+    assert [*table["score"]] == pytest.approx([word.scores["loo-sign"] for word in explanation.words])
+
+
+def test_a_text_given_to_explain_is_led_to_explain_text(clf: fm.Classifier) -> None:
+    with pytest.raises(fm.InputError, match=r"fm\.explain_text\(clf, \"a text\"\)"):
+        fm.explain(clf, "the film was good", [0], "loo-sign")
+
+
+@pytest.mark.parametrize("name", ["Result", "TextMeasurement", "Explanation"])
 def test_a_result_is_a_card_in_a_notebook_and_a_line_in_a_shell(results: dict[str, Any], name: str) -> None:
     line = repr(results[name])
     assert "\n" not in line

@@ -45,7 +45,7 @@ class Work:
         typer.Option(
             "--method",
             "-m",
-            help="may be repeated; default: gradient size, integrated gradients, leave one out, and a search",
+            help="may be repeated; default: the four of `measure`",
         ),
     ] = field(default_factory=list)
     limit: Annotated[int, typer.Option(min=0, help="held-out texts to measure; 0 takes all")] = 200
@@ -78,10 +78,10 @@ def audit(
     columns.require(model)
     from ..report.surfaces import write_page
     from ..report.view import view
-    from ..runs.auditing import METHODS, sort_methods
     from ..runs.auditing import audit as run
+    from ..runs.auditing import sort_methods
 
-    names = sort_methods(work.method or METHODS)
+    names = sort_methods(work.method)
     requirements = parse_requirements(gate.require, [CHECK, BASELINE, *names])
     quiet()
     require_writable(store, "--output")

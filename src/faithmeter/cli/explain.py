@@ -263,19 +263,9 @@ def _write(explanations: Sequence[Explanation], html: Path | None, csv: Path | N
 
         from ..files import write_csv
 
-        scores = [score for number, one in enumerate(explanations) for score in _scores(number, one)]
-        write_csv(pd.DataFrame(scores), csv)
+        rows = [row for number, one in enumerate(explanations) for row in one.rows(number)]
+        write_csv(pd.DataFrame(rows), csv)
         console.print(f"scores: {csv}", soft_wrap=True)
-
-
-def _scores(row: int, explanation: Explanation) -> list[dict[str, Any]]:
-    """Return a line of the csv file for each word of a text and each method."""
-    text = {"row": row, "prediction": explanation.prediction, "class": explanation.label}
-    return [
-        {**text, "method": method, "word": word.text, "start": word.start, "end": word.end, "score": score}
-        for word in explanation.words
-        for method, score in word.scores.items()
-    ]
 
 
 def _show(

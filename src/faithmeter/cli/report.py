@@ -26,7 +26,10 @@ STORE = Path("runs")
 def report(
     stores: Annotated[
         list[Path] | None,
-        typer.Argument(help="folder with the runs; --gallery takes several", show_default=str(STORE)),
+        typer.Argument(
+            help="folder with the runs; several are put side by side",
+            show_default=str(STORE),
+        ),
     ] = None,
     page: Annotated[
         Path | None, typer.Option("--output", "-o", help="page to write", show_default=PAGE)
@@ -48,6 +51,7 @@ def report(
 ) -> None:
     """Write a report on the runs in a folder: verdict, figures, tables and example texts.
 
+    Two stores, models or measurements are put side by side.
     Example: faithmeter report runs -o report.html
     """
     from ..store.run_store import RunStore
@@ -58,9 +62,8 @@ def report(
         _write_gallery(roots, gallery, examples, page_only, as_json)
         return
     if len(roots) > 1:
-        raise InputError(
-            f"{len(roots)} stores are given; expected one, or --gallery FOLDER for a site of all"
-        )
+        _write_beside(roots, page or Path(PAGE), model_card, as_json)
+        return
     store = RunStore(roots[0])
     if model_card is not None:
         _write_card(model_card, store, as_json)
@@ -106,6 +109,24 @@ def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_
     note(f"page: {page}")
     if files is not None:
         note(f"tables and figures: {files}")
+
+
+def _write_beside(places: list[Path], page: Path, model_card: Path | None, as_json: bool) -> None:
+    if model_card is not None:
+        raise InputError(f"--model-card takes one store, and {len(places)} are given; name one")
+    from ..report.beside import read_beside
+    from ..report.blocks import Section
+    from ..report.surfaces import write_page
+    from ..report.view import view
+
+    require_writable(page.parent, "--output")
+    beside = read_beside(places)
+    write_page([beside], page, title=" beside ".join(beside.results))
+    if as_json:
+        print_json({**beside.to_dict(), "page": str(page)})
+        return
+    show([block for block in view(beside) if not isinstance(block, Section)])
+    note(f"page: {page}")
 
 
 def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bool, as_json: bool) -> None:

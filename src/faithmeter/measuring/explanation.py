@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from ..config import UnitName
 from ..errors import InputError
+from ..files import write_csv
 from ..methods.registry import Method, explain, parse
 from ..models.classes import class_number
 from ..models.evaluator import Evaluator, Model
@@ -105,6 +107,28 @@ class Explanation(Rendered):
             "precision": self.precision,
             **{name: [{**vars(unit), "scores": dict(unit.scores)} for unit in units[name]] for name in units},
         }
+
+    def rows(self, row: int = 0) -> list[dict[str, Any]]:
+        """Return a row of a table for each word and method; `row` is the number of the text."""
+        text = {"row": row, "prediction": self.prediction, "class": self.label}
+        return [
+            {
+                **text,
+                "method": method,
+                "word": word.text,
+                "start": word.start,
+                "end": word.end,
+                "score": score,
+            }
+            for word in self.words
+            for method, score in word.scores.items()
+        ]
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the scores of the words to a CSV file."""
+        import pandas as pd
+
+        write_csv(pd.DataFrame(self.rows()), path)
 
 
 def explain_text(

@@ -25,6 +25,10 @@ class Rendered:
         """Write the result as a page that loads nothing else."""
         _surfaces().write_page([self], path)
 
+    def to_png(self, path: str | Path) -> None:
+        """Write what a terminal shows of the result as a picture; needs the extra `report`."""
+        _surfaces().write_picture(self, path)
+
 
 def _surfaces() -> Any:
     # the only way from a result up to what renders it: a module of this layer must not import `report`

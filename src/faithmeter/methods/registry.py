@@ -390,6 +390,11 @@ def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: st
         >>> scores.shape == batch.input_ids.shape
         True
     """
+    if not isinstance(batch, Batch):
+        raise InputError(
+            f"batch is {batch!r:.60}; expected a Batch, clf.encode(texts); for the words of one text: "
+            'fm.explain_text(clf, "a text")'
+        )
     parsed, batch = parse(method), batch.to(torch.device("cpu"))
     labels = as_labels(labels, batch)
     try:

@@ -22,7 +22,9 @@ def render(blocks: Sequence[Block]) -> str:
     parts: list[str] = []
     for kind, group in groupby(blocks, key=type):
         own: list[Any] = list(group)
-        parts += [_heat_table(own)] if kind is HeatMap else [RENDERERS[kind](block) for block in own]
+        drawn = [_heat_table(own)] if kind is HeatMap else [RENDERERS[kind](block) for block in own]
+        # neighboring sections are compared, side by side where the screen is wide enough
+        parts += ["<div class='beside'>", *drawn, "</div>"] if kind is Section and len(own) > 1 else drawn
     return "".join(parts)
 
 

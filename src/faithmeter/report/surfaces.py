@@ -21,7 +21,7 @@ SCOPE = ".faithmeter"
 """Selector of our rules in a notebook, which has a style of its own."""
 PAGE_RULES = (
     ":root { color-scheme: light dark; } "
-    "body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--paper); }"
+    "body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--paper); }"
 )
 
 
@@ -51,6 +51,21 @@ def write_page(results: Iterable[object], path: str | Path, *, title: str = "fai
     text = page(results, title=title)
     with atomic(Path(path)) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_picture(result: object, path: str | Path, *, width: int = 100) -> None:
+    """Write what a terminal of so many columns shows of a result, as a PNG."""
+    import io
+
+    import vl_convert
+    from rich.console import Console
+    from rich.terminal_theme import DEFAULT_TERMINAL_THEME
+
+    console = Console(record=True, file=io.StringIO(), width=width, color_system="truecolor")
+    console.print(terminal(result))
+    svg = console.export_svg(title="faithmeter", theme=DEFAULT_TERMINAL_THEME)
+    with atomic(Path(path)) as temporary:
+        temporary.write_bytes(vl_convert.svg_to_png(svg, scale=2))
 
 
 def _card(content: str) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..runs.auditing import Audit
     from ..store.records import AdaptRecord, TrainRecord
     from ..verdict import Answer, Verdict
+    from .beside import Beside
 
 AREA = Column(("ACU",), form="number")
 PVALUE_DIGITS = (3, 3)
@@ -73,12 +74,19 @@ def _audit(audit: Audit) -> list[Block]:
     ]
 
 
+def _beside(beside: Beside) -> list[Block]:
+    from .beside import view_beside
+
+    return view_beside(beside)
+
+
 VIEWS: dict[str, Callable[[Any], list[Block]]] = {
     "Result": _result,
     "TextMeasurement": view_text,
     "Explanation": view_explanation,
     "AdaptRecord": _adaptation,
     "Audit": _audit,
+    "Beside": _beside,
 }
 """Views by the name of the class, so that showing one kind of result does not import the others."""
 
@@ -126,20 +134,22 @@ def areas_table(result: Result, *, costs: bool = True) -> Table:
 
 
 def _area_row(result: Result, method: str, kinds: Iterable[str]) -> Row:
-    cells = []
-    for kind in kinds:
-        _, low, high, _ = result.interval(method, kind).or_mean()
-        has_interval = method != BASELINE and kind != "racu" and low < high
-        bounds = (100 * low, 100 * high) if has_interval else ()
-        cells.append(Cell(100 * result.area(method, kind), *bounds))
     return (
         Cell(method),
-        *cells,
+        *(area_cell(result, method, kind) for kind in kinds),
         *(Cell(result.p(method, test)) for test in result.tests),
         Cell(result.texts_of(method)),
         Cell(result.evaluations[method]),
         Cell(sum(result.seconds[method].values())),
     )
+
+
+def area_cell(result: Result, method: str, kind: str) -> Cell:
+    """Return an area of a method in percent, with its interval if it has one."""
+    _, low, high, _ = result.interval(method, kind).or_mean()
+    has_interval = method != BASELINE and kind != "racu" and low < high
+    bounds = (100 * low, 100 * high) if has_interval else ()
+    return Cell(100 * result.area(method, kind), *bounds)
 
 
 def _area_notes(result: Result) -> Iterator[str]:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import ADAPTATION, AdaptConfig, MeasureConfig
+from ..config import ADAPTATION, BASELINE, AdaptConfig, MeasureConfig
 from ..data.labeled import LABELED, labeled_task, read_labeled
 from ..errors import InputError
 from ..files import timed, write_csv
 from ..measuring.plan import Names, Settings
 from ..measuring.rendered import Rendered
-from ..methods.registry import parse
+from ..methods.registry import default_methods, expand, parse
 from ..models.evaluator import Evaluator
 from ..models.loading import load
 from ..phases import Progress, start_phase
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from ..models.classifier import Classifier
     from ..store.records import AdaptRecord
 
-METHODS = ("grad-l2", "int-grad-sign(baseline=mask,steps=10)", "loo-sign", "search")
-"""Methods of an audit, from the cheapest to the dearest; the search is the ceiling of the others."""
+TOKENS = 20
+"""Tokens of the text by which methods are ordered from cheap to dear."""
 LIMIT = 200
 """Default number of held-out texts that are measured."""
 TRAINING = 3
@@ -96,6 +96,9 @@ class Audit(Rendered):
 
     def __repr__(self) -> str:
         return f"<Audit of {self.model}: {' '.join(answer.text for answer in self.answers)}>"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{answer.question} {answer.text}" for answer in self.answers)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values."""
@@ -161,7 +164,7 @@ def audit(
     data: str | Path,
     text: str,
     *,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] = (),
     limit: int = LIMIT,
     budget: str = "",
     store: RunStore | str | Path = "runs",
@@ -178,7 +181,7 @@ def audit(
         model: Folder or hub name of the classifier.
         data: File with texts: csv, tsv, jsonl, parquet, or a saved `datasets` folder.
         text: Column with the texts.
-        methods: Names of the methods; the dearest are begun last.
+        methods: Names of the methods, the dearest of which are begun last; by default those of `measure`.
         limit: Number of held-out texts that are measured; 0 measures all.
         budget: Time after which no further method is begun, such as `10m`; by default there is no limit.
         store: Folder that keeps what is finished; the same audit continues from there.
@@ -230,8 +233,10 @@ def audit(
 
 
 def sort_methods(names: Sequence[str]) -> list[str]:
-    """Return the full names of methods, the cheapest first; a text of twenty tokens decides."""
-    return [str(method) for method in sorted(map(parse, names), key=lambda method: method.evaluations(20))]
+    """Return the full names of methods, the cheapest first; without names, of those that `measure` takes."""
+    methods = [parse(name) for name in expand(names or default_methods())]
+    rivals = [method for method in methods if method.name != BASELINE]  # which is always measured
+    return [str(method) for method in sorted(rivals, key=lambda method: method.evaluations(TOKENS))]
 
 
 def label_held_out(
