@@ -50,6 +50,7 @@ Precision = Literal["auto", "fp32", "bf16", "fp16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 Sweep = Literal["sample", "all", "every-epoch"]
 UnitName = Literal["token", "word", "sentence"]
+Explained = Literal["label", "predicted"]
 """What is scored and erased as one piece."""
 Kind = Literal["single-label", "multi-label", "regression"]
 """Whether a text has one of the labels, any number of them, or a number."""
@@ -301,6 +302,11 @@ class AdaptConfig(TrainConfig):
         le=1,
         description="share of held-out texts on which both models must agree before training stops early",
     )
+    masked_targets: Literal["class", "probabilities"] = Field(
+        default="class",
+        description="what masked rows learn of the original's prediction: its class, or its probabilities, as "
+        "whole rows do",
+    )
     classes: Text = Field(default="", description=CLASSES)
     compare: Text = Field(default="loo-sign", description="method that compares how the two models explain")
     compare_code: Annotated[Text, FILLED] = Field(
@@ -342,6 +348,10 @@ class MeasureConfig(Config):
         default=0,
         description="number of tokens that neighboring windows share if a text is longer than the model can "
         "read; 0 truncates such texts",
+    )
+    explain: Explained = Field(
+        default="label",
+        description="class whose explanation is measured: the true label, or the one that is predicted",
     )
     complement: bool = Field(
         default=False,

@@ -71,6 +71,33 @@ def plain_loop(clf: fm.Classifier, text: str, pair: str, label: int, row: int, m
     return pd.DataFrame(rows, columns=["percent", "masked", "prediction", "probability"])
 
 
+def test_the_predicted_class_is_explained_instead_of_the_label(clf, reviews, tests, tmp_path) -> None:
+    """The decision of the model for the whole text is explained, in traces of their own."""
+    texts = reviews.load()["test"]
+    of_label = fm.measure(clf, reviews, ["loo-sign"], limit=8, tests=tests, cache_dir=tmp_path)
+    kept = fm.measure(
+        clf, reviews, ["loo-sign"], limit=8, explain="predicted", tests=tests, cache_dir=tmp_path
+    )
+    trace = kept.seeds[0]["loo-sign"]
+    whole = clf.logits(clf.encode(texts["text"][:8], texts["context"][:8])).argmax(dim=1)
+    assert trace.targets.tolist() == whole.tolist()
+    assert of_label.seeds[0]["loo-sign"].targets.tolist() == texts["label"][:8] != whole.tolist()
+    for row in range(8):
+        text = texts[row]
+        expected = plain_loop(clf, text["text"], text["context"], int(whole[row]), row, "loo-sign")
+        assert trace.probabilities[row] == pytest.approx(expected.probability.to_numpy(), abs=1e-6)
+        assert [trace.masked(row, step) for step in range(11)] == expected.masked.tolist()
+    assert kept.metric == "agreement"
+    assert kept.curve("random").values[0] == 1
+    assert kept.context.recalibrations == (tests["crossfit"].own_recalibration,)
+    assert len([*(tmp_path / "traces").iterdir()]) == 2
+
+
+def test_an_unknown_class_to_explain_is_refused(clf, reviews) -> None:
+    with pytest.raises(fm.InputError, match="explain 'everything'.*label, predicted"):
+        fm.measure(clf, reviews, ["loo-sign"], explain="everything")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("method", ["random", *METHODS_HERE])
 def test_every_text_goes_the_way_of_a_plain_loop(clf, reviews: fm.Task, result: Result, method: str) -> None:
     texts = reviews.load()["test"]

@@ -112,6 +112,7 @@ ROWS = {
     "metric body": Row(edit("own.py", "/ 2", "/ 3"), ("--metric", "hits"), ("--metric", "hits")),
     "options": Row(before=STEPS, after=("-m", "int-grad-abs(steps=3)")),
     "unit": Row(after=("--unit", "sentence")),
+    "explained class": Row(after=("--explain", "predicted")),
     "overlap": Row(after=("--overlap", "4")),
     "precision": Row(after=("--precision", "bf16")),
     "label": Row(before=("--class", "LABEL_0"), after=("--class", "LABEL_1"), several=True),

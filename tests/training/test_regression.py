@@ -183,6 +183,7 @@ def test_an_explanation_shows_the_number(checkpoint: Path) -> None:
             "the model predicts a number, and the labels of bAbI-1 are classes",
         ),
         (("measure", "--complement"), "complement is about probabilities, and the model predicts numbers"),
+        (("measure", "--explain", "predicted"), "explain is 'predicted', and the model predicts numbers"),
         (("adapt", "--data", "reviews.csv", "--text", "review"), "predicts a number; expected a classifier"),
     ],
 )

@@ -68,6 +68,9 @@ class Erasing:
         str,
         typer.Option(help="metric of curves and areas, also your own (--import); default: that of the task"),
     ] = ""
+    explain: Annotated[
+        str, typer.Option(help="class that is explained: the true label, or the one that is predicted")
+    ] = "label"
     complement: Annotated[
         bool,
         typer.Option(
@@ -79,7 +82,8 @@ class Erasing:
     @property
     def settings(self) -> dict[str, Any]:
         """Fields of a `MeasureConfig`, without the methods."""
-        return {name: getattr(self, name) for name in ("step", "seed", "unit", "metric", "complement")}
+        names = ("step", "seed", "unit", "metric", "explain", "complement")
+        return {name: getattr(self, name) for name in names}
 
 
 def measure(

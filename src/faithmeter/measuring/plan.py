@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import BASELINE, Precision, TrainedWith, UnitName
+from ..config import AGREEMENT, BASELINE, Explained, Precision, TrainedWith, UnitName
 from ..data import Task
 from ..data.labeled import class_task, labeled_task
-from ..errors import InputError
+from ..errors import InputError, unknown
 from ..methods.own_scores import Lookup, OwnScores, own_scores
 from ..methods.registry import Method, parse, require_name
 from ..models.classes import ClassMatch, match_classes, require_kind
@@ -28,6 +28,9 @@ from .texts import read_slices
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from torch import Tensor
+
+    from ..models.tokens import Batch
 
 Tests = Mapping[str, MaSF]
 """In-distribution tests by name."""
@@ -47,6 +50,7 @@ class Settings:
         complement: Whether texts are also evaluated with only the erased units left.
         precision: Data type that the model is evaluated in.
         overlap: Tokens that neighboring windows of a long text share; 0 truncates it.
+        explain: Class whose explanation is measured: the label, or the class that the model predicts.
     """
 
     percents: tuple[int, ...] = PERCENTS
@@ -54,9 +58,12 @@ class Settings:
     complement: bool = False
     precision: Precision = "fp32"
     overlap: int = 0
+    explain: Explained = "label"
 
     def __post_init__(self) -> None:
         require_unit(self.unit)
+        if self.explain not in get_args(Explained):
+            raise unknown("explain", self.explain, get_args(Explained))
         object.__setattr__(self, "percents", whole_percents(self.percents))
 
     def of_model(self, clf: Model) -> Settings:
@@ -77,7 +84,7 @@ class Plan:
         methods: Methods by name, the baseline first.
         tests: In-distribution tests.
         settings: Settings of the traces.
-        own: Whether the texts have no labels, so that the model's own predictions are explained.
+        own: Whether the model's own predictions are explained, for example of texts without labels.
     """
 
     evaluator: Evaluator
@@ -93,6 +100,12 @@ class Plan:
     def match(self) -> ClassMatch:
         """Classes of the task as those of the model."""
         return match_classes(getattr(self.evaluator, "labels", self.task.labels), self.task.labels)
+
+    def targets(self, batch: Batch, labels: Tensor) -> Tensor:
+        """Return the class of the model, [B], that is explained for each text of a batch."""
+        if self.settings.explain == "predicted":
+            return self.evaluator.logits(batch).argmax(dim=1).cpu()
+        return self.match.to_model(labels)
 
     @cached_property
     def numbers(self) -> NDArray[np.float64] | None:
@@ -126,6 +139,8 @@ def plan_measurement(
     require_kind(task, number=evaluator.predicts_number)
     refuse_complement(evaluator, complement=settings.complement)
     task = class_task(task, getattr(evaluator, "labels", task.labels))
+    if settings.explain == "predicted":
+        task, own = _judged_by_the_model(task), True
     task = task if metric is None else task.with_metric(metric)
     rows = task.split(role)
     count = min(limit or len(rows), len(rows))
@@ -158,6 +173,17 @@ def label_texts(clf: Evaluator, texts: Texts) -> Task:
     for batch, _ in read_slices(clf, split, len(split)):
         predicted += clf.logits(batch).argmax(dim=1).tolist()
     return labeled_task({"test": split}, {"test": predicted}, name="texts", classes=clf.labels)
+
+
+def _judged_by_the_model(task: Task) -> Task:
+    """Return a task whose performance is the agreement with what the model predicts for whole texts.
+
+    Raises:
+        InputError: The task has numbers, which are not predicted as a class.
+    """
+    if task.kind == "regression":
+        raise InputError("explain is 'predicted', and the model predicts numbers; expected 'label'")
+    return replace(task, metrics=(AGREEMENT,), metric=AGREEMENT, threshold=-1.0)
 
 
 def with_baseline(methods: Iterable[Method]) -> dict[str, Method]:
@@ -244,6 +270,8 @@ def require_own_scores(plan: Plan) -> None:
 def _require_variety(plan: Plan) -> None:
     """Raise an InputError if all texts have the same label: no metric could tell right from guessed."""
     task, numbers = plan.task, plan.numbers
+    if plan.settings.explain == "predicted":  # a constant model is told by its lead over guessing
+        return
     labels = plan.rows["label"][: plan.count]
     same, expected = repr(task.labels[labels[0]]), "at least two classes"
     if numbers is not None:

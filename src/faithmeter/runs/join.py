@@ -128,7 +128,7 @@ class Join:
         plan = self.plan
         for rows, gap in gaps.items():
             batch, labels = read_rows(plan.evaluator, plan.rows, rows, plan.settings.unit)
-            labels = plan.match.to_model(labels)
+            labels = plan.targets(batch, labels)
             if gap.texts:
                 self._keep_texts(batch, labels)
             if gap.missing or gap.known:

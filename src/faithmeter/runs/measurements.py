@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..config import BASELINE, MeasureConfig, TrainConfig, UnitName
+from ..config import BASELINE, Explained, MeasureConfig, TrainConfig, UnitName
 from ..data import TASKS, Task
 from ..errors import InputError
 from ..files import timed
@@ -58,6 +58,7 @@ def measure(
     percents: Sequence[int] = PERCENTS,
     unit: UnitName = "token",
     complement: bool = False,
+    explain: Explained = "label",
     tests: Tests | Literal["auto"] | None = "auto",
     split: Literal["validation", "test"] = "test",
     metric: str | MetricFunction | None = None,
@@ -78,6 +79,8 @@ def measure(
         unit: What is scored and erased as one piece: token, word or sentence.
         complement: Also evaluate texts with only the erased part left, which sufficiency and insertion need
             (see `Result.metrics`).
+        explain: Class whose explanation is measured: the true label, or `predicted`, the model's own decision
+            for the whole text, right or wrong.
         tests: In-distribution tests, from `fit_tests`; `auto` uses those that were saved with the
             classifier's checkpoint. Without tests no area is trusted.
         split: The split whose texts are measured. Choose methods and their options on validation texts, and
@@ -108,7 +111,7 @@ def measure(
         task,
         methods,
         tests=tests_beside(clf) if tests == "auto" else tests or {},
-        settings=Settings(tuple(percents), unit, complement),
+        settings=Settings(tuple(percents), unit, complement, explain=explain),
         limit=limit,
         role=split,
         metric=None if metric is None else name_metric(metric),
@@ -206,7 +209,7 @@ def measure_checkpoint(
 def _plan_config(clf: Classifier, task: Task, config: MeasureConfig, tests: Tests) -> Plan:
     """Return the plan of a complete config."""
     methods = (f"{BASELINE}(seed={config.seed})", *config.methods)
-    settings = Settings(config.percents, config.unit, config.complement)
+    settings = Settings(config.percents, config.unit, config.complement, explain=config.explain)
     return plan_measurement(clf, task, methods, tests=tests, settings=settings, limit=config.limit)
 
 

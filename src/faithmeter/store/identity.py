@@ -49,6 +49,7 @@ def describe_subject(plan: Plan) -> dict[str, Any]:
         "overlap": plan.settings.overlap,
         "unit": plan.settings.unit,
         "rows": digest_rows(plan.rows, plan.match.numbers),
+        **({} if plan.settings.explain == "label" else {"explain": plan.settings.explain}),
     }
 
 
