@@ -96,6 +96,8 @@ def test_whole_rows_learn_the_probabilities_and_masked_rows_the_class() -> None:
     ]
     batch = fm.MaskingCollator(letter_tokenizer())(rows)
     assert torch.allclose(batch["labels"], torch.tensor([[0.7, 0.3], [0.0, 1.0], [0.1, 0.9]]))
+    soft = fm.MaskingCollator(letter_tokenizer(), soft=True)(rows)
+    assert torch.allclose(soft["labels"], torch.tensor(targets))
     logits = torch.tensor([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
     log_p = [[x - math.log(sum(map(math.exp, row))) for x in row] for row in logits.tolist()]
     by_hand = -(0.7 * log_p[0][0] + 0.3 * log_p[0][1] + log_p[1][1] + 0.1 * log_p[2][0] + 0.9 * log_p[2][1])

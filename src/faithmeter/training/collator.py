@@ -39,7 +39,7 @@ class MaskingCollator:
     collator for evaluation: set `strategy="none"` to evaluate unmasked texts.
 
     If rows have `targets`, the class probabilities of another model, labels are a Tensor [B, C]: the targets
-    for unmasked rows, and the one-hot encoded class for masked rows.
+    for unmasked rows, and the one-hot encoded class for masked rows, unless these are `soft`.
 
     Args:
         tokenizer: A tokenizer with a mask token.
@@ -47,6 +47,7 @@ class MaskingCollator:
         scope: Columns to mask: the `explained` one, or `all`.
         rates: Distribution of the rates: `uniform`, or `ends`, which masks a tenth of the rows completely.
         seed: Seed of the masks.
+        soft: Whether masked rows learn their targets, too.
 
     Raises:
         InputError: The tokenizer has no mask token, or an option is unknown.
@@ -65,6 +66,7 @@ class MaskingCollator:
         scope: Scope = "explained",
         rates: Rates = "uniform",
         seed: int = 0,
+        soft: bool = False,
     ) -> None:
         require_masking(strategy, scope, rates)
         self.mask_id = find_mask_id(tokenizer)
@@ -72,6 +74,7 @@ class MaskingCollator:
         # mask and unknown tokens stand for words, so they count as content
         self.special = set(tokenizer.all_special_ids) - {self.mask_id, tokenizer.unk_token_id}
         self.strategy, self.scope, self.rates, self.seed = strategy, scope, rates, seed
+        self.soft = soft
         self.epoch = 0
         self._batches = 0
 
@@ -94,8 +97,9 @@ class MaskingCollator:
                 inputs["labels"] = labels if are_classes else labels.float()
         if "targets" in features[0]:
             targets = torch.tensor([row["targets"] for row in features])
-            classes = torch.nn.functional.one_hot(inputs["labels"], targets.shape[1]).to(targets)
-            targets[chosen] = classes[chosen]
+            if not self.soft:
+                classes = torch.nn.functional.one_hot(inputs["labels"], targets.shape[1]).to(targets)
+                targets[chosen] = classes[chosen]
             inputs["labels"] = targets
         self._batches += 1
         return inputs

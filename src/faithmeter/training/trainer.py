@@ -27,7 +27,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import ModelOutput
 
-from ..config import Precision, TrainConfig
+from ..config import AdaptConfig, Precision, TrainConfig
 from ..data import Task
 from ..errors import InputError, optional
 from ..files import writing
@@ -146,9 +146,11 @@ def make_trainer(
             flat |= {f"{row['masking']}_{name}": value for name, value in row.items() if name != "masking"}
         return flat
 
-    collator = MaskingCollator(
-        tokenizer, strategy=config.strategy, scope=config.scope, rates=config.rates, seed=config.seed
-    )
+    masking: dict[str, Any] = {
+        name: getattr(config, name) for name in ("strategy", "scope", "rates", "seed")
+    }
+    soft = isinstance(config, AdaptConfig) and config.masked_targets == "probabilities"
+    collator = MaskingCollator(tokenizer, soft=soft, **masking)
     arguments = training_arguments(config, task, folder)
     try:
         trainer = MaskedTrainer(
