@@ -304,8 +304,8 @@ class AdaptConfig(TrainConfig):
     )
     masked_targets: Literal["class", "probabilities"] = Field(
         default="class",
-        description="what masked rows learn of the original's prediction: its class, or its probabilities, as "
-        "whole rows do",
+        description="what masked rows learn of the original's prediction: its class, or its probabilities, "
+        "as whole rows do",
     )
     classes: Text = Field(default="", description=CLASSES)
     compare: Text = Field(default="loo-sign", description="method that compares how the two models explain")
