@@ -146,9 +146,7 @@ def make_trainer(
             flat |= {f"{row['masking']}_{name}": value for name, value in row.items() if name != "masking"}
         return flat
 
-    masking: dict[str, Any] = {
-        name: getattr(config, name) for name in ("strategy", "scope", "rates", "seed")
-    }
+    masking: dict[str, Any] = {name: getattr(config, name) for name in ("strategy", "scope", "rates", "seed")}
     soft = isinstance(config, AdaptConfig) and config.masked_targets == "probabilities"
     collator = MaskingCollator(tokenizer, soft=soft, **masking)
     arguments = training_arguments(config, task, folder)
