@@ -1,12 +1,13 @@
 """Kill every command at random moments of each of its phases; the store must end as if nothing had happened.
 
-python scripts/kill_runs.py --kills 200
+python scripts/kill_runs.py --kills 16
+python scripts/kill_runs.py --kills 10 --phase ray
 
-Each round fills a store by training, adapting, measuring, a grid of two processes, a report and a gallery.
-An attempt is killed with SIGKILL in the phase that was killed least so far, at a random call of a function in
-it and up to `MAX_DELAY` seconds later. The store is moved before the next attempt. After a few kills a
-command runs to its end. Records without times, weights, traces and figures are then compared with those of a
-store that was never interrupted. Exit code 1 if they differ. `--ray` adds the grid on the Ray engine.
+Each round fills a store by all commands. An attempt is killed with SIGKILL in the phase that was killed least
+so far: at a random call of a function in it, and at a random moment of that call. The store is moved before
+the next attempt. After a few kills a command runs to its end. What it prints, records without times, weights,
+traces and figures are then compared with those of a store that was never interrupted. Exit code 1 if they
+differ. The Ray engine works on two nodes of one processor each; the process that is killed is the command.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from importlib import import_module
 from itertools import count
@@ -33,16 +37,17 @@ import transformers.masking_utils
 import transformers.models.modernbert.modeling_modernbert
 import transformers.trainer  # noqa: F401
 
+import faithmeter.grid.ray_engine
 import faithmeter.measuring.fitting
 import faithmeter.report.gallery
-import faithmeter.report.page
-import faithmeter.runs.adaptation
+import faithmeter.runs.auditing
 import faithmeter.runs.measurements
-import faithmeter.runs.run
 import faithmeter.training.finetuning  # noqa: F401
-from faithmeter import cli
+from faithmeter import cli, train
 from faithmeter.config import TrainConfig
 from faithmeter.data import stories
+from faithmeter.files import TEMPORARY
+from faithmeter.report.figures import FIGURES
 from faithmeter.store.run_store import RunStore
 
 GRID = """
@@ -56,7 +61,6 @@ learning_rate = 1e-3
 limit = 40
 [measure]
 methods = ["grad-l2"]
-limit = 70
 step = 50
 [roar]
 seeds = [0]
@@ -65,81 +69,115 @@ step = 100
 """
 DATA: dict[str, Any] = {"data": "stories.csv", "text": "story", "pair": "question", "label": "place"}
 TRAINING = TrainConfig(**DATA, seed=5, epochs=3, learning_rate=1e-3, limit=40)
-QUESTIONS = 700
-"""Rows of the data; a tenth of them, more than one chunk, are measured."""
+PLAIN = TRAINING.replace(strategy="none", validation="unmasked")
+"""Training of the classifier that is audited; masked texts are unusual to it."""
+QUESTIONS, FEW = 700, 240
+"""Rows of the data, of which a tenth, more than one slice, is measured; and of the others' data."""
+
+
+class Phase(NamedTuple):
+    """A command, a function that it calls, and the calls that are meant: some, the first or the last one."""
+
+    command: str
+    function: str
+    which: str = "some"
+
+
 FORWARD = "transformers.models.modernbert.modeling_modernbert:ModernBertForSequenceClassification.forward"
 SWEEP = "faithmeter.training.finetuning:_sweep"
+REPORT = "faithmeter.report.page:write"
+PUT = "faithmeter.store.run_store:RunStore.put"
+STEP = "transformers.trainer:Trainer.training_step"
 PHASES = {
-    "train": ("train", "transformers.trainer:Trainer.training_step"),
-    "sweep": ("train", SWEEP),
-    "test": ("adapt", SWEEP),
-    "compare": ("adapt", "faithmeter.runs.adaptation:compare_models"),
-    "adapt": ("adapt", FORWARD),
-    "fit": ("train", "faithmeter.stats.masf:MaSF.fit"),
-    "measure": ("measure", FORWARD),
-    "grid": ("grid", FORWARD),
-    "store": ("grid", "faithmeter.store.run_store:RunStore.put"),
-    "report": ("report", "faithmeter.report.figures:save_formats"),
-    "gallery": ("gallery", "faithmeter.report.figures:save_formats"),
-    "ray": ("ray", "faithmeter.store.run_store:RunStore.put"),
+    "train": Phase("train", STEP),
+    "sweep": Phase("train", SWEEP, "first"),
+    "test": Phase("adapt", SWEEP, "last"),
+    "compare": Phase("adapt", "faithmeter.runs.adaptation:compare_models"),
+    "adapt": Phase("adapt", FORWARD),
+    "fit": Phase("train", "faithmeter.stats.masf:MaSF.fit"),
+    "measure": Phase("measure", FORWARD),
+    "report": Phase("report", REPORT),
+    "gallery": Phase("gallery", REPORT),
+    "audit": Phase("audit", FORWARD),
+    "grid": Phase("grid", FORWARD),
+    "store": Phase("grid", PUT),
+    "ray": Phase("ray", "faithmeter.grid.ray_engine:_finish"),
 }
-"""Command of each phase, and a function that is called in it."""
-MAX_DELAY = 0.1
-"""Seconds between the call of that function and the kill, at most."""
-MAX_KILLS_OF_COMMAND = 3
+NEEDS = {"measure": "train", "report": "measure", "gallery": "measure"}
+"""Command that must have filled the store before another one."""
+SLACK = 0.05
+"""Seconds of processor time by which a kill may come after the end of the call that it is aimed at."""
+KILLS_OF_PHASE = 3
+"""Kills of a command in a round, for each of its phases."""
 TIMES = ("seconds", "finished", "environment", "checksum", "files")
 """Fields of a record that tell when, where and in what time; files are compared by their content."""
+DRAWN = ("faithfulness",)
+"""Figures of a report; the others take most of its time, and are written by the same code."""
 
 
 def write_data(folder: Path) -> None:
     """Write stories, which the trainings name by a relative path, and the task file of the grid."""
     rows = [(q.paragraph, q.question, q.answer) for s in stories.generate(1, QUESTIONS, seed=0) for q in s]
-    pd.DataFrame(rows, columns=["story", "question", "place"]).to_csv(folder / "stories.csv", index=False)
-    (folder / "stories.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in DATA.items()))
+    frame = pd.DataFrame(rows, columns=["story", "question", "place"])
+    frame.to_csv(folder / "stories.csv", index=False)
+    frame[:FEW].to_csv(folder / "few.csv", index=False)
+    values = {**DATA, "data": "few.csv"}
+    (folder / "stories.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in values.items()))
 
 
 class Kill(NamedTuple):
-    """When a command is killed: so long after the given call of a phase's function."""
+    """When a command is killed: after so much processor time since the given call of a phase's function."""
 
     phase: str
     call: int
-    delay: float
+    seconds: float
 
 
-def commands(store: Path, place: Path, *, ray: bool = False) -> dict[str, list[str]]:
-    """Return the arguments of the commands that fill a store, and read it."""
+Calls = dict[str, list[float]]
+"""Seconds of processor time of each call of a function, by its place."""
+
+
+def commands(store: Path, place: Path, address: str) -> dict[str, list[str]]:
+    """Return the arguments of the commands that fill a store, and read it; the last one needs a cluster."""
     checkpoint = str(RunStore(store).folder(TRAINING))
-    adapted = str(RunStore(place / "whole").folder(TRAINING))  # its path is part of an adaptation's identity
+    models = RunStore(place / "models")  # a path is part of the identity of an adaptation
     options = ["--seed", "5", "--epochs", "3", "--learning-rate", "1e-3", "--limit", "40"]
     methods = ["-m", "grad-l2", "-m", "loo-sign"]
     data = [part for name, value in DATA.items() for part in (f"--{name}", value)]
-    unlabeled = ["--agreement", "0.3", "--epochs", "2", *data[:-2]]  # it stops early
+    few = ["--data", "few.csv", *data[2:-2], "--learning-rate", "1e-3"]
+    early = ["--agreement", "0.3", "--epochs", "2", "--limit", "40", "--resume"]  # it stops after one epoch
+    original, plain = str(models.folder(TRAINING)), str(models.folder(PLAIN))
     grid = ["grid", str(place / "grid.toml")]
     filling = {
         "train": ["train", *data, *options, "--resume", "-o", str(store)],
-        "adapt": ["adapt", adapted, *unlabeled, *options[4:], "--resume", "-o", str(store)],
         "measure": ["measure", checkpoint, *methods, "--limit", "70", "--step", "50", "-o", str(store)],
-        "grid": [*grid, "-o", str(store)],
         "report": ["report", str(store), "-o", str(store / "page" / "report.html")],
-        "gallery": ["report", str(store), "--gallery", str(store / "site")],
+        "gallery": ["report", str(store), "--page-only", "--gallery", str(store / "site")],
+        "adapt": ["adapt", original, *few, *early, "-o", str(store)],
+        "audit": ["audit", plain, *few, *methods[:2], "--epochs", "1", "-o", str(store / "audit")],
+        "grid": [*grid, "-o", str(store / "grid")],
+        "ray": [*grid, "--engine", "ray", "--address", address, "-o", str(store / "ray")],
     }
-    return filling | ({"ray": [*grid, "--engine", "ray", "-o", str(store / "ray")]} if ray else {})
+    return {name: [*arguments, "--json"] for name, arguments in filling.items()}
 
 
-def start(arguments: list[str], counts: Path, kill: Kill | None = None) -> int:
-    """Run a command in a process group of its own, a grid twice at once; return its id.
+def start(arguments: list[str], notes: Path, kill: Kill | None = None) -> int:
+    """Run a command in a process group of its own, a local grid twice at once; return its id.
 
     Processes are forked from this one, which has imported everything, so that kills hit work, not imports.
-    Each writes how often it called the functions of the phases to a file in the folder `counts`.
+    Each writes the calls of the functions of the phases, and what it prints, to files in the folder `notes`.
     """
     if child := os.fork():
         return child
     os.setsid()
-    silence = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(silence, stream)
+    for name in [*FIGURES.keys() - DRAWN]:
+        del FIGURES[name]
     other = os.fork() if arguments[0] == "grid" and "--engine" not in arguments else 0
-    calls: dict[str, int] = {}
+    output = os.open(notes / f"{os.getpid()}.out", os.O_WRONLY | os.O_CREAT)
+    errors = os.open(notes / f"{os.getpid()}.err", os.O_WRONLY | os.O_CREAT)
+    for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, errors)):
+        os.dup2(file, stream)
+    calls: Calls = {}
     watch(calls, kill)
     sys.argv = ["faithmeter", *arguments]
     try:
@@ -149,32 +187,46 @@ def start(arguments: list[str], counts: Path, kill: Kill | None = None) -> int:
         code = int(stop.code or 0)
     except BaseException:
         code = 1
-    (counts / str(os.getpid())).write_text(json.dumps(calls))
+        traceback.print_exc()
+    sys.stdout.flush()
+    (notes / f"{os.getpid()}.calls").write_text(json.dumps(calls))
     if other:
         code |= os.waitpid(other, 0)[1]
     os._exit(bool(code))
 
 
-def watch(calls: dict[str, int], kill: Kill | None) -> None:
-    """Count the calls of each phase's function in this process, and arm the kill at its call."""
-    for place in {function for _, function in PHASES.values()}:
+def watch(calls: Calls, kill: Kill | None) -> None:
+    """Time the calls of each phase's function in this process, and arm the kill at its call."""
+    for place in {phase.function for phase in PHASES.values()}:
         module, _, path = place.partition(":")
         *owners, name = path.split(".")
         owner: Any = import_module(module)
         for part in owners:
             owner = getattr(owner, part)
-        setattr(owner, name, counted(getattr(owner, name), place, calls, kill))
+        setattr(owner, name, timed(getattr(owner, name), place, calls, kill))
 
 
-def counted(function: Any, place: str, calls: dict[str, int], kill: Kill | None) -> Any:
+def timed(function: Any, place: str, calls: Calls, kill: Kill | None) -> Any:
     @wraps(function)  # the Trainer reads a model's signature
     def call(*values: Any, **options: Any) -> Any:
-        calls[place] = calls.get(place, 0) + 1
-        if kill is not None and PHASES[kill.phase][1] == place and calls[place] == kill.call:
-            threading.Timer(kill.delay, os.killpg, (os.getpgid(0), signal.SIGKILL)).start()
-        return function(*values, **options)
+        seconds, begin = calls.setdefault(place, []), time.process_time()
+        number = len(seconds)
+        seconds.append(0.0)
+        if kill is not None and PHASES[kill.phase].function == place and number == kill.call:
+            threading.Thread(target=kill_at, args=(begin + kill.seconds,), daemon=True).start()
+        try:
+            return function(*values, **options)
+        finally:
+            seconds[number] = time.process_time() - begin
 
     return call
+
+
+def kill_at(moment: float) -> None:
+    """Kill this process and those that share its work, when they have worked until a moment."""
+    while time.process_time() < moment:
+        time.sleep(0.001)
+    os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
 def wait(process: int) -> int:
@@ -182,30 +234,54 @@ def wait(process: int) -> int:
     return os.waitpid(process, 0)[1]
 
 
-def run_whole(place: Path, *, ray: bool) -> dict[str, dict[str, int]]:
-    """Fill a store without a kill; return how often each command calls the functions of the phases."""
-    calls = {}
-    for name, arguments in commands(place / "whole", place, ray=ray).items():
-        begin, counts = time.monotonic(), place / f"counts-{name}"
-        counts.mkdir()
-        if wait(start(arguments, counts)):
-            raise SystemExit(f"{name} fails even without a kill: faithmeter {' '.join(arguments)}")
-        each = [json.loads(file.read_text()) for file in counts.iterdir()]
-        places = {key for one in each for key in one}
-        calls[name] = {key: max(one.get(key, 0) for one in each) for key in places}
-        print(f"uninterrupted {name}: {time.monotonic() - begin:.1f} s", flush=True)
-    return calls
+class Round:
+    """A store that all commands fill, each killed a few times; it is moved after every kill."""
+
+    def __init__(self, place: Path, name: str, address: str = "") -> None:
+        self.place, self.address = place, address
+        self.names = (place / f"{name}-{move}" for move in count())
+        self.store = next(self.names)
+        self.store.mkdir()
+        self.answers: dict[str, Any] = {}
+        self.calls: dict[str, Calls] = {}
+
+    def attempt(self, command: str, kill: Kill | None = None) -> bool:
+        """Run a command; return whether it ended by itself.
+
+        Raises:
+            SystemExit: It failed.
+        """
+        notes = Path(tempfile.mkdtemp(dir=self.place, prefix="notes-"))
+        status = wait(start(commands(self.store, self.place, self.address)[command], notes, kill))
+        if os.WIFSIGNALED(status):
+            self.store = self.store.rename(next(self.names))
+            return False
+        if status:
+            errors = "\n".join(path.read_text() for path in notes.glob("*.err"))
+            raise SystemExit(f"{command} failed: {self.store}\n{errors}")
+        each: list[Calls] = [json.loads(path.read_text()) for path in notes.glob("*.calls")]
+        places = {place for one in each for place in one}
+        self.calls[command] = {key: max((one.get(key, []) for one in each), key=len) for key in places}
+        printed = [path.read_text().replace(self.store.name, "STORE") for path in notes.glob("*.out")]
+        self.answers[command] = [timeless(json.loads(text)) for text in printed] if command in ANSWERS else []
+        return True
 
 
-def choose_kill(command: str, calls: dict[str, int], state: State) -> Kill | None:
-    """Return a moment in the phase of a command that was killed least; None if it has no phase."""
-    own = [name for name in state.phases if PHASES[name][0] == command and calls.get(PHASES[name][1])]
+ANSWERS = ("train", "measure", "adapt", "audit", "report", "gallery")
+"""Commands whose JSON is compared; that of a grid tells which process did what."""
+
+
+def choose_kill(command: str, calls: Calls, state: State) -> Kill | None:
+    """Return a moment in the phase of a command that was killed least; None if none is left to kill."""
+    own = [name for name in state.phases if PHASES[name].command == command]
+    own = [name for name in own if state.kills.get(name, 0) < state.most]
     if not own:
         return None
-    chance = state.chance
-    phase = min(own, key=lambda name: (state.kills.get(name, 0), chance.random()))
-    # in the first half, as two processes share a grid, and an earlier kill may have left less to do
-    return Kill(phase, chance.randint(1, (1 + calls[PHASES[phase][1]]) // 2), chance.uniform(0, MAX_DELAY))
+    phase = min(own, key=lambda name: (state.kills.get(name, 0), state.chance.random()))
+    seconds = calls[PHASES[phase].function]
+    last = len(seconds) - 1
+    call = {"first": 0, "last": last}.get(PHASES[phase].which, state.chance.randint(0, last))
+    return Kill(phase, call, state.chance.uniform(0, seconds[call] + SLACK))
 
 
 def timeless(value: Any) -> Any:
@@ -216,7 +292,7 @@ def timeless(value: Any) -> Any:
 
 
 def differences(whole: Path, killed: Path) -> list[str]:
-    """Return what differs between two stores: runs, records, weights, or results of texts."""
+    """Return what differs between two folders with a store: runs, records, weights, traces, or figures."""
     one, other = ({folder.name: run for folder, run in RunStore(root).records()} for root in (whole, killed))
     found = [f"only in one store: {name}" for name in one.keys() ^ other.keys()]
     for name in one.keys() & other.keys():
@@ -225,40 +301,24 @@ def differences(whole: Path, killed: Path) -> list[str]:
         weights = [root / name / "model.safetensors" for root in (whole, killed)]
         if weights[0].exists() and weights[0].read_bytes() != weights[1].read_bytes():
             found.append(f"weights of {name}")
-    for path in whole.rglob("traces/**/*.parquet"):
+    for path in whole.glob("traces/**/*.parquet"):
         other_path = killed / path.relative_to(whole)
         frames = [pd.read_parquet(one) for one in (path, other_path) if one.exists()]
         if len(frames) < 2 or not frames[0].astype(str).equals(frames[1].astype(str)):
             found.append(f"{path.relative_to(whole)}")
-    for path in whole.rglob("*.svg"):
-        parts = (killed.name if part == whole.name else part for part in path.relative_to(whole).parts)
-        other_path = killed.joinpath(*parts)  # a report of the gallery is named after its store
+    for path in whole.glob("page/**/*.svg"):
+        other_path = killed / path.relative_to(whole)
         if not other_path.exists() or path.read_bytes() != other_path.read_bytes():
             found.append(f"{path.relative_to(whole)}")
+    found += [f"left behind: {path.name}" for path in killed.rglob(f".*{TEMPORARY}") if path.is_file()]
     return found + [f"put aside: {path.name}" for path in killed.glob("quarantine/*")]
 
 
-def fill(place: Path, number: int, calls: dict[str, dict[str, int]], state: State) -> Path:
-    """Fill a store by all commands, each killed a few times; return its folder."""
-    names = (place / f"round-{number}-{move}" for move in count())
-    counts = place / f"counts-{number}"
-    counts.mkdir()
-    store = next(names)
-    store.mkdir()
-    for name in calls:
-        for attempt in count():
-            kill = None
-            if attempt < MAX_KILLS_OF_COMMAND and sum(state.kills.values()) < state.most:
-                kill = choose_kill(name, calls[name], state)
-            arguments = commands(store, place, ray="ray" in calls)[name]
-            status = wait(start(arguments, counts, kill))
-            if kill is None or not os.WIFSIGNALED(status):
-                break
-            state.kills[kill.phase] = state.kills.get(kill.phase, 0) + 1
-            store = store.rename(next(names))
-        if status:
-            raise SystemExit(f"{name} failed after a kill: {store}")
-    return store
+def compare(whole: Round, killed: Round) -> list[str]:
+    """Return what differs between two rounds: in their stores, or in what the commands printed."""
+    found = [f"printed by {name}" for name in whole.answers if whole.answers[name] != killed.answers[name]]
+    stores = [*(name for name in ("audit", "grid", "ray") if name in whole.answers), ""]
+    return found + [each for name in stores for each in differences(whole.store / name, killed.store / name)]
 
 
 class State(NamedTuple):
@@ -269,39 +329,97 @@ class State(NamedTuple):
     chance: random.Random
     phases: list[str]
 
+    @property
+    def done(self) -> bool:
+        return all(self.kills.get(phase, 0) >= self.most for phase in self.phases)
+
+
+def fill(killed: Round, whole: Round, state: State) -> None:
+    """Fill a store by all commands, each killed a few times."""
+    for name in whole.answers:
+        for _ in range(KILLS_OF_PHASE * sum(PHASES[phase].command == name for phase in state.phases)):
+            kill = choose_kill(name, whole.calls[name], state)
+            if kill is None or killed.attempt(name, kill):
+                break
+            state.kills[kill.phase] = state.kills.get(kill.phase, 0) + 1
+        if name not in killed.answers:
+            killed.attempt(name)
+
+
+def needed(phases: list[str]) -> list[str]:
+    """Return the commands of phases and those that they need, in their order."""
+    names = {PHASES[phase].command for phase in phases}
+    while more := {NEEDS[name] for name in names if name in NEEDS} - names:
+        names |= more
+    return [name for name in commands(Path(), Path(), "") if name in names]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=16, help="in each phase")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="end after the round that passes this")
     parser.add_argument(
-        "--phase", action="append", choices=[*PHASES], help="kill only in this; may be repeated"
+        "--phase",
+        action="append",
+        choices=[*PHASES],
+        help="kill only in this; may be repeated; default: all but ray",
     )
-    parser.add_argument("--ray", action="store_true", help="also a grid on the Ray engine")
     options = parser.parse_args()
     place, begin, bad = Path(tempfile.mkdtemp(prefix="kill_runs-")), time.monotonic(), 0
     (place / "grid.toml").write_text(GRID)
     write_data(place)
     os.chdir(place)
     os.environ["XDG_CACHE_HOME"] = str(place / "cache")
-    calls = run_whole(place, ray=options.ray)
-    phases = options.phase or [*PHASES]
+    phases = options.phase or [name for name in PHASES if name != "ray"]
     state = State({}, options.kills, random.Random(options.seed), phases)
-    for number in count(1):
-        store = fill(place, number, calls, state)
-        wrong = differences(place / "whole", store)
-        bad += len(wrong)
-        minutes = (time.monotonic() - begin) / 60
-        print(f"round {number}: kills {state.kills}, differences {wrong}, {minutes:.1f} min", flush=True)
-        shutil.rmtree(store)
-        if sum(state.kills.values()) >= options.kills or minutes > options.minutes:
-            break
+    with ExitStack() as stack:
+        address = stack.enter_context(cluster()) if "ray" in phases else ""
+        prepare(place, phases)
+        whole = Round(place, "whole", address)
+        for name in needed(phases):
+            before = time.monotonic()
+            whole.attempt(name)
+            print(f"uninterrupted {name}: {time.monotonic() - before:.1f} s", flush=True)
+        for number in count(1):
+            killed = Round(place, f"round-{number}", address)
+            fill(killed, whole, state)
+            wrong = compare(whole, killed)
+            bad += len(wrong)
+            minutes = (time.monotonic() - begin) / 60
+            print(f"round {number}: kills {state.kills}, differences {wrong}, {minutes:.1f} min", flush=True)
+            if wrong:
+                print(f"kept: {killed.store}", flush=True)
+            else:
+                shutil.rmtree(killed.store)
+            if state.done or minutes > options.minutes:
+                break
     print(f"{sum(state.kills.values())} kills ({state.kills}), {bad} differences")
-    shutil.rmtree(place)
+    if not bad:
+        shutil.rmtree(place)
     raise SystemExit(bool(bad))
+
+
+def prepare(place: Path, phases: list[str]) -> None:
+    """Train the models that are adapted and audited, in a process of its own, as this one is forked."""
+    trained = {"adapt": TRAINING, "audit": PLAIN}
+    for config in (trained[name] for name in needed(phases) if name in trained):
+        if not (child := os.fork()):
+            train(config, RunStore(place / "models"))
+            os._exit(0)
+        if wait(child):
+            raise SystemExit("the training fails even without a kill")
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """Yield the address of a cluster of two nodes."""
+    from try_cluster import two_nodes
+
+    with two_nodes() as (nodes, _):
+        yield nodes.address
 
 
 if __name__ == "__main__":

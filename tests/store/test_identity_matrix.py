@@ -233,3 +233,56 @@ def test_what_is_not_changed_is_answered_from_the_finished_run(pristine: Path, t
     folders = sorted((place / "runs").iterdir())
     assert ask(place, Row(), ()) == first
     assert sorted((place / "runs").iterdir()) == folders
+
+
+AUDIT = ("audit", "model", "--data", "texts.csv", "--text", "review", "-m", "mine", "--limit", "12")
+BEHIND_AN_AUDIT = {
+    "model": change_weights,
+    "tokenizer": swap_words,
+    "rows": edit("texts.csv", "film", "plot"),
+    "method body": edit("own.py", "% 11", "% 7"),
+}
+
+
+@pytest.fixture(scope="module")
+def audited(pristine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for an audit, with enough texts for its check; the first audit is made in it."""
+    place, rng = tmp_path_factory.mktemp("audited") / "place", random.Random(4)
+    shutil.copytree(pristine, place)
+    lines = ["review", *(" ".join(rng.choices(WORDS, k=9)) for _ in range(220))]
+    (place / "texts.csv").write_text("\n".join(lines) + "\n")
+    return place
+
+
+@pytest.mark.parametrize("name", BEHIND_AN_AUDIT)
+def test_what_is_changed_behind_an_audit_is_never_answered_from_it(
+    name: str, audited: Path, tmp_path: Path, faithmeter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed model or text is refused where its adaptation was kept, and audited anew elsewhere."""
+    monkeypatch.setattr(registry, "METHODS", dict(registry.METHODS))
+
+    def ask(place: Path) -> Any:
+        monkeypatch.chdir(place)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+        monkeypatch.setattr(engines, "imported", [])
+        registry.METHODS.pop("mine", None)
+        outcome = faithmeter("--import", "own.py", *AUDIT, "--epochs", "1", "-o", "runs", "--json")
+        if outcome.code == 2:
+            return outcome.err.splitlines()[-1]
+        result = json.loads(outcome.out)
+        return [numbers(result[part]) for part in ("as_it_is", "measured")]
+
+    if not (audited / "first.json").exists():
+        (audited / "first.json").write_text(json.dumps(ask(audited)))
+    first = json.loads((audited / "first.json").read_text())
+    used, fresh = tmp_path / "used", tmp_path / "fresh"
+    shutil.copytree(audited, used)
+    shutil.copytree(audited, fresh, ignore=shutil.ignore_patterns("runs", "cache"))
+    answers = []
+    for place in (used, fresh):
+        monkeypatch.chdir(place)
+        BEHIND_AN_AUDIT[name]()
+        answers.append(ask(place))
+    second, expected = answers
+    assert expected != first, "the change changes the numbers, or this row proves nothing"
+    assert second == expected or "changed: " in second
