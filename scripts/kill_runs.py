@@ -53,7 +53,7 @@ from faithmeter.store.run_store import RunStore
 GRID = """
 tasks = ["stories.toml"]
 models = ["embedded"]
-seeds = [0, 1]
+seeds = [0]
 strategies = ["half/both"]
 [train]
 epochs = 2
