@@ -1,4 +1,4 @@
-"""A disk that is full at fifty random moments: one clear line each time, and the same results in the end."""
+"""A disk that is full at 53 random moments: one clear line each time, and the same results in the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import faithmeter as fm
 from faithmeter.config import MeasureConfig
 
 pytestmark = pytest.mark.slow
-MOMENTS = 50
+MOMENTS = 53
 MAX_ROOM = 3000
 """Kilobytes that are free at most when a command begins: more than one checkpoint, less than a training."""
 MAX_ATTEMPTS = 60
@@ -55,7 +55,8 @@ def results(store: fm.RunStore) -> dict[str, Any]:
 def test_a_full_disk_costs_nothing_but_time(faithmeter, disk: Path, tmp_path: Path) -> None:
     def commands(store: Path) -> list[tuple[object, ...]]:
         measure = ("measure", fm.RunStore(store).folder(CONFIG), "-m", "grad-l2", "--limit", "70")
-        return [(*TRAIN, "-o", store), (*measure, "-o", store)]
+        report = ("report", store, "--page-only", "-o", store / "page" / "report.html")
+        return [(*TRAIN, "-o", store), (*measure, "-o", store), report]
 
     def count_full(command: tuple[object, ...]) -> int:
         """Give a command random room until it ends; return how often the disk was full."""
@@ -80,5 +81,7 @@ def test_a_full_disk_costs_nothing_but_time(faithmeter, disk: Path, tmp_path: Pa
         assert after.keys() == whole.keys()
         for name, record in whole.items():
             assert {**after[name], "files": {}} == {**record, "files": {}}, name
+        assert [path.name for path in (disk / "runs" / "page").iterdir()] == ["report.html"], "nothing half"
+        assert (disk / "runs" / "page" / "report.html").read_text().rstrip().endswith("</html>")
         print(f"{full} moments at which the disk was full")
         shutil.rmtree(disk / "runs")
