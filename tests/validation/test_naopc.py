@@ -126,10 +126,10 @@ def test_faithfulness_by_hand() -> None:
     at_once = np.array([1.0] + [0.5] * 10)
     below = np.array([1.0] + [0.2] * 9 + [0.5])
     random = np.linspace(1, 0.5, 11)
-    result = rankings.faithfulness(np.stack([at_once, below, random]), random)
+    result = rankings.areas(np.stack([at_once, below, random]), random)
     # the area of `random` is 0.75 and that of `at_once` 0.525; `below` has 9 steps of 0.1 that are 0.3 lower
-    assert result["faithfulness"] == pytest.approx([0.225, 0.225 + 0.27, 0])
-    assert result["removed share"] == pytest.approx([1, 1, 0])
+    assert result["area below random"] == pytest.approx([0.225, 0.225 + 0.27, 0])
+    assert result["faithfulness"] == pytest.approx([1, 1, 0])
 
 
 @needs_data

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from faithmeter.methods.registry import explain
 from faithmeter.models.masks import PERCENTS
+from faithmeter.stats.curves import absolute_area
+from faithmeter.stats.faithfulness import removed_share
 from faithmeter.stats.other_metrics import ERASER_SHARES, text_metrics
 
 from ..lookup import Floats, LookupClassifier
@@ -109,24 +111,14 @@ class Measured(NamedTuple):
             values[name] = weights @ per_text[:, known].T * (-1 if name in LOWER_IS_BETTER else 1)
         weights = counts / counts.sum(axis=1, keepdims=True)
         means = np.einsum("rn,mns->rms", weights, self.curves)
-        return {**faithfulness(means, (weights @ self.random)[:, None]), **values}
+        return {**areas(means, (weights @ self.random)[:, None]), **values}
 
 
-def faithfulness(means: Floats, random: Floats) -> dict[str, Floats]:
-    """Return the area below random, and its share of what can be removed, of mean curves [..., S].
-
-    The share clips curves at the level of the wholly masked texts, and is 1 for a curve that falls there at
-    the first step.
-    """
+def areas(means: Floats, random: Floats) -> dict[str, Floats]:
+    """Return the area below random, and faithfulness, of mean curves [..., S]."""
     ratios = np.array(PERCENTS) / 100
-    floor = means[..., -1:]
-    at_once = np.where(ratios == 0, means[..., :1], floor)
-
-    def area(curve: Floats) -> Floats:
-        return np.asarray(np.trapezoid(random - curve, ratios, axis=-1))
-
-    clipped = area(np.maximum(means, floor))
-    return {"faithfulness": area(means), "removed share": clipped / area(at_once)}
+    below = absolute_area(means, random, ratios)
+    return {"area below random": below, "faithfulness": removed_share(means, random, ratios)}
 
 
 def measure_attributions(file: Published) -> Measured:
