@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,12 @@ def bench(
     only: Annotated[
         list[str], typer.Option("--only", help="part to run, such as loo or masf; may be repeated")
     ] = [],  # noqa: B006
+    texts: Annotated[
+        int, typer.Option(min=0, help="texts of leave-one-out and gradients; 0: as many as planned")
+    ] = 0,
+    clock: Annotated[
+        str, typer.Option(help="wall, or cpu on a machine that others use, with OMP_NUM_THREADS=1")
+    ] = "wall",
     device: Device = "auto",
     precision: PrecisionOption = "auto",
     folder: Annotated[
@@ -44,18 +51,25 @@ def bench(
     from faithmeter.files import write_json
 
     from . import run as benches
+    from .race import CLOCKS
     from .setting import FULL, QUICK, RANDOM, make_setting
 
     for part in only:
         if part not in benches.PARTS:
             raise unknown("part of the bench", part, benches.PARTS)
+    if clock not in CLOCKS:
+        raise unknown("--clock", clock, CLOCKS)
     quiet()
     name = model or (EMBEDDED if quick else RANDOM)
-    setting = make_setting(name, QUICK if quick else FULL, device=device, precision=as_precision(precision))
+    sizes = QUICK if quick else FULL
+    if texts:
+        sizes = replace(sizes, occlusion=texts, gradient=texts, integrated=texts)
+    setting = make_setting(name, sizes, device=device, precision=as_precision(precision))
     for result in benches.run(
         setting,
         rounds=rounds or (2 if quick else 5),
         parts=tuple(only) or benches.PARTS,
+        clock=clock,
         report=lambda work: console.print(f"bench: {work}", soft_wrap=True),
     ):
         if folder is not None:
@@ -81,7 +95,7 @@ def summary(result: BenchResult) -> list[Table | str]:
     machine = result.machine
     title = (
         f"{machine['model']} on {machine['device']} in {machine['precision']}, {machine['threads']} threads; "
-        f"medians of {result.rounds} interleaved rounds"
+        f"medians of {result.rounds} interleaved rounds, {machine['clock']} time"
     )
     lines = table(title, "contender", "seconds", "ratio", "peak MB", "difference", "% of light")
     work = ""
@@ -95,12 +109,16 @@ def summary(result: BenchResult) -> list[Table | str]:
         lines.add_row(f"  {entry.contender}", f"{entry.seconds:.3g}", f"{entry.ratio:.2f}", *optional)
     parts: list[Table | str] = [lines] if result.entries else []
     if result.growth:
-        growth = table(
-            "growth: seconds at each size, and the exponent", "work", "sizes", "seconds", "exponent"
-        )
+        columns = ("work", "sizes", "seconds", "exponent", "peak MB", "exponent")
+        growth = table("growth: seconds and memory at each size, and the exponents", *columns)
         for one in result.growth:
-            ends = f"{one.sizes[0]} … {one.sizes[-1]}", f"{one.seconds[0]:.2g} … {one.seconds[-1]:.2g}"
-            growth.add_row(one.work, *ends, f"{one.exponent:.2f}")
+            sizes, seconds, memory = (
+                "" if values[0] is None else f"{values[0]:.3g} … {values[-1]:.3g}"
+                for values in (one.sizes, one.seconds, one.peak_mb)
+            )
+            exponents = (one.exponent, one.memory_exponent)
+            growth_time, growth_memory = ("" if value is None else f"{value:.2f}" for value in exponents)
+            growth.add_row(one.work, sizes, seconds, growth_time, memory, growth_memory)
         parts.append(growth)
     if result.agreement is not None:
         agreement = result.agreement

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -12,6 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from faithmeter.models.classifier import Classifier
+
+from .race import Clock
 
 ROWS = 1024
 """Rows of the multiplied matrices: the tokens of a micro-batch on a CPU."""
@@ -43,7 +44,7 @@ class Flops:
         return int(counter.get_total_flops())
 
 
-def gemm_speed(clf: Classifier) -> Callable[[], float]:
+def gemm_speed(clf: Classifier, clock: Clock) -> Callable[[], float]:
     """Return a function that measures the matrix products of a device, in operations per second.
 
     The shapes are those of the model's largest layers, and a square; the fastest counts. On a CPU every core
@@ -64,9 +65,9 @@ def gemm_speed(clf: Classifier) -> Callable[[], float]:
             flops = 2.0 * rows * depth * columns * PRODUCTS * cores
             with torch.inference_mode():
                 _multiply(a, b, 1)
-                speeds.append(flops / _elapsed(clf.device, partial(_multiply, a, b, PRODUCTS * cores)))
+                speeds.append(flops / _elapsed(clf.device, clock, partial(_multiply, a, b, PRODUCTS * cores)))
                 if cores > 1:
-                    speeds.append(flops / _elapsed(clf.device, partial(_on_each_core, a, b)))
+                    speeds.append(flops / _elapsed(clf.device, clock, partial(_on_each_core, a, b)))
         return max(speeds)
 
     return measure
@@ -87,9 +88,9 @@ def _on_each_core(a: torch.Tensor, b: torch.Tensor) -> None:
         torch.set_num_threads(threads)
 
 
-def _elapsed(device: torch.device, run: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def _elapsed(device: torch.device, clock: Clock, run: Callable[[], object]) -> float:
+    start = clock()
     run()
     if device.type != "cpu":
         torch.get_device_module(device).synchronize()
-    return time.perf_counter() - start
+    return clock() - start

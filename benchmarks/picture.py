@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,19 +56,26 @@ def _races(result: BenchResult) -> list[Any]:
 
 
 def _growths(result: BenchResult) -> list[Any]:
+    """Return a panel for each growth and amount, seconds and memory, on logarithmic axes."""
     charts = []
     for growth in result.growth:
-        rows = pd.DataFrame({"size": growth.sizes, "seconds": growth.seconds})
-        axes = (
-            alt.X(
-                "size:Q",
-                scale=alt.Scale(type="log", base=2, nice=False),
-                title=None,
-                axis=alt.Axis(values=growth.sizes, grid=False),
-            ),
-            alt.Y("seconds:Q", scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=4, grid=False)),
-        )
-        title = f"{growth.work}: exponent {growth.exponent:.2f}"
-        line = alt.Chart(rows, title=title, width=WIDTH, height=120).encode(*axes)
-        charts.append(line.mark_line(color=ORANGE) + line.mark_point(color=ORANGE, filled=True))
+        amounts: list[tuple[str, Sequence[float | None], float, str]]
+        amounts = [("seconds", growth.seconds, growth.exponent, ORANGE)]
+        if growth.memory_exponent is not None:
+            amounts.append(("MB", growth.peak_mb, growth.memory_exponent, BLUE))
+        for amount, values, exponent, color in amounts:
+            known = [pair for pair in zip(growth.sizes, values, strict=True) if pair[1]]
+            rows = pd.DataFrame(known, columns=["size", amount])
+            axes = (
+                alt.X(
+                    "size:Q",
+                    scale=alt.Scale(type="log", base=2, nice=False),
+                    title=None,
+                    axis=alt.Axis(values=growth.sizes, grid=False),
+                ),
+                alt.Y(f"{amount}:Q", scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=4, grid=False)),
+            )
+            title = f"{growth.work}: exponent {exponent:.2f}"
+            line = alt.Chart(rows, title=title, width=WIDTH, height=120).encode(*axes)
+            charts.append(line.mark_line(color=color) + line.mark_point(color=color, filled=True))
     return charts

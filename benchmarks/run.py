@@ -17,8 +17,8 @@ from .agreement import Agreement, measure_agreement
 from .growth import Growth, measure_growth
 from .libraries import NOT_COMPARED, missing
 from .light import gemm_speed
-from .race import Entry, Work, race, require_rounds
-from .setting import Setting
+from .race import CLOCKS, Entry, Work, race, require_rounds
+from .setting import Setting, embedded
 
 Makers = dict[str, Callable[[Setting], list[Work]]]
 WORKS: Makers = {
@@ -65,28 +65,30 @@ def run(
     *,
     rounds: int = 5,
     parts: tuple[str, ...] = PARTS,
+    clock: str = "wall",
     report: Callable[[str], object] = lambda name: None,
 ) -> Iterator[BenchResult]:
     """Yield the result after each part of a bench, complete after the last one.
 
-    `report` is called with the name of each work before it begins.
+    `clock` names one of `CLOCKS`, by which all seconds are counted; `report` is called with the name of each
+    work before it begins.
     """
     require_rounds(rounds)
     skipped = {name: why for package, name in NOT_COMPARED.items() if (why := missing(package))}
-    result = BenchResult(_describe_machine(setting), rounds, [], skipped, [], None)
-    gemm = gemm_speed(setting.clf)
+    result = BenchResult(_describe_machine(setting) | {"clock": clock}, rounds, [], skipped, [], None)
+    gemm = gemm_speed(setting.clf, CLOCKS[clock])
     for part, make in WORKS.items():
         if part not in parts:
             continue
         for work in make(setting):
             report(work.name)
-            entries = [*result.entries, *race(work, rounds, gemm if work.flops else None)]
+            entries = [*result.entries, *race(work, rounds, gemm if work.flops else None, CLOCKS[clock])]
             left_out = {f"{name}, {part}": why for name, why in work.skipped.items()}
             result = replace(result, entries=entries, skipped=result.skipped | left_out)
         yield result
     if GROWTH in parts:
         report(GROWTH)
-        result = replace(result, growth=measure_growth(setting, GROWTH_ROUNDS))
+        result = replace(result, growth=measure_growth(embedded(setting.sizes), GROWTH_ROUNDS, CLOCKS[clock]))
         yield result
     if AGREEMENT in parts:
         report(AGREEMENT)

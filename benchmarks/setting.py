@@ -45,7 +45,7 @@ class Sizes:
     validation: int = 64
     epochs: int = 2
     lengths: tuple[int, ...] = (16, 32, 64, 128, 256, 512)
-    counts: tuple[int, ...] = (64, 256, 1024, 4096)
+    counts: tuple[int, ...] = (64, 256, 1024, 4096, 16384)
     widths: tuple[int, ...] = (1, 2, 5, 10, 20)
     agreement: int = 32
     agreement_rows: int = 3200
@@ -114,6 +114,11 @@ def make_setting(model: str, sizes: Sizes, *, device: str = "auto", precision: P
     clf = (_random_roberta if model == RANDOM else _embedded)()
     clf.place(target, require_precision(precision, target))
     return Setting(model, clf, sizes)
+
+
+def embedded(sizes: Sizes) -> Setting:
+    """Return the setting of the embedded model on the CPU, whose small products let all other costs show."""
+    return Setting(EMBEDDED, _embedded(), sizes)
 
 
 def _embedded() -> Classifier:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +17,14 @@ from benchmarks.__main__ import main
 from benchmarks.growth import fit_exponent
 from benchmarks.light import Flops
 from benchmarks.pairwise import pairwise_pvalues
-from benchmarks.race import Contender, Work, race, require_rounds
+from benchmarks.race import CLOCKS, Contender, Work, race, require_rounds
 from benchmarks.setting import QUICK, Setting
 from faithmeter.errors import InputError
 from faithmeter.methods import explain
 from faithmeter.stats.masf import MaSF
 from toy import rows_batch, tiny
 
-QUICKEST = ("--quick", "--rounds", 1, "--only", "masf", "--only", "growth")
+QUICKEST = ("--quick", "--rounds", 1, "--only", "masf", "--only", "growth", "--clock", "cpu")
 ROWS = ([7, 8, 9, 10, 11], [12, 13, 14], [5, 6, 7, 8, 9, 10])
 
 
@@ -44,6 +47,25 @@ def test_contenders_take_turns_and_are_compared_with_the_first() -> None:
     assert len(first.rounds) == len(second.rounds) == 2
     assert first.light == pytest.approx(10.0 / 5.0 / first.seconds)
     assert (first.difference, second.difference) == (None, 0.25)
+
+
+def test_cpu_time_counts_work_and_no_waiting_and_the_programs_that_were_started() -> None:
+    def spend(program: bool) -> None:
+        code = "sum(range(4_000_000))"
+        if program:
+            subprocess.run([sys.executable, "-c", code], check=True)
+        else:
+            exec(code)
+
+    contenders = [
+        Contender("waits", lambda: time.sleep(0.3)),
+        Contender("works", lambda: spend(False)),
+        Contender("starts a program", lambda: spend(True)),
+    ]
+    waits, works, starts = (entry.seconds for entry in race(Work("work", contenders), 1, clock=CLOCKS["cpu"]))
+    assert waits < 0.1
+    assert works > 0.02
+    assert starts > works / 2, "the same work, in a program that it waited for"
 
 
 def test_a_race_needs_a_round() -> None:
@@ -118,8 +140,15 @@ def test_the_command_writes_figures_and_picture(bench, tmp_path: Path) -> None:
     works = [entry["work"] for entry in values["entries"] if entry["contender"] == "faithmeter"]
     assert works == [f"MaSF, fit and score {n} rows, 2 × 16" for n in (50, 100, 200)]
     assert [one["work"] for one in values["growth"]][-1] == "MaSF, by rows"
-    assert values["machine"]["model"] == "embedded"
+    assert all(len(one["peak_mb"]) == len(one["sizes"]) for one in values["growth"])
+    assert (values["machine"]["model"], values["machine"]["clock"]) == ("embedded", "cpu")
     assert (tmp_path / "bench.png").stat().st_size > 1000
+
+
+def test_an_unknown_clock_is_named(bench) -> None:
+    code, _, told = bench("--quick", "--clock", "cpus")
+    assert code == 2
+    assert "unknown --clock 'cpus'; did you mean 'cpu'" in told
 
 
 def test_an_unknown_part_is_named(bench) -> None:
