@@ -1,8 +1,11 @@
 """Best guesses that ignore the text, and how seldom a coin seems to have learned."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from faithmeter.stats import guessing
 from faithmeter.stats.guessing import best_guess, lead_over_guessing
 from faithmeter.stats.metrics import find_metric
 
@@ -63,3 +66,15 @@ def test_half_of_useless_correlations_are_positive_but_few_pass():
         rng = np.random.default_rng(seed)
         passes += lead_over_guessing("pearson", *rng.normal(size=(2, 50)), 2).lower > 0
     assert passes <= 5
+
+
+def test_a_lead_on_many_texts_needs_no_matrix_of_texts_by_texts(monkeypatch):
+    """Ten resamples, as these take blocks of a fixed size; the matrix would take 3.2 GB."""
+    monkeypatch.setattr(guessing, "FAST_RESAMPLES", 10)
+    labels = np.arange(20_000) % 2
+    tracemalloc.start()
+    lead = guessing.lead_over_guessing("accuracy", labels, labels, 2)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert lead.mean == 0.5
+    assert peak < 1e8

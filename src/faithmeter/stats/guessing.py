@@ -55,34 +55,49 @@ def lead_over_guessing(
     rng, n = np.random.default_rng(seed), len(labels)
     if n < 2:
         return Interval.undefined(n)
-    fast = metric in COUNTS and (kind_of(labels) == "single-label" or metric in NUMBER_METRICS)
-    lead = _fast_lead(metric, labels, predictions, classes) if fast else None
-    if lead is None:
-
-        def lead(weights: NDArray[np.int64]) -> Floats:
-            rows = [np.repeat(np.arange(n), times) for times in weights]
-            return np.array([_lead(metric, labels[row], predictions[row], classes) for row in rows])
-
-    everything = np.ones((1, n), np.int64)
-    value = float(lead(everything)[0])
-    resampled = np.concatenate(
-        [lead(block) for block in resampling_weights(n, FAST_RESAMPLES if fast else FEW_RESAMPLES, rng)]
-    )
-    left_out = lead(everything - np.eye(n, dtype=np.int64))
+    if metric in COUNTS and (kind_of(labels) == "single-label" or metric in NUMBER_METRICS):
+        value, resampled, left_out = _fast_leads(metric, labels, predictions, classes, rng)
+    else:
+        value, resampled, left_out = _slow_leads(metric, labels, predictions, classes, rng)
     return Interval(value, *widened_bca(value, resampled, [left_out], 0.95), n)
 
 
-def _fast_lead(metric: str, labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> Any:
-    """Return a function of weights [R, N] that returns the lead [R] of a metric that counts give."""
+Leads = tuple[float, Floats, Floats]
+"""Lead on all texts, on resampled texts [R], and without each of the texts [N]."""
+
+
+def _fast_leads(
+    metric: str, labels: NDArray[Any], predictions: NDArray[Any], classes: int, rng: np.random.Generator
+) -> Leads:
+    """Return the leads of a metric that means of counts over texts give."""
     counts = COUNTS[metric].of_texts(labels, predictions[:, None], classes)[:, 0]  # [N, F]
-    of_class = None if metric in NUMBER_METRICS else np.eye(classes)[labels]
+    numbers = metric in NUMBER_METRICS
+    shares = np.zeros((len(labels), 0)) if numbers else np.eye(classes)[labels]  # [N, C]
+    features, n = np.concatenate([counts, shares], axis=1, dtype=np.float64), len(labels)
 
-    def lead(weights: NDArray[np.int64]) -> Floats:
-        total = weights.sum(axis=1, keepdims=True)
-        score = COUNTS[metric].value(weights @ counts / total)
-        return score - (0.0 if of_class is None else _of_shares(metric, weights @ of_class / total))
+    def lead(means: Floats) -> Floats:
+        score = COUNTS[metric].value(means[:, : counts.shape[1]])
+        return score - (0.0 if numbers else _of_shares(metric, means[:, counts.shape[1] :]))
 
-    return lead
+    total = features.sum(axis=0, keepdims=True)
+    blocks = resampling_weights(n, FAST_RESAMPLES, rng)
+    resampled = np.concatenate([lead(weights @ features / n) for weights in blocks])
+    # without a text by subtraction: a matrix of weights [N, N] would not fit into memory
+    return float(lead(total / n)[0]), resampled, lead((total - features) / (n - 1))
+
+
+def _slow_leads(
+    metric: str, labels: NDArray[Any], predictions: NDArray[Any], classes: int, rng: np.random.Generator
+) -> Leads:
+    """Return the leads of any metric, computed anew for each choice of texts."""
+    every = np.arange(len(labels))
+
+    def lead(rows: NDArray[np.int64]) -> float:
+        return _lead(metric, labels[rows], predictions[rows], classes)
+
+    drawn = (weights for block in resampling_weights(len(labels), FEW_RESAMPLES, rng) for weights in block)
+    resampled = np.array([lead(np.repeat(every, weights)) for weights in drawn])
+    return lead(every), resampled, np.array([lead(np.delete(every, row)) for row in every])
 
 
 def _lead(metric: str, labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> float:
