@@ -372,29 +372,34 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
     monkeypatch.setattr(demo, "os", SimpleNamespace(cpu_count=lambda: 2))
     monkeypatch.setattr(demo, "subprocess", SimpleNamespace(Popen=SameProcess, DEVNULL=subprocess.DEVNULL))
     monkeypatch.setattr(demo, "RECIPE", demo.RECIPE.replace(epochs=1, limit=32, validation_limit=40))
-    monkeypatch.setattr(demo, "FAST", ("grad-l2", "loo-sign"))
+    monkeypatch.setattr(demo, "FAST", ("grad-l2", "loo-sign", "search"))
     monkeypatch.setattr(demo, "TEXTS", 8)
     monkeypatch.setattr(demo, "BEAM", "beam(width=2)")
     monkeypatch.setattr(demo, "BEAM_TEXTS", 2)
     monkeypatch.setattr("faithmeter.report.figures.FIGURES", {})  # they have tests of their own
     monkeypatch.setattr("faithmeter.paper.tables.TABLES", {})
-    outcome = faithmeter("demo", "-o", tmp_path)
-    assert outcome.code == 0, outcome.err
-    for seen in (
-        "test micro F1",
-        "majority: always the most frequent label in training",
-        "the length and the column question",
-        "half crossfit",
-        "none published",
-        "loo-sign",
-        "beam",
-        "the report: ",
-        "faithmeter serve ",
-    ):
-        assert seen in outcome.out
-    found = json.loads(faithmeter("demo", "-o", tmp_path, "--json").out)
+    short, full = faithmeter("demo", "-o", tmp_path), faithmeter("demo", "-o", tmp_path, "--full")
+    for outcome in (short, full):
+        assert outcome.code == 0, outcome.err
+        for seen in (
+            "test micro F1",
+            "majority: always the most frequent label in training",
+            "the length and the column question",
+            "half crossfit",
+            "loo-sign",
+            "search",
+            "the report: ",
+            "faithmeter serve ",
+        ):
+            assert seen in outcome.out
+    for seen in ("none published", "beam(width=2)"):
+        assert seen not in short.out
+        assert seen in full.out
+    assert "faithmeter demo --full" in short.out
+    found = json.loads(faithmeter("demo", "-o", tmp_path, "--full", "--json").out)
     assert set(found["train"]) == set(found["check"]) == {"half", "none"}
     assert [run["texts"] for run in found["measure"]] == [8, 2]
+    assert set(found["hits"]) == {"loo-sign", "random", "beam(width=2)"}
     assert all(0 <= share <= 1 for share in found["hits"].values())
     assert "loo-sign" in Path(found["report"]).read_text(encoding="utf-8")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,29 +20,29 @@ from .screen import Json, Store, console, marked, output, print_json
 
 if TYPE_CHECKING:
     from ..measuring.result import Result
+    from ..measuring.trace import Trace
 
 RECIPE = TrainConfig(task="bAbI-1", model=EMBEDDED, epochs=2, learning_rate=1e-3)
 """Training config for the embedded model, which needs a higher learning rate and fewer epochs."""
+SEARCH, BEAM = "search", "beam"
+"""The ceiling of the other methods: cheap, and that of the paper."""
 FAST = (
-    "grad-l1",
-    "grad-l2",
-    "inp-grad-sign",
-    "inp-grad-abs",
-    "int-grad-sign",
-    "int-grad-abs",
-    "loo-sign",
-    "loo-abs",
+    *("grad-l1", "grad-l2", "inp-grad-sign", "inp-grad-abs", "int-grad-sign", "int-grad-abs"),
+    *("loo-sign", "loo-abs", SEARCH),
 )
-BEAM = "beam"
 TEXTS, BEAM_TEXTS = 200, 50
 
 
 def demo(
     store: Store = Path("runs"),
     seed: Annotated[int, typer.Option(help="seed of all random numbers")] = 0,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="also fine-tune without masks, for comparison, and measure beam search"),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Train the embedded model on generated stories, check it, measure ten methods, and write a report.
+    """Train the embedded model on generated stories, check it, measure nine methods, and write a report.
 
     Needs no downloads. Example: faithmeter demo --seed 1
     """
@@ -52,34 +52,36 @@ def demo(
     from ..report.view import answer_sentences, areas_table, check_table, training_table
     from ..store.run_store import RunStore
 
-    where = " on bAbI-1 (where is an actor, after 2 to 10 statements?), and plain"
+    where = " on bAbI-1 (where is an actor, after 2 to 10 statements?)" + ", and plain" * full
     console.print(marked("1. masked fine-tuning", "bold", where))
     recipe = RECIPE.replace(seed=seed)
-    configs = {"half": recipe, "none": recipe.replace(strategy="none", validation="unmasked")}
-    with training_beside(configs["none"], store):
-        masked = train.run(configs["half"], store, resume=True)
-    # read from the store, unless the other process could not train it
-    records = {"half": masked, "none": train.run(configs["none"], store, resume=True)}
-    folders = {name: str(RunStore(store).folder(config)) for name, config in configs.items()}
+    plain = recipe.replace(strategy="none", validation="unmasked")
+    with training_beside(plain, store) if full else nullcontext():
+        records = {"half": train.run(recipe, store, resume=True)}
+    if full:  # read from the store, unless the other process could not train it
+        records["none"] = train.run(plain, store, resume=True)
+    folders = {name: str(RunStore(store).folder(record.config)) for name, record in records.items()}
     console.print(marked("2. the check", "bold", ": are masked stories in distribution for the model?"))
     only = MeasureConfig(seed=seed, methods=(BASELINE,), limit=TEXTS)
     checks = {name: measure.run(folder, only, store) for name, folder in folders.items()}
     console.print(marked("3. the measurement", "bold", ": which explanations are faithful?"))
-    fast = measure.run(folders["half"], only.replace(methods=FAST), store)
-    beam = measure.run(folders["half"], only.replace(methods=(BEAM,), limit=BEAM_TEXTS), store)
+    measured = [measure.run(folders["half"], only.replace(methods=FAST), store)]
+    if full:
+        few = only.replace(methods=(BEAM,), limit=BEAM_TEXTS)
+        measured.append(measure.run(folders["half"], few, store))
     tokenizer = load_tokenizer(folders["half"])
-    measured = {"loo-sign": fast, BEAM: beam, "random": fast}
-    hits = {method: hit_rate(result, method, tokenizer) for method, result in measured.items()}
+    pointing = {"loo-sign": measured[0], BEAM if full else SEARCH: measured[-1], "random": measured[0]}
+    hits = {method: hit_rate(result, method, tokenizer) for method, result in pointing.items()}
     console.print("4. the report", style="bold")
     written = report.write(RunStore(store), store / "report.html", replication=replication())
     if as_json:
         checked = {name: result.to_dict() for name, result in checks.items()}
-        measurements = [fast.to_dict(), beam.to_dict()]
         trained = {name: record.to_dict() for name, record in records.items()}
+        measurements = [result.to_dict() for result in measured]
         values = {"train": trained, "check": checked, "measure": measurements, "hits": hits}
         print_json({**values, "report": str(written.page), "checkpoint": folders["half"]})
         return
-    areas = areas_table(join_methods(fast, beam))
+    areas = areas_table(join_methods(measured))
     show([training_table(list(records.values())), check_table(checks), areas])
     shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
@@ -90,6 +92,8 @@ def demo(
         "explain a story": f'faithmeter explain {folders["half"]} "{text}" "Where is Mary?"',
         "probe it in the browser": f"faithmeter serve {folders['half']}",
     }
+    if not full:
+        next_steps["beside a model without masks, and with beam search"] = "faithmeter demo --full"
     for purpose, command in next_steps.items():
         output.print(f"{purpose}: {command}", soft_wrap=True)
 
@@ -115,9 +119,12 @@ def training_beside(config: TrainConfig, store: Path) -> Iterator[None]:
         process.terminate()
 
 
-def join_methods(first: Result, second: Result) -> Result:
-    """Return the methods of two measurements of a checkpoint; the baseline is that of the first."""
-    return replace(first, seeds=({**second.seeds[0], **first.seeds[0]},))
+def join_methods(results: Sequence[Result]) -> Result:
+    """Return the methods of measurements of one checkpoint; the baseline is that of the first."""
+    traces: dict[str, Trace] = {}
+    for result in reversed(results):
+        traces |= result.seeds[0]
+    return replace(results[0], seeds=(traces,))
 
 
 def hit_rate(result: Result, method: str, tokenizer: Any) -> float:
