@@ -378,6 +378,13 @@ class MeasureConfig(Config):
     precision: Annotated[Precision, AfterValidator(_resolve_precision)] = Field(
         default="fp32", description="data type that the model is evaluated in"
     )
+    ranks_alike: Annotated[float, NOT_IDENTITY] = Field(
+        default=0.0,
+        ge=-1,
+        le=1,
+        description="lowest rank correlation of a method's scores with those in fp32, for which `auto` chose "
+        "that data type; 0: not chosen so",
+    )
 
     @property
     def title(self) -> str:

@@ -119,6 +119,12 @@ def measure(
     cluster = workers.on_ray
     requirements = parse_requirements(gate.require, [CHECK, BASELINE, *(names or default_methods())])
     origin = read_origin(checkpoint, texts, rationale)
+    if loading.precision == "auto" and not cluster:
+        from ..runs.chosen_precision import choose_precision
+
+        chosen = choose_precision(checkpoint, config, origin, loading.device)
+        config = config.replace(**chosen.config)
+        note(chosen.reason)
     with _computing(checkpoint, config, loading.device, workers) if cluster else nullcontext() as compute:
         device = "auto" if cluster else loading.device
         result = run(checkpoint, config, store, origin, device, compute)

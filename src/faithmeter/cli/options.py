@@ -24,7 +24,10 @@ Device = Annotated[
 ]
 PrecisionOption = Annotated[
     str,
-    typer.Option("--precision", help="data type to evaluate in: auto (fp32), fp32, bf16, fp16"),
+    typer.Option(
+        "--precision",
+        help="data type to evaluate in: fp32, bf16, fp16; auto: `measure` takes bf16 if it ranks words alike",
+    ),
 ]
 Unit = Annotated[
     str, typer.Option(help="what is scored and erased as one piece: token, word or sentence", metavar="UNIT")
@@ -67,7 +70,7 @@ class Loading:
 
     overlap: Overlap = 0
     device: Device = "auto"
-    precision: PrecisionOption = "auto"
+    precision: PrecisionOption = "fp32"
 
     @property
     def options(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def serve(
     trained_with: TrainedWithOption = "",
     name: ClassName = None,
     device: Device = "auto",
-    precision: PrecisionOption = "auto",
+    precision: PrecisionOption = "fp32",
     host: Annotated[
         str, typer.Option(help="address to listen on; any but this machine's own requires a token")
     ] = "127.0.0.1",

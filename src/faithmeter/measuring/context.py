@@ -30,6 +30,8 @@ class Context:
         classes_by_number: Whether the classes of model and task were matched by number, not by name.
         device: Device, or devices, that the model was evaluated on.
         precision: Data type that it was evaluated in.
+        ranks_alike: Lowest rank correlation of a method's scores with those in fp32, for which that type was
+            chosen; 0 if it was not chosen so.
         agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
         unit: What was scored and erased as one piece: token, word or sentence.
         scores: By method, the origin of scores that were computed elsewhere.
@@ -52,6 +54,7 @@ class Context:
     classes_by_number: bool = False
     device: str = "cpu"
     precision: str = "fp32"
+    ranks_alike: float = 0.0
     agreement: float = math.nan
     unit: UnitName = "token"
     scores: Mapping[str, str] = field(default_factory=dict)
@@ -63,8 +66,8 @@ class Context:
 
 
 FACTS = (
-    *("trained_with", "truncated", "classes_by_number", "precision", "agreement"),
-    *("cost", "p_plain"),
+    *("trained_with", "truncated", "classes_by_number", "precision", "ranks_alike"),
+    *("agreement", "cost", "p_plain"),
 )
 """Fields of a context that evidence has, too."""
 
@@ -81,6 +84,7 @@ def join_contexts(contexts: Sequence[Context]) -> Context:
         classes_by_number=any(context.classes_by_number for context in contexts),
         device=", ".join(dict.fromkeys(context.device for context in contexts)),
         precision=min(context.precision for context in contexts),  # bf16 and fp16 sort before fp32
+        ranks_alike=min(context.ranks_alike for context in contexts),
         agreement=min(agreements, default=math.nan),
         recalibrations=tuple(next(iter(context.recalibrations), None) for context in contexts),
     )

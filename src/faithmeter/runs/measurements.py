@@ -122,7 +122,9 @@ def measure(
     return build_result(plan, join.traces(), join.located_texts())
 
 
-def build_result(plan: Plan, traces: Mapping[str, Trace], texts: DataFrame) -> Result:
+def build_result(
+    plan: Plan, traces: Mapping[str, Trace], texts: DataFrame, ranks_alike: float = 0.0
+) -> Result:
     """Return the result that follows from complete traces."""
     devices = dict.fromkeys(device for trace in traces.values() for device in trace.devices)
     context = Context(
@@ -136,6 +138,7 @@ def build_result(plan: Plan, traces: Mapping[str, Trace], texts: DataFrame) -> R
         classes_by_number=bool(plan.match.note),
         device=", ".join(devices),
         precision=plan.settings.precision,
+        ranks_alike=ranks_alike,
         agreement=agreement_of(plan.evaluator),
         unit=plan.settings.unit,
         scores={name: method.scores for name, method in plan.methods.items() if method.scores},
@@ -186,7 +189,7 @@ def measure_checkpoint(
         unfitted = len(measured.load().get("validation", ())) if tests is None else 0
         announce(bound_measurement(plan, missing, unfitted))
     if tests is not None and store.find(config) is not None and not join.gaps():
-        return build_result(plan, join.traces(), join.located_texts())
+        return build_result(plan, join.traces(), join.located_texts(), config.ranks_alike)
 
     def fit() -> Tests:
         if "validation" in measured.load():
@@ -200,7 +203,7 @@ def measure_checkpoint(
                 plan = replace(plan, tests=fit())
             join = Join(plan, shelf)
         join.fill(compute, progress)
-        result = build_result(plan, join.traces(), join.located_texts())
+        result = build_result(plan, join.traces(), join.located_texts(), config.ranks_alike)
         _write_manifest(store, config, trained, join, seconds)
         join.merge()
         return result

@@ -134,6 +134,7 @@ class Run:
             classes_by_number=newest.classes_by_number,
             device=", ".join(dict.fromkeys(each for trace in self.traces.values() for each in trace.devices)),
             precision=newest.precision,
+            ranks_alike=newest.config.ranks_alike,
             agreement=newest.agreement,
             unit=newest.config.unit,
             scores={name: own.scores[name] for name, own in self.sources.items() if name in own.scores},

@@ -223,7 +223,10 @@ def truncated(evidence: Evidence) -> Iterator[Doubt]:
 def low_precision(evidence: Evidence) -> Iterator[Doubt]:
     if evidence.precision in LOW_PRECISIONS:
         text = f"the model was evaluated in {evidence.precision}, so these numbers hold for the rounded model"
-        yield Doubt("precision", NOTE, (), f"{text}: in fp32, close scores may rank otherwise")
+        close = "in fp32, close scores may rank otherwise"
+        if evidence.ranks_alike:
+            close = f"a few texts' scores in fp32 rank alike (correlation {evidence.ranks_alike:.3f} or more)"
+        yield Doubt("precision", NOTE, (), f"{text}: {close}")
 
 
 def unlearned_seeds(evidence: TaskEvidence) -> Iterator[Doubt]:

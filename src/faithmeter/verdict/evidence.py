@@ -53,6 +53,8 @@ class Evidence(EqualByFields):
         trained_with: Masking strategy of the model's training.
         truncated: Share of the texts whose end the model could not read.
         precision: Data type that the model was evaluated in.
+        ranks_alike: Lowest rank correlation of a method's scores with those in fp32, for which that type was
+            chosen; 0 if it was not chosen so.
         agreement: Share of held-out texts on which an adapted model predicts the same class as the
             original; NaN for a model that was not adapted.
     """
@@ -61,6 +63,7 @@ class Evidence(EqualByFields):
     trained_with: TrainedWith = "unknown"
     truncated: float = 0.0
     precision: str = "fp32"
+    ranks_alike: float = 0.0
     agreement: float = math.nan
 
     @property
