@@ -28,7 +28,7 @@ from faithmeter.report import page as report
 from faithmeter.report.labels import task_names
 from faithmeter.report.page.examples import NEVER, SCORE_LEVELS, choose_sources, compress_json, example_groups
 from faithmeter.report.page.provenance import commands, describe_methods, settings
-from faithmeter.report.page.trained import performance_sentences
+from faithmeter.report.page.verdict import performance_sentences
 from faithmeter.store.run_store import DamageWarning, RunStore
 from fixtures_report import PERCENTS, PLACES, inputs, measure, train
 from traces import keep, trace

@@ -52,11 +52,8 @@ def test_sentences_wrap_on_a_screen_and_are_one_line_in_a_pipe() -> None:
 
 
 def test_a_chart_has_both_curves_the_area_between_them_and_its_label() -> None:
-    rows = [("best", 0, 100.0), ("best", 50, 20.0), ("best", 100, 10.0)]
-    rows += [("random", 0, 100.0), ("random", 50, 80.0), ("random", 100, 10.0)]
-    frame = [dict(zip(("label", "percent", "value"), row, strict=True)) for row in rows]
-    encoding = {"x": "percent", "y": "value", "color": "label", "order": ("best", "random"), "area": "60 %"}
-    lines = printed([Chart("area", frame, encoding, "accuracy in %")], 50).splitlines()
+    curves = {"best": [100.0, 20.0, 10.0], "random": [100.0, 80.0, 10.0]}
+    lines = printed([Chart("accuracy in %", (0, 50, 100), curves, "60 %")], 50).splitlines()
     assert lines[0] == "accuracy in %"
     assert lines[-1].split() == ["●", "best", "·", "random", "░", "60", "%"]
     assert lines[-2].split() == ["0", "100"]

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from faithmeter.config import TrainConfig
-from faithmeter.report.page.trained import masking_cost
-from faithmeter.report.page.verdict import Verdict, judge, together, verdicts
+from faithmeter.report.page.verdict import Verdict, judge, masking_cost, together, verdicts
 from faithmeter.stats.intervals import Interval
 from faithmeter.store.run_store import RunStore
 from faithmeter.verdict import MethodEvidence, TaskEvidence

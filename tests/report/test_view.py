@@ -14,7 +14,6 @@ from faithmeter.report.fragments import render
 from faithmeter.report.page.top import view_top
 from faithmeter.report.page.verdict import Verdict, together
 from faithmeter.report.view import areas_table, lead, view
-from faithmeter.report.view_texts import area_chart
 from faithmeter.verdict import QUESTIONS, Answer
 from traces import PERCENTS, falling, result, traces
 
@@ -39,13 +38,12 @@ def test_the_first_blocks_are_a_sentence_a_chart_and_a_table(measured: Result) -
 def test_the_chart_shows_the_best_method_against_random(measured: Result) -> None:
     chart = lead(measured)[1]
     assert isinstance(chart, Chart)
-    assert chart.encoding["order"] == ("loo-sign", "random")
-    own = {row["percent"]: row["value"] for row in chart.frame if row["label"] == "loo-sign"}
-    assert tuple(own) == PERCENTS
+    assert tuple(chart.curves) == ("loo-sign", "random")
+    assert chart.percents == PERCENTS
     trace = measured.seeds[0]["loo-sign"]
     right = trace.probabilities if measured.main_kind == "faithfulness" else trace.right
-    assert list(own.values()) == pytest.approx([100 * value for value in right.mean(axis=0)])
-    assert f"{100 * measured.area('loo-sign'):.1f} %" in chart.encoding["area"]
+    assert chart.curves["loo-sign"] == pytest.approx([100 * value for value in right.mean(axis=0)])
+    assert f"{100 * measured.area('loo-sign'):.1f} %" in chart.area
 
 
 def test_the_table_ranks_methods_with_their_areas_and_intervals(measured: Result) -> None:
@@ -83,8 +81,8 @@ def test_the_svg_has_both_names_and_the_area(measured: Result) -> None:
 
 
 def test_the_label_of_an_area_at_the_edge_stays_in_the_picture() -> None:
-    rows = [("best", 0, 100.0), ("best", 100, 0.0), ("random", 0, 100.0), ("random", 100, 90.0)]
-    html = render([area_chart(rows, "best", "random", "faithfulness 61.0 %", "title")])
+    curves = {"best": [100.0, 0.0], "random": [100.0, 90.0]}
+    html = render([Chart("title", (0, 100), curves, "faithfulness 61.0 %")])
     [x] = re.findall(r"class='label' x='(\d+)'", html)
     assert int(x) + len("faithfulness 61.0 %") * 9 / 2 <= 440
 

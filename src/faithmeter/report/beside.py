@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ from ..errors import InputError
 from ..measuring.rendered import Rendered
 from ..stats.areas import KINDS
 from ..store.records import Manifest
-from ..store.results import group_tunings
 from ..store.run_store import RunStore
-from .blocks import Block, Cell, Column, Section, Sentence, Table
-from .view import area_cell, lead
+from .blocks import Block, Cell, Section, Table, number_columns
+from .page.verdict import preferred
+from .view import area_cell, lead, top_sentence
 from .view_texts import NAME
 
 if TYPE_CHECKING:
@@ -67,21 +68,18 @@ def _read_place(place: Path) -> dict[str, Result]:
             for folder, one in every
             if one is own or (isinstance(one, Manifest) and one.config.checkpoint == measured)
         ]
-    groups = group_tunings(store.results(records))
-    return {
-        f"{Path(task).name} ({Path(model).name})": min(tunings, key=lambda pooled: pooled.rank).result
-        for (task, model), tunings in groups.items()
-    }
+    results = {}
+    for (task, model), pooled in preferred(store.results(records)).items():
+        results[f"{Path(task).name} ({Path(model).name})"] = pooled.result
+    return results
 
 
 def view_beside(beside: Beside) -> list[Block]:
     """Return the answer on each result, one table of all, and then each by itself."""
-    answers = (result.verdict.answers[1] for result in beside.results.values())
-    headlines = [
-        Sentence(result.verdict.headline or answer.text, answer.mood, "answer", title)
-        for (title, result), answer in zip(beside.results.items(), answers, strict=True)
-    ]
-    sides = [Section(title, tuple(lead(result))) for title, result in beside.results.items()]
+    headlines, sides = [], []
+    for title, result in beside.results.items():
+        headlines.append(replace(top_sentence(result.verdict), role="answer", lead=title))
+        sides.append(Section(title, tuple(lead(result))))
     return [*headlines, methods_table(beside.results), *sides]
 
 
@@ -89,13 +87,11 @@ def methods_table(results: Mapping[str, Result]) -> Table:
     """Return the area of each method on each result, the most faithful on the first one first."""
     kinds = {result.main_kind for result in results.values()}
     kind = kinds.pop() if len(kinds) == 1 else "acu"
-    ranked = [name for result in results.values() for name in result.ranked if name != BASELINE]
+    methods = dict.fromkeys(chain.from_iterable(result.ranked for result in results.values()))
     rows = []
-    for method in dict.fromkeys(ranked):
-        cells = (
-            area_cell(result, method, kind) if method in result.methods else Cell()
-            for result in results.values()
-        )
-        rows.append((Cell(method), *cells))
-    columns = (Column((title,), form="number") for title in results)
-    return Table(f"{KINDS[kind].title} in % [95 % interval]", (NAME, *columns), tuple(rows))
+    for method in filter(BASELINE.__ne__, methods):
+        cells = [Cell(method)]
+        for result in results.values():
+            cells.append(area_cell(result, method, kind) if method in result.methods else Cell())
+        rows.append(tuple(cells))
+    return Table(f"{KINDS[kind].title} in % [95 % interval]", (NAME, *number_columns(results)), tuple(rows))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Literal
+from operator import itemgetter
+from typing import Literal, NamedTuple
 
 DIGITS = 6
 """Decimals that the distances from a value to its bounds are exact to."""
@@ -109,6 +110,24 @@ class Column:
         return replace(self, names=names, heading=heading)
 
 
+class Place(NamedTuple):
+    """Cell with its column, and the number of rows that it spans; 0 if a cell above spans its row."""
+
+    column: Column
+    cell: Cell
+    height: int
+
+
+def plain_row(*values: str | float | None, mark: str = "") -> Row:
+    """Return a row of cells without intervals."""
+    return tuple(Cell(value, mark=mark) for value in values)
+
+
+def number_columns(headings: Iterable[object], decimals: int = 1) -> tuple[Column, ...]:
+    """Return a column of numbers for each heading."""
+    return tuple(Column((str(one),), form="number", decimals=(decimals, decimals)) for one in headings)
+
+
 @dataclass(frozen=True)
 class Table:
     """Table whose rows have one cell for each column.
@@ -162,13 +181,22 @@ class Table:
         parts = groupby(self.rows, key=lambda row: " ".join(str(row[at].value or "") for at in heads))
         return [(name, list(rows)) for name, rows in parts]
 
-    def spans(self, rows: Sequence[Row], at: int) -> list[int]:
-        """Return for each row how many rows its group cell spans; 0 if a cell above spans the row."""
-        spans: list[int] = []
+    def lines(self, rows: Sequence[Row], *, merge: bool = True) -> Iterator[list[Place]]:
+        """Yield the visible cells of each row, with equal neighbors of a group merged if `merge`."""
+        heights = {}
+        for at in self.side_by_side:
+            grouped = merge and self.columns[at].role == "group"
+            heights[at] = self._heights(rows, at) if grouped else [1] * len(rows)
+        for number, row in enumerate(rows):
+            yield [Place(self.columns[at], row[at], heights[at][number]) for at in self.side_by_side]
+
+    def _heights(self, rows: Sequence[Row], at: int) -> list[int]:
+        heights: list[int] = []
+        # a group ends where any column to its left changes, too
         for _, equal in groupby(rows, key=lambda row: [cell.value for cell in row[: at + 1]]):
             height = len(list(equal))
-            spans += [height, *[0] * (height - 1)]
-        return spans
+            heights += [height, *[0] * (height - 1)]
+        return heights
 
     def head(self) -> Iterator[list[tuple[str, int]]]:
         """Yield the lines of the table head; each lists headings with the number of columns they span."""
@@ -187,23 +215,37 @@ class Table:
         kept = [
             at for at, column in enumerate(self.columns) if column.side not in ("published", "difference")
         ]
+        choose = itemgetter(*kept)
         return replace(
             self,
-            columns=tuple(self.columns[at].without_comparison() for at in kept),
-            rows=tuple(tuple(row[at] for at in kept) for row in self.rows),
-            totals=tuple(tuple(row[at] for at in kept) for row in self.totals),
+            columns=tuple(column.without_comparison() for column in choose(self.columns)),
+            rows=tuple(map(choose, self.rows)),
+            totals=tuple(map(choose, self.totals)),
             comparison_notes=(),
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Chart:
-    """Chart of the rows of a frame; the kind says which marks are drawn, the encoding from which columns."""
+    """Two curves and the area between them.
 
-    kind: Literal["area"]
-    frame: Sequence[Mapping[str, Any]]
-    encoding: Mapping[str, Any]
-    title: str = ""
+    Attributes:
+        title: What the curves show.
+        percents: Percentages erased, [S].
+        curves: Values of the method and then of the baseline by name, [S] each.
+        area: Label of the area between them.
+    """
+
+    title: str
+    percents: tuple[int, ...]
+    curves: Mapping[str, Sequence[float]]
+    area: str
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Start and end of the y axis, which are never equal; it starts at 0 unless a value is negative."""
+        own, other = self.curves.values()
+        return min(0.0, *own, *other), max(*own, *other) or 1.0
 
 
 @dataclass(frozen=True)
@@ -243,7 +285,7 @@ class Section:
     """Blocks under a title; a folded one is opened by the reader, where the surface can fold."""
 
     title: str
-    blocks: tuple[Block, ...] = field(default=())
+    blocks: tuple[Block, ...] = ()
     folded: bool = False
 
 

@@ -6,7 +6,9 @@ Web pages apply the same rules through `heat_style` (CSS) and `heat_script` (Jav
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..measuring.pieces import STRONGEST_WORDS, strongest
@@ -70,7 +72,7 @@ def format_score(score: float, signed: bool) -> str:
 
 def heat_parts(heat_map: HeatMap) -> Iterator[Part]:
     """Yield the words of a heat map as colored parts; a blank before a word is not colored."""
-    largest = max(map(abs, heat_map.scores)) or 1.0
+    largest = max(map(abs, heat_map.scores)) or 1.0  # without a score other than 0, nothing is colored
     for word, score in zip(heat_map.words, heat_map.scores, strict=True):
         text = word.removeprefix(" ")
         yield Part(word[: len(word) - len(text)])
@@ -79,7 +81,7 @@ def heat_parts(heat_map: HeatMap) -> Iterator[Part]:
 
 
 def list_strongest(heat_map: HeatMap) -> str:
-    """Return the strongest words with their scores, for readers who cannot see the colors."""
+    """Return the strongest words with their scores."""
     words = []
     for at in strongest(heat_map.scores):
         score = format_score(heat_map.scores[at], heat_map.signed)
@@ -87,12 +89,25 @@ def list_strongest(heat_map: HeatMap) -> str:
     return ", ".join(words)
 
 
-def legend_parts(label: str, *, signed: bool, unsigned: bool) -> Iterator[Part]:
-    """Yield the parts of a legend for signed scores, unsigned scores, or both."""
-    if signed:
+def heat_lines(maps: Iterable[HeatMap]) -> Iterator[tuple[str, str, list[Part]]]:
+    """Yield the lines of a grid of heat maps: the method once, what its pieces are, and the parts.
+
+    The last line of a method lists its strongest words, for readers who cannot see the colors.
+    """
+    for method, group in groupby(maps, key=attrgetter("method")):
+        own = list(group)
+        for name, one in zip([method, *[""] * (len(own) - 1)], own, strict=True):
+            yield name, one.pieces, list(heat_parts(one))
+        yield "", "strongest", [Part(list_strongest(own[0]))]  # of the words: tokens come after them
+
+
+def legend_parts(maps: Sequence[HeatMap]) -> Iterator[Part]:
+    """Yield the parts of the legend of heat maps of one label, with signed or unsigned scores, or both."""
+    label, kinds = maps[0].label, set(map(attrgetter("signed"), maps))
+    if True in kinds:
         yield Part(f" for {label} ", 1.0, FOR)
         yield Part(f" against {label} ", 1.0, AGAINST)
-    if unsigned:
+    if False in kinds:
         yield Part(" important ", 1.0, IMPORTANT)
     yield Part("color intensity shows the strength of a score")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .blocks import Cell, Column, Row, Table
+from .blocks import Cell, Column, Place, Table
 from .values import format_cell, method_label
 
 PACKAGES = ("booktabs", "longtable", "multirow", "pdflscape", "textcomp", "xcolor")
@@ -91,33 +91,31 @@ def _body(table: Table, columns: list[Column]) -> Iterator[str]:
             yield r"\midrule"
         if section:  # no rule below, because a page could break after it
             yield rf"\multicolumn{{{len(columns)}}}{{l}}{{\textbf{{{escape(section)}}}}} \\*"
-        yield from _rows(table, columns, rows)
+        yield from _rows(list(table.lines(rows)), len(columns))
     if table.totals:
         yield "\\midrule\n\\midrule"
-    for row in table.totals:
-        yield " & ".join(_cell(row[at], table.columns[at]) for at in table.side_by_side) + r" \\"
+    for line in table.lines(table.totals, merge=False):
+        yield " & ".join(map(_cell, line)) + r" \\"
 
 
-def _rows(table: Table, columns: list[Column], rows: list[Row]) -> Iterator[str]:
+def _rows(lines: list[list[Place]], width: int) -> Iterator[str]:
     """Yield the lines of rows, without page breaks inside a group and with rules or space between groups."""
-    groups = [at for at in table.side_by_side if table.columns[at].role == "group"]
-    spans = {at: table.spans(rows, at) for at in groups}
-    for number, row in enumerate(rows):
-        opened = [at for at in groups if number and spans[at][number]]
-        if opened:
-            yield rf"\cmidrule{{1-{len(columns)}}}" if opened[0] == groups[0] else r"\addlinespace"
-        cells = []
-        for at in table.side_by_side:
-            height = spans[at][number] if at in spans else 1
-            text = _cell(row[at], table.columns[at]) if height else ""
-            cells.append(rf"\multirow[c]{{{height}}}{{*}}{{{text}}}" if height > 1 else text)
-        last = not groups or number + 1 == len(rows) or spans[groups[0]][number + 1] > 0
-        yield " & ".join(cells) + (r" \\" if last else r" \\*")
+    heights = [[place.height for place in line if place.column.role == "group"] for line in lines]
+    for number, line in enumerate(lines):
+        if number and any(heights[number]):
+            yield rf"\cmidrule{{1-{width}}}" if heights[number][0] else r"\addlinespace"
+        # after \\* no page can break; the outermost group goes on while its next height is 0
+        goes_on = number + 1 < len(lines) and heights[number + 1][:1] == [0]
+        yield " & ".join(map(_cell, line)) + (r" \\*" if goes_on else r" \\")
 
 
-def _cell(cell: Cell, column: Column) -> str:
+def _cell(place: Place) -> str:
+    column, cell, height = place
+    if not height:
+        return ""
     text = "--" if cell.missing else _value(cell, column)
-    return rf"\textcolor{{gray}}{{{text}}}" if "grey" in cell.mark else text
+    text = rf"\textcolor{{gray}}{{{text}}}" if "grey" in cell.mark else text
+    return rf"\multirow[c]{{{height}}}{{*}}{{{text}}}" if height > 1 else text
 
 
 def _value(cell: Cell, column: Column) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
 
 SCOPE = ".faithmeter"
 """Selector of our rules in a notebook, which has a style of its own."""
-PAGE_RULES = (
-    ":root { color-scheme: light dark; } "
-    "body { margin: 2rem auto; max-width: 72rem; padding: 0 1rem; background: var(--paper); }"
-)
 
 
 def terminal(result: object) -> RenderableType:
@@ -30,20 +25,19 @@ def terminal(result: object) -> RenderableType:
     return screen.render(view(result))
 
 
-def notebook(result: object) -> str:
-    """Return a result as an HTML element that includes its style sheet."""
-    return _card(fragments.render(view(result)))
+def notebook(*results: object) -> str:
+    """Return results as one HTML element that includes its style sheet."""
+    rules = palette_style(SCOPE) + resource("card.css") + resource("area.css") + heat_style(SCOPE)
+    content = "<hr>".join(fragments.render(view(result)) for result in results)
+    return f"<div class='faithmeter'><style>{rules}</style>{content}</div>"
 
 
 def page(results: Iterable[object], *, title: str) -> str:
     """Return a self-contained HTML page of results."""
-    content = _card("<hr>".join(fragments.render(view(result)) for result in results))
-    return (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(title)}</title><style>{palette_style()}{PAGE_RULES}</style></head>"
-        f"<body><main>{content}</main></body></html>\n"
-    )
+    from markupsafe import Markup
+
+    content, palette = Markup(notebook(*results)), Markup(palette_style())
+    return fragments.fill("results.html", title=title, content=content, palette=palette) + "\n"
 
 
 def write_page(results: Iterable[object], path: str | Path, *, title: str = "faithmeter") -> None:
@@ -66,8 +60,3 @@ def write_picture(result: object, path: str | Path, *, width: int = 100) -> None
     svg = console.export_svg(title="faithmeter", theme=DEFAULT_TERMINAL_THEME)
     with atomic(Path(path)) as temporary:
         temporary.write_bytes(vl_convert.svg_to_png(svg, scale=2))
-
-
-def _card(content: str) -> str:
-    rules = palette_style(SCOPE) + resource("card.css") + resource("area.css") + heat_style(SCOPE)
-    return f"<div class='faithmeter'><style>{rules}</style>{content}</div>"

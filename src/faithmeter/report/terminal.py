@@ -13,8 +13,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
+from ..verdict.formats import format_number
 from .blocks import Block, Chart, Code, HeatMap, Section, Sentence, Table
-from .heat import AGAINST, Part, heat_parts, legend_parts, list_strongest
+from .heat import AGAINST, Part, heat_lines, legend_parts
 from .values import format_cell
 
 MARKS = {
@@ -56,9 +57,8 @@ class Line:
         mark, style = MARKS[sentence.mood] if sentence.role != "fact" else ("", "")
         if not sentence.text:
             mark = " " * len(mark)
-        lead = Text(sentence.lead, "bold")
-        separator = " " if sentence.lead and sentence.text else ""
-        text = Text.assemble(lead, separator, (sentence.text, "bold" if sentence.role == "top" else ""))
+        parts = (sentence.lead, "bold"), (sentence.text, "bold" if sentence.role == "top" else "")
+        text = Text(" ").join(Text(*part) for part in parts if part[0])
         if options.no_wrap:  # a pipe has no width: one line, which other programs can search
             yield Text.assemble((mark, style), text)
             return
@@ -156,76 +156,57 @@ class Plot:
     chart: Chart
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        encoding, frame = self.chart.encoding, self.chart.frame
-        method, baseline = encoding["order"]
-        curves = []
-        for name in (method, baseline):
-            own = [row for row in frame if row[encoding["color"]] == name]
-            curves.append(([row[encoding["x"]] for row in own], [row[encoding["y"]] for row in own]))
-        high = max(max(values) for _, values in curves)
-        low = min(0.0, *(min(values) for _, values in curves))
-        labels = [f"{high:.0f}", f"{low:.0f}"] if high - low >= 2 else [f"{high:.2f}", f"{low:.2f}"]
-        margin = max(map(len, labels))
+        method, baseline = self.chart.curves
+        low, high = self.chart.bounds
+        decimals = 0 if high - low >= 2 else 2
+        top, bottom = (format_number(value, decimals) for value in (high, low))
+        margin = max(len(top), len(bottom))
         width = max(11, min(MAX_PLOT_WIDTH, options.max_width - margin - 2))
         marks = "o.:" if options.ascii_only else "●·░"
-        rows = _plot(curves, width, (low, high or 1.0), marks)
         yield Text(self.chart.title, "dim")
-        for number, row in enumerate(rows):
-            label = {0: labels[0], len(rows) - 1: labels[1]}.get(number, "")
+        labels = [top, *[""] * (PLOT_HEIGHT - 2), bottom]
+        for label, row in zip(labels, _plot(self.chart, width, marks), strict=True):
             yield Text.assemble((f"{label:>{margin}} ", "dim"), _color_plot(row, marks))
-        axis = " " * (margin + 1) + "0" + "100".rjust(width - 1)
-        yield Text(axis, "dim")
-        key = f"{marks[0]} {method}   {marks[1]} {baseline}   {marks[2]} {encoding['area']}"
+        yield Text(" " * (margin + 1) + "0" + "100".rjust(width - 1), "dim")
+        key = f"{marks[0]} {method}   {marks[1]} {baseline}   {marks[2]} {self.chart.area}"
         yield Text(" " * (margin + 1) + key)
 
 
-def _plot(
-    curves: Sequence[tuple[list[float], list[float]]], width: int, bounds: tuple[float, float], marks: str
-) -> list[str]:
+def _plot(chart: Chart, width: int, marks: str) -> list[str]:
     """Return the lines of a plot: the first curve, the second, and what lies between them."""
     import numpy as np
 
-    low, high = bounds
-    points = [100 * place / (width - 1) for place in range(width)]
+    low, high = chart.bounds
+    points = np.linspace(0, 100, width)
+    canvas = np.full((PLOT_HEIGHT, width), " ")
     heights = []
-    for percents, values in curves:
-        shares = (high - np.interp(points, percents, values)) / (high - low)
+    for values in chart.curves.values():
+        shares = (high - np.interp(points, chart.percents, values)) / (high - low)  # 0 is the top line
         heights.append(np.rint(shares * (PLOT_HEIGHT - 1)).astype(int))
-    canvas = [[" "] * width for _ in range(PLOT_HEIGHT)]
     for place, (own, other) in enumerate(zip(*heights, strict=True)):
-        for height in range(min(own, other) + 1, max(own, other)):
-            canvas[height][place] = marks[2]
-        canvas[other][place] = marks[1]
-        canvas[own][place] = marks[0]
-    return ["".join(row) for row in canvas]
+        canvas[min(own, other) : max(own, other), place] = marks[2]
+        canvas[other, place] = marks[1]
+        canvas[own, place] = marks[0]  # last: where both curves are, the method is seen
+    return list(map("".join, canvas))
 
 
 def _color_plot(row: str, marks: str) -> Text:
     text = Text(row.rstrip())
-    for mark, style in zip(marks, ("bold cyan", "", "cyan dim"), strict=True):
-        text.highlight_words([mark], style) if style else None
+    text.highlight_words([marks[0]], "bold cyan")
+    text.highlight_words([marks[2]], "cyan dim")
     return text
 
 
 def _heat_grid(maps: Sequence[HeatMap]) -> Grid:
     """Return a line of colored words for each heat map, and its strongest words below."""
     grid = Grid.grid(padding=(0, 2))
-    method = None
-    for number, one in enumerate(maps):
-        name = one.method if one.method != method else ""
-        method = one.method
-        parts = Text.assemble(*map(part_text, heat_parts(one)))
-        grid.add_row(Text(name, "bold"), Text(one.pieces, "dim"), parts)
-        if number + 1 == len(maps) or maps[number + 1].method != method:
-            words = next(other for other in maps if other.method == method)
-            grid.add_row("", Text("strongest", "dim"), Text(list_strongest(words)))
+    for method, kind, parts in heat_lines(maps):
+        grid.add_row(Text(method, "bold"), Text(kind, "dim"), Text.assemble(*map(part_text, parts)))
     return grid
 
 
 def _legend(maps: Sequence[HeatMap]) -> Text:
-    signed = {one.signed for one in maps}
-    parts = legend_parts(maps[0].label, signed=True in signed, unsigned=False in signed)
-    return Text(" ").join(Text(*part_text(part)) for part in parts)
+    return Text(" ").join(Text(*part_text(part)) for part in legend_parts(maps))
 
 
 def part_text(part: Part) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
@@ -14,8 +15,8 @@ from ..measuring.plausibility import PLAUSIBILITY
 from ..stats.areas import KINDS, PROBABILITY
 from ..stats.other_metrics import OTHER_METRICS
 from ..verdict.formats import format_metric, format_percent
-from .blocks import Block, Cell, Code, Column, Row, Sentence, Table
-from .view_texts import NAME, area_chart, doubt_sentences, view_explanation, view_text
+from .blocks import Block, Cell, Chart, Code, Column, Row, Sentence, Table, number_columns, plain_row
+from .view_texts import NAME, doubt_sentences, view_explanation, view_text
 
 if TYPE_CHECKING:
     from ..measuring.result import Result
@@ -24,16 +25,14 @@ if TYPE_CHECKING:
     from ..verdict import Answer, Verdict
     from .beside import Beside
 
-AREA = Column(("ACU",), form="number")
-PVALUE_DIGITS = (3, 3)
 CONSTANTS = {
     "single-label": "the most frequent label in training",
     "multi-label": "the labels of most training texts",
     "regression": "the mean of the training labels",
 }
 """What the constant guess of a training is, by kind of task."""
-COUNT = Column(("texts",), form="number", decimals=(0, 0))
-COSTS = (Column(("evals",), form="number", decimals=(0, 0)), Column(("seconds",), form="number"))
+COUNT = number_columns(["texts"], 0)
+COSTS = (*number_columns(["evals"], 0), *number_columns(["seconds"]))
 
 
 def view(result: object) -> list[Block]:
@@ -122,31 +121,29 @@ def areas_table(result: Result, *, costs: bool = True) -> Table:
     compared: if the methods were not measured on the same texts, a note gives the ACU on those they share.
     """
     kinds = dict.fromkeys((result.main_kind, "acu", "racu"))
-    areas = [Column((KINDS[kind].title,), form="number") for kind in kinds]
-    tests = [Column((f"p {test}",), form="number", decimals=PVALUE_DIGITS) for test in result.tests]
-    counts = (COUNT, *COSTS) if costs else (COUNT,)
+    areas = number_columns(KINDS[kind].title for kind in kinds)
+    columns = (NAME, *areas, *number_columns(map("p {}".format, result.tests), 3), *COUNT)
+    rows = [_area_row(result, method, kinds, costs=costs) for method in result.ranked]
     unit = "" if result.context.unit == "token" else f", {result.context.unit}s erased"
     title = f"Faithfulness, and areas by {format_metric(result.metric)}{unit}, in %"
-    width = 1 + len(kinds) + len(tests) + len(counts)
-    rows = tuple(_area_row(result, method, kinds)[:width] for method in result.ranked)
     notes = ("p: of the steps below 100 % together.", *_area_notes(result))
-    return Table(title, (NAME, *areas, *tests, *counts), rows, notes if result.tests else notes[1:])
-
-
-def _area_row(result: Result, method: str, kinds: Iterable[str]) -> Row:
-    return (
-        Cell(method),
-        *(area_cell(result, method, kind) for kind in kinds),
-        *(Cell(result.p(method, test)) for test in result.tests),
-        Cell(result.texts_of(method)),
-        Cell(result.evaluations[method]),
-        Cell(sum(result.seconds[method].values())),
+    return Table(
+        title, (*columns, *(COSTS if costs else ())), tuple(rows), notes if result.tests else notes[1:]
     )
+
+
+def _area_row(result: Result, method: str, kinds: Iterable[str], *, costs: bool) -> Row:
+    areas = (area_cell(result, method, kind) for kind in kinds)
+    numbers = [*(result.p(method, test) for test in result.tests), result.texts_of(method)]
+    if costs:
+        numbers += [result.evaluations[method], sum(result.seconds[method].values())]
+    return (Cell(method), *areas, *plain_row(*numbers))
 
 
 def area_cell(result: Result, method: str, kind: str) -> Cell:
     """Return an area of a method in percent, with its interval if it has one."""
     _, low, high, _ = result.interval(method, kind).or_mean()
+    # random erasure is what areas are measured from, and RACU's interval is as wide as its divisor
     has_interval = method != BASELINE and kind != "racu" and low < high
     bounds = (100 * low, 100 * high) if has_interval else ()
     return Cell(100 * result.area(method, kind), *bounds)
@@ -176,31 +173,29 @@ def lead_chart(result: Result) -> list[Block]:
     name = "acu" if math.isnan(result.area(best)) else result.main_kind
     kind = KINDS[name]
     quantity = kind.of_metric(result.metric)
-    curves = {best: result.curve(best, quantity), BASELINE: result.random_curve(best, quantity)}
-    rows = [
-        (name, percent, 100 * value)
-        for name, curve in curves.items()
-        for percent, value in zip(curve.percents, curve.values, strict=True)
-    ]
+    own, random = result.curve(best, quantity), result.random_curve(best, quantity)
     shows = "mean probability of the label" if quantity == PROBABILITY else format_metric(quantity)
     title = f"{shows} in %, by percent of the {result.context.unit}s erased"
+    curves = {best: _percents(own.values), BASELINE: _percents(random.values)}
     area = f"{kind.title} {format_percent(result.area(best, name))} %"
-    return [area_chart(rows, best, BASELINE, area, title)]
+    return [Chart(title, own.percents, curves, area)]
+
+
+def _percents(fractions: Iterable[float]) -> list[float]:
+    return [100 * value for value in fractions]
 
 
 def metrics_table(result: Result) -> Table:
     """Return the metrics of other papers, most faithful by ACU first."""
-    columns = []
+    columns: list[Column] = [NAME]
     for metric in OTHER_METRICS.values():
-        digits = (1, 1) if metric.unit else (3, 3)
-        columns.append(Column((f"{metric.title} ({metric.better})",), form="number", decimals=digits))
-    scales = {name: 100 if metric.unit else 1 for name, metric in OTHER_METRICS.items()}
+        columns += number_columns([f"{metric.title} ({metric.better})"], 1 if metric.unit else 3)
     rows = []
     for row in result.metric_table().to_dict("records"):
-        cells = (Cell(scale * row[name]) for name, scale in scales.items())
-        rows.append((Cell(str(row["method"])), *cells))
+        values = [row[name] * (100 if metric.unit else 1) for name, metric in OTHER_METRICS.items()]
+        rows.append(plain_row(str(row["method"]), *values))
     title = "metrics of other papers in % (log-odds: natural logarithm); in brackets: what is better"
-    return Table(title, (NAME, *columns), tuple(rows))
+    return Table(title, tuple(columns), tuple(rows))
 
 
 def _measured_metrics(result: Result) -> set[str]:
@@ -210,13 +205,11 @@ def _measured_metrics(result: Result) -> set[str]:
 
 def plausibility_table(result: Result) -> Table:
     """Return faithfulness beside the agreement with human rationales, which is another thing."""
-    columns = [Column((title,), form="number") for title in PLAUSIBILITY.values()]
     rows = []
     for row in result.plausibility_table().to_dict("records"):
-        cells = (Cell(100 * row[name]) for name in ("acu", *PLAUSIBILITY))
-        rows.append((Cell(str(row["method"])), *cells))
+        rows.append(plain_row(str(row["method"]), *_percents(row[name] for name in ("acu", *PLAUSIBILITY))))
     title = "Faithfulness (ACU) and plausibility (agreement with human rationales), in %"
-    return Table(title, (NAME, AREA, *columns), tuple(rows))
+    return Table(title, (NAME, *number_columns(["ACU", *PLAUSIBILITY.values()])), tuple(rows))
 
 
 def view_check(results: Mapping[str, Result]) -> list[Block]:
@@ -230,18 +223,22 @@ def view_check(results: Mapping[str, Result]) -> list[Block]:
 def check_table(results: Mapping[str, Result]) -> Table:
     """Return p-values over all texts, and the share of significant texts, by percent masked."""
     first = next(iter(results.values()))
-    percents = list(first.pvalues(BASELINE, first.tests[0]))
+    percents = first.pvalues(BASELINE, first.tests[0])
     rows: list[Row] = []
     for name, result in results.items():
         for test in result.tests:
             steps = result.pvalues(BASELINE, test).values()
-            rows.append((Cell(f"{name} {test}".strip()), *(Cell(step.p) for step in steps)))
+            rows.append(plain_row(f"{name} {test}".strip(), *(step.p for step in steps)))
             shares = (format_percent(step.below[SIGNIFICANCE_LEVEL], 0) for step in steps)
             below = f"% below {SIGNIFICANCE_LEVEL:.2f}".replace("0.", ".")
-            rows.append(tuple(Cell(text, mark="grey") for text in (below, *shares)))
+            rows.append(plain_row(below, *shares, mark="grey"))
     title = f"are {first.texts} randomly masked texts in distribution? p by percent masked"
-    columns = (Column((str(percent),), form="number", decimals=(2, 2)) for percent in percents)
-    return Table(title, (Column(("test",), "label"), *columns), tuple(rows))
+    return _table_by_step(title, "test", percents, rows, decimals=2)
+
+
+def _table_by_step(title: str, name: str, percents: Iterable[int], rows: list[Row], decimals: int) -> Table:
+    columns = (Column((name,), "label"), *number_columns(percents, decimals))
+    return Table(title, columns, tuple(rows))
 
 
 def training_table(records: Sequence[TrainRecord]) -> Table:
@@ -253,28 +250,25 @@ def training_table(records: Sequence[TrainRecord]) -> Table:
     rows: list[Row] = []
     for record in records:
         values = {line.masking: line.score(task.metric) for line in record.test}
-        rows.append((Cell(record.config.strategy), *(Cell(100 * values[percent]) for percent in percents)))
+        rows.append(plain_row(record.config.strategy, *_percents(values[percent] for percent in percents)))
     guess = "majority" if task.kind != "regression" else "the mean"
     level = format_percent(records[0].majority["test"][task.metric])
-    rows.append(tuple(Cell(text, mark="grey") for text in (guess, *[""] * (len(percents) - 1), level)))
+    rows.append(plain_row(guess, *[""] * (len(percents) - 1), level, mark="grey"))
     visible = "the length" if task.context is None else f"the length and the column {task.context}"
     title = f"{task.name}: test {format_metric(task.metric)} in %, by percent of the tokens masked at random"
     note = f"{guess}: always {CONSTANTS[task.kind]}; of a wholly masked text, the model sees {visible}"
-    columns = (Column((str(percent),), form="number") for percent in percents)
-    return Table(title, (Column(("fine-tuning",), "label"), *columns), tuple(rows), (note,))
+    return replace(_table_by_step(title, "fine-tuning", percents, rows, decimals=1), notes=(note,))
 
 
 def _adaptation_table(record: AdaptRecord) -> Table:
     """Return both models' p-values and their agreement, by percent masked."""
     percents = list(next(iter(record.p_adapted.values())))
-    rows: list[Row] = [
-        (Cell(f"{name} {test}"), *(Cell(steps[percent]) for percent in percents))
-        for name, checks in (("original", record.p_original), ("adapted", record.p_adapted))
-        for test, steps in checks.items()
-    ]
+    rows: list[Row] = []
+    for name, checks in (("original", record.p_original), ("adapted", record.p_adapted)):
+        for test, steps in checks.items():
+            rows.append(plain_row(f"{name} {test}", *map(steps.__getitem__, percents)))
     shares = {line.masking: line.score(record.metric) for line in record.test}
     agreement = (format_percent(shares[percent]) for percent in percents)
-    rows.append(tuple(Cell(text, mark="grey") for text in ("agreement in %", *agreement)))
+    rows.append(plain_row("agreement in %", *agreement, mark="grey"))
     title = f"are {record.checked_texts} randomly masked texts in distribution? p by percent masked"
-    columns = (Column((str(percent),), form="number", decimals=(2, 2)) for percent in percents)
-    return Table(title, (Column(("model, test",), "label"), *columns), tuple(rows))
+    return _table_by_step(title, "model, test", percents, rows, decimals=2)

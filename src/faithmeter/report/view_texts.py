@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..config import BASELINE
 from ..verdict.formats import format_number, format_percent
-from .blocks import Block, Cell, Chart, Column, HeatMap, Row, Sentence, Table
+from .blocks import Block, Chart, Column, HeatMap, Row, Sentence, Table, plain_row
 
 if TYPE_CHECKING:
     from ..measuring.explanation import Explanation, Unit
-    from ..measuring.one_text import Erasure, TextMeasurement
+    from ..measuring.one_text import TextMeasurement
     from ..verdict import Doubt
 
 NAME = Column(("method",), "label", form="code")
@@ -22,7 +23,7 @@ def view_text(result: TextMeasurement) -> list[Block]:
     summary = result.verdict.summary
     top = Sentence(f"{summary.text}.", summary.mood, "top")
     answers = [Sentence(one.text, one.mood, "answer", f"{one.question}:") for one in result.verdict.answers]
-    return [top, *_text_chart(result), _text_table(result), *answers, *doubt_sentences(result.verdict.doubts)]
+    return [top, _text_chart(result), _text_table(result), *answers, *doubt_sentences(result.verdict.doubts)]
 
 
 def view_explanation(result: Explanation) -> list[Block]:
@@ -35,27 +36,15 @@ def doubt_sentences(doubts: Iterable[Doubt]) -> list[Block]:
     return [Sentence(f"{doubt.text}.", doubt.severity, "doubt") for doubt in doubts]
 
 
-def area_chart(
-    rows: Sequence[tuple[str, int, float]], method: str, baseline: str, area: str, title: str
-) -> Chart:
-    """Return the chart of two curves, given as (name, percent, value), with a label for the area between."""
-    frame = [dict(zip(("label", "percent", "value"), row, strict=True)) for row in rows]
-    encoding = {"x": "percent", "y": "value", "color": "label", "order": (method, baseline), "area": area}
-    return Chart("area", frame, encoding, title)
-
-
-def _text_chart(result: TextMeasurement) -> list[Block]:
+def _text_chart(result: TextMeasurement) -> Chart:
     """Return the chart of the method with the largest area against the mean of the random orders."""
-    best = max(result.methods, key=lambda name: result.methods[name].acu)
-    curves = {best: result.methods[best].probability, BASELINE: result.mean}
+    name, best = max(result.methods.items(), key=lambda item: item[1].acu)
     scale = 100 if result.quantity == "probability" else 1
-    rows = [
-        (name, percent, scale * value)
-        for name, values in curves.items()
-        for percent, value in zip(result.percents, values, strict=True)
-    ]
-    area = f"ACU {_format_quantity(result, result.methods[best].acu, 1)}"
-    return [area_chart(rows, best, BASELINE, area, _text_title(result))]
+    curves = {}
+    for label, values in {name: best.probability, BASELINE: result.mean}.items():
+        curves[label] = [scale * value for value in values]
+    area = f"ACU {_format_quantity(result, best.acu, 1)}"
+    return Chart(_text_title(result), tuple(result.percents), curves, area)
 
 
 def _text_title(result: TextMeasurement) -> str:
@@ -68,21 +57,17 @@ def _text_table(result: TextMeasurement) -> Table:
     """Return the curve of each method with its p-values, and those of the random orders."""
     rows: list[Row] = []
     for name, erasure in result.methods.items():
-        rows.append((Cell(name), *map(Cell, _curve_row(result, erasure))))
+        points = (_format_quantity(result, value) for value in (*erasure.probability, erasure.acu))
+        rows.append(plain_row(name, *points, format_percent(erasure.racu, 0)))
         for test, pvalues in erasure.pvalues.items():
-            cells = (f"p {test}", *(f"{p:.2f}".lstrip("0") for p in pvalues))
-            rows.append(tuple(Cell(text, mark="grey") for text in (*cells, "", "")))
+            steps = (f"{p:.2f}".lstrip("0") for p in pvalues)
+            rows.append(plain_row(f"p {test}", *steps, "", "", mark="grey"))
     orders = {f"random (mean of {result.orders})": result.mean, "5 %": result.lower, "95 %": result.upper}
     for name, values in orders.items():
-        cells = (name, *(_format_quantity(result, value) for value in values), "", "")
-        rows.append(tuple(Cell(text, mark="grey") for text in cells))
+        points = (_format_quantity(result, value) for value in values)
+        rows.append(plain_row(name, *points, "", "", mark="grey"))
     columns = (Column((heading,)) for heading in (*map(str, result.percents), "ACU", "RACU"))
     return Table(_text_title(result), (NAME, *columns), tuple(rows))
-
-
-def _curve_row(result: TextMeasurement, erasure: Erasure) -> list[str]:
-    points = [_format_quantity(result, value) for value in (*erasure.probability, erasure.acu)]
-    return [*points, format_percent(erasure.racu, 0)]
 
 
 def _format_quantity(result: TextMeasurement, value: float, decimals: int = 0) -> str:
@@ -106,16 +91,15 @@ def _facts(result: Explanation) -> Iterator[Block]:
 def _heat_maps(result: Explanation) -> Iterator[Block]:
     """Yield the words of each method and, unless each word is one token, its tokens."""
     for method in result.methods:
-        signed = method in result.signed
-        words, scores = _with_gaps(result.words, result.text), _scores(result.words, method)
-        yield HeatMap(words, scores, method=method, label=result.label, signed=signed)
+        yield _heat_map(result, method, result.words, _with_gaps(result.words, result.text))
         if len(result.tokens) != len(result.words):
-            tokens, scores = _with_gaps(result.tokens), _scores(result.tokens, method)
-            yield HeatMap(tokens, scores, method=method, label=result.label, signed=signed, pieces="tokens")
+            tokens = _heat_map(result, method, result.tokens, _with_gaps(result.tokens))
+            yield replace(tokens, pieces="tokens")
 
 
-def _scores(units: Sequence[Unit], method: str) -> tuple[float, ...]:
-    return tuple(unit.scores[method] for unit in units)
+def _heat_map(result: Explanation, method: str, units: Sequence[Unit], words: tuple[str, ...]) -> HeatMap:
+    scores = tuple(unit.scores[method] for unit in units)
+    return HeatMap(words, scores, method=method, label=result.label, signed=method in result.signed)
 
 
 def _with_gaps(units: Sequence[Unit], text: str | None = None) -> tuple[str, ...]:

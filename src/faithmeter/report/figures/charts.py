@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import altair as alt
 import pandas as pd
 from pandas import DataFrame
 
+from ...verdict.formats import format_metric
 from ..aggregate import ALL
+from ..labels import short_names
 from .styles import MODEL_NAMES, Style, config, display_names
 
 HEIGHT = 84  # height of a view, in pixels
@@ -42,8 +46,35 @@ EPOCH = alt.X(
     scale=alt.Scale(zero=False, nice=False),
     axis=alt.Axis(format="d", tickCount=3, labelExpr="datum.value % 1 ? '' : datum.label", grid=False),
 )
-Draw = Callable[[str, list[float]], list[Any]]
-"""Function that returns the layers of a view, given the title and the domain of the y axis."""
+PANEL = ["task", "model", "unit"]
+"""Columns that determine the panel in which a row is drawn."""
+PERCENT_COLUMNS = (
+    *("value", "value_lower", "value_upper", "random", "random_lower", "random_upper"),
+    *("ceiling", "acu", "acu_lower", "acu_upper", "racu", "racu_lower", "racu_upper"),
+)
+Y = Callable[[str], alt.Y]
+"""Function that returns the y axis of a panel for a column."""
+Draw = Callable[[Y], list[Any]]
+"""Function that returns the layers of a view, which share the y axis."""
+
+
+def label_rows(frame: DataFrame) -> DataFrame:
+    """Return the rows with short names of tasks and models, values in percent, and the unit of the y axis."""
+    task, model = (frame[name].map(short_names(frame[name])) for name in ("task", "model"))
+    columns = frame.columns.intersection(PERCENT_COLUMNS)
+    percents = 100 * frame[columns].astype(float)
+    unit = frame["metric"].map(format_metric) + " (%)"
+    return frame.assign(task=task, model=model, unit=unit, **percents)
+
+
+def label_methods(rows: DataFrame, *by: str) -> DataFrame:
+    """Add the column `label`: the method, with its number of texts if others in the panel have more.
+
+    Curves and areas on different texts cannot be compared, which their labels must tell.
+    """
+    most = rows.groupby([*PANEL, *by])["texts"].transform("max")
+    fewer = rows["method"] + " (" + rows["texts"].astype(int).astype(str) + " texts)"
+    return rows.assign(label=rows["method"].where(rows["texts"] == most, fewer))
 
 
 def join_parts(**frames: DataFrame) -> DataFrame:
@@ -99,9 +130,8 @@ def panels(
     charts = []
     for task in tasks:
         own = rows[rows["task"] == task]
-        domain = _domain(own, (floors or {}).get(task, 0.0), top)
-        data = alt.InlineData(values=_records(own))
-        layers = alt.LayerChart(layer=draw(own["unit"].iloc[0], domain), data=data, **size)
+        y = partial(_y, unit=own["unit"].iloc[0], domain=_domain(own, (floors or {}).get(task, 0.0), top))
+        layers = alt.LayerChart(layer=draw(y), data=alt.InlineData(values=_records(own)), **size)
         charts.append(layers.facet(**facet, title=task))
     shared = alt.ScaleResolveMap(color="shared", shape="shared", strokeDash="shared")
     return alt.ConcatChart(
@@ -112,86 +142,101 @@ def panels(
     )
 
 
-def dots(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
+class Legend(NamedTuple):
+    """What colors, dashes and shapes stand for: the values of a column, with their styles."""
+
+    field: str
+    title: str
+    styles: Mapping[str, Style]
+
+    def encode(self, channel: Any, attribute: str, look: Mapping[str, Any]) -> Any:
+        """Return the encoding of the column by one attribute of its styles.
+
+        The legend has the names that people write; the data keep those of the commands.
+        """
+        values = list(map(attrgetter(attribute), self.styles.values()))
+        names = json.dumps(display_names(self.styles))
+        return channel(
+            f"{self.field}:N",
+            title=self.title,
+            scale=alt.Scale(domain=list(self.styles), range=values),
+            legend=alt.Legend(labelExpr=f"{names}[datum.label]", **look),
+        )
+
+    @property
+    def tip(self) -> alt.Tooltip:
+        return alt.Tooltip(f"{self.field}:N", title=self.title or "method")
+
+
+def dots(legend: Legend, x: alt.X) -> Draw:
     """Return a function that draws means with intervals, single seeds as "+", and a dashed reference line.
 
-    The column `slot` gives the horizontal offset of a row: "seed" or "mean", preceded by the value of `field`
-    in figures that place several groups side by side.
+    The column `slot` gives the horizontal offset of a row: "seed" or "mean", preceded by the value of the
+    legend's column in figures that place several groups side by side.
     """
-    slots = [f"{style} {part}" for style in styles for part in ("seed", "mean")]
+    slots = [f"{style} {part}" for style in legend.styles for part in ("seed", "mean")]
     place = alt.XOffset("slot:N", sort=["seed", "mean", *slots])
-    color, shape = (
-        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=_legend(styles, POINTS))
-        for channel, name in ((alt.Color, "color"), (alt.Shape, "shape"))
-    )
-    base = alt.Chart().encode(x, place, color)
-    seeds, mean = (base.transform_filter(alt.datum.part == part) for part in ("seed", "mean"))
-    name = _name_tip(field, legend)
-    tips = [name, alt.Tooltip("seed:Q"), alt.Tooltip("value:Q", format=".3~r")]
+    shape = legend.encode(alt.Shape, "shape", POINTS)
+    base = alt.Chart().encode(x, place, legend.encode(alt.Color, "color", POINTS))
+    seeds, mean = _part(base, "seed"), _part(base, "mean")
+    tips = [legend.tip, alt.Tooltip("seed:Q"), alt.Tooltip("value:Q", format=".3~r")]
 
-    def draw(unit: str, domain: list[float]) -> list[Any]:
+    def draw(y: Y) -> list[Any]:
         plus = seeds.mark_point(shape=PLUS, size=50, strokeWidth=1.4, opacity=1)
         point = mean.mark_point(size=40, filled=True, opacity=1).encode(shape)
         return [
-            _level(unit, domain),
-            plus.encode(_y("value", unit, domain), tooltip=tips),
-            mean.mark_rule(strokeWidth=1.6).encode(_y("lower", unit, domain), y2="upper:Q"),
-            point.encode(_y("mean", unit, domain), tooltip=[name, *_interval_tips()]),
+            _level(y),
+            plus.encode(y("value"), tooltip=tips),
+            mean.mark_rule(strokeWidth=1.6).encode(y("lower"), y2="upper:Q"),
+            point.encode(y("mean"), tooltip=[legend.tip, *_interval_tips()]),
         ]
 
     return draw
 
 
-def curves(
-    styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X, marked: str, level: bool = False
-) -> Draw:
+def curves(legend: Legend, x: alt.X, *, marked: str, level: bool = False) -> Draw:
     """Return a function that draws lines through means, with ribbons for their intervals.
 
     Points are visible where the Vega expression `marked` is true. With `level`, a dashed reference line is
     added.
     """
-    color, dash, shape = (
-        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=_legend(styles, LINES))
-        for channel, name in ((alt.Color, "color"), (alt.StrokeDash, "dash"), (alt.Shape, "shape"))
-    )
-    shape["scale"]["range"] = [f"{style.shape}{LINE_ENDS}" for style in styles.values()]
-    base = alt.Chart().encode(x, color).transform_filter(alt.datum.part == "mean")
-    tips = [_name_tip(field, legend), alt.Tooltip(x["shorthand"], title=x["title"]), *_interval_tips()]
+    color, dash = legend.encode(alt.Color, "color", LINES), legend.encode(alt.StrokeDash, "dash", LINES)
+    shape = legend.encode(alt.Shape, "shape", LINES)
+    shape["scale"]["range"] = [f"{style.shape}{LINE_ENDS}" for style in legend.styles.values()]
+    base = _part(alt.Chart().encode(x, color), "mean")
+    tips = [legend.tip, alt.Tooltip(x["shorthand"], title=x["title"]), *_interval_tips()]
     visible = alt.condition(marked, alt.value(1), alt.value(0))  # invisible points have tooltips too
 
-    def draw(unit: str, domain: list[float]) -> list[Any]:
+    def draw(y: Y) -> list[Any]:
         point = base.mark_point(size=18, filled=True).encode(shape, opacity=visible)
         return [
-            base.mark_area(opacity=0.14).encode(_y("lower", unit, domain), y2="upper:Q"),
-            *([_level(unit, domain)] if level else []),
-            base.mark_line(strokeWidth=1.3).encode(_y("mean", unit, domain), dash),
-            point.encode(_y("mean", unit, domain), tooltip=tips),
+            base.mark_area(opacity=0.14).encode(y("lower"), y2="upper:Q"),
+            *([_level(y)] if level else []),
+            base.mark_line(strokeWidth=1.3).encode(y("mean"), dash),
+            point.encode(y("mean"), tooltip=tips),
         ]
 
     return draw
 
 
-def scatter(styles: Mapping[str, Style], field: str, legend: str, *, x: alt.X) -> Draw:
+def scatter(legend: Legend, x: alt.X) -> Draw:
     """Return a function that draws means with intervals, and a stepped line through the rows of `front`."""
-    color, shape = (
-        channel(f"{field}:N", title=legend, scale=_scale(styles, name), legend=_legend(styles, POINTS))
-        for channel, name in ((alt.Color, "color"), (alt.Shape, "shape"))
-    )
-    mean, front = (
-        alt.Chart().encode(x).transform_filter(alt.datum.part == part) for part in ("mean", "front")
-    )
-    cost = alt.Tooltip(x["shorthand"], title=x["title"], format=",.4~r")
+    color, shape = legend.encode(alt.Color, "color", POINTS), legend.encode(alt.Shape, "shape", POINTS)
+    base = alt.Chart().encode(x)
+    mean, front = _part(base, "mean"), _part(base, "front")
+    tips = [legend.tip, alt.Tooltip(x["shorthand"], title=x["title"], format=",.4~r"), *_interval_tips()]
 
-    def draw(unit: str, domain: list[float]) -> list[Any]:
+    def draw(y: Y) -> list[Any]:
         line = front.mark_line(interpolate="step-after", strokeWidth=1, strokeDash=[2, 2], style="baseline")
-        bars = mean.mark_rule(strokeWidth=1.2).encode(_y("lower", unit, domain), color, y2="upper:Q")
-        point = mean.mark_point(size=45, filled=True, opacity=1).encode(
-            _y("mean", unit, domain), shape, color
-        )
-        tips = [_name_tip(field, legend), cost, *_interval_tips()]
-        return [line.encode(_y("mean", unit, domain)), bars, point.encode(tooltip=tips)]
+        bars = mean.mark_rule(strokeWidth=1.2).encode(y("lower"), color, y2="upper:Q")
+        point = mean.mark_point(size=45, filled=True, opacity=1).encode(y("mean"), shape, color)
+        return [line.encode(y("mean")), bars, point.encode(tooltip=tips)]
 
     return draw
+
+
+def _part(chart: Any, part: str) -> Any:
+    return chart.transform_filter(alt.datum.part == part)
 
 
 def _domain(rows: DataFrame, floor: float, top: float | None) -> list[float]:
@@ -209,24 +254,23 @@ def _domain(rows: DataFrame, floor: float, top: float | None) -> list[float]:
 def _records(rows: DataFrame) -> list[dict[str, Any]]:
     """Return the rows in half the size: six digits, no missing values, and no constant columns."""
     columns = rows.drop(columns=["task", "unit", "excluded"], errors="ignore")
-    return [
-        {
-            str(key): float(f"{value:.6g}") if isinstance(value, float) else value
-            for key, value in row.items()
-            if not pd.isna(value)
-        }
-        for row in columns.to_dict("records")
-    ]
+    records = []
+    for row in columns.to_dict("records"):
+        record = {}
+        for key, value in row.items():
+            if not pd.isna(value):
+                record[str(key)] = float(f"{value:.6g}") if isinstance(value, float) else value
+        records.append(record)
+    return records
 
 
-def _level(unit: str, domain: list[float]) -> Any:
-    level = alt.Chart().transform_filter(alt.datum.part == "level")
-    return level.mark_rule(style="baseline", strokeDash=[3, 3], strokeWidth=1).encode(
-        _y("level", unit, domain), tooltip=[alt.Tooltip("level:Q", title="baseline", format=".3~r")]
-    )
+def _level(y: Y) -> Any:
+    tip = alt.Tooltip("level:Q", title="baseline", format=".3~r")
+    rule = _part(alt.Chart(), "level").mark_rule(style="baseline", strokeDash=[3, 3], strokeWidth=1)
+    return rule.encode(y("level"), tooltip=[tip])
 
 
-def _y(field: str, unit: str, domain: list[float]) -> alt.Y:
+def _y(field: str, *, unit: str, domain: list[float]) -> alt.Y:
     scale, axis = alt.Scale(domain=domain, nice=False), alt.Axis(tickCount=4, format=".4~r")
     if unit == P_VALUE:  # on a linear axis, 0.05 and 0.001 are the same line
         scale = alt.Scale(domain=domain, nice=False, type="pow", exponent=1 / 3)
@@ -234,19 +278,6 @@ def _y(field: str, unit: str, domain: list[float]) -> alt.Y:
     return alt.Y(f"{field}:Q", title=unit, scale=scale, axis=axis)
 
 
-def _legend(styles: Mapping[str, Style], options: Mapping[str, Any]) -> alt.Legend:
-    """Return a legend with the names that people write; the data keep those of the commands."""
-    return alt.Legend(labelExpr=f"{json.dumps(display_names(styles))}[datum.label]", **options)
-
-
-def _scale(styles: Mapping[str, Style], attribute: str) -> alt.Scale:
-    return alt.Scale(domain=list(styles), range=[getattr(style, attribute) for style in styles.values()])
-
-
-def _name_tip(field: str, legend: str) -> alt.Tooltip:
-    return alt.Tooltip(f"{field}:N", title=legend or "method")
-
-
 def _interval_tips() -> list[Any]:
-    numbers = [alt.Tooltip(f"{name}:Q", format=".3~r") for name in ("mean", "lower", "upper")]
-    return [*numbers, alt.Tooltip("n:Q", title="seeds")]
+    mean, lower, upper = (alt.Tooltip(f"{name}:Q", format=".3~r") for name in ("mean", "lower", "upper"))
+    return [mean, lower, upper, alt.Tooltip("n:Q", title="seeds")]

@@ -8,9 +8,21 @@ from pandas import DataFrame
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ..aggregate import Frames, bound_columns, choose_tunings, over_seeds
-from .charts import P_VALUE, PERCENT, Draw, Facet, curves, join_parts, panels
-from .rows import PANEL, label_rows, name_strategies
-from .styles import CEILING, GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group, label_with_texts
+from .charts import (
+    P_VALUE,
+    PANEL,
+    PERCENT,
+    Draw,
+    Facet,
+    Legend,
+    curves,
+    join_parts,
+    label_methods,
+    label_rows,
+    panels,
+)
+from .strategies import name_strategies
+from .styles import CEILING, GROUPS, MASKED, PLAIN, UNKNOWN, assign_styles, group
 
 TESTED = (PLAIN, MASKED, UNKNOWN)
 WAYS = ("Recursive ROAR", "Ours")
@@ -23,7 +35,7 @@ def pvalues(frames: Frames, *, calibration: str) -> alt.ConcatChart | None:
     rows = rows[rows["tuning"].isin(TESTED)]
     if rows.empty:
         return None
-    rows = _label(rows, "tuning")
+    rows = label_methods(rows, "tuning")
     means = over_seeds(rows, [*PANEL, "tuning", "label", "percent"], value, unconverged=True)
     level = rows[[*PANEL, "tuning"]].drop_duplicates().assign(level=SIGNIFICANCE_LEVEL)
     return panels(
@@ -61,8 +73,8 @@ def roar(frames: Frames) -> alt.ConcatChart | None:
 
 
 def _curves(rows: DataFrame, *, level: bool = False) -> Draw:
-    styles = assign_styles(rows["label"])
-    return curves(styles, "label", "", x=PERCENT, marked="datum.percent % 20 == 0", level=level)
+    legend = Legend("label", "", assign_styles(rows["label"]))
+    return curves(legend, PERCENT, marked="datum.percent % 20 == 0", level=level)
 
 
 def _learned(measured: DataFrame) -> DataFrame:
@@ -77,10 +89,11 @@ def _with_random(rows: DataFrame, column: str) -> DataFrame:
     random = (rows if methods.empty else methods).drop_duplicates(
         [*PANEL, column, "seed", "texts", "percent"]
     )
+    # each row has the value of random erasure on the same texts beside that of the method
     columns = ["value", *bound_columns(random, "value")]
-    baseline = {column: random[column.replace("value", "random")] for column in columns}
+    baseline = random[[name.replace("value", "random") for name in columns]].set_axis(columns, axis=1)
     random = random.assign(method=BASELINE, **baseline)
-    return _label(pd.concat([methods, random], ignore_index=True), column)
+    return label_methods(pd.concat([methods, random], ignore_index=True), column)
 
 
 def _ceilings(rows: DataFrame) -> DataFrame:
@@ -93,12 +106,3 @@ def _ceilings(rows: DataFrame) -> DataFrame:
     highest = known[known["texts"] == most].drop_duplicates(by)
     bounds = dict.fromkeys(bound_columns(highest, "value"), float("nan"))
     return highest.assign(method=CEILING, label=CEILING, value=highest["ceiling"], **bounds)
-
-
-def _label(rows: DataFrame, column: str) -> DataFrame:
-    """Add the column `label`: the method, with its number of texts if others in the panel have more."""
-    most = rows.groupby([*PANEL, column])["texts"].transform("max")
-    both = zip(rows["method"], rows["texts"], rows["texts"] < most, strict=True)
-    return rows.assign(
-        label=[label_with_texts(name, texts) if fewer else name for name, texts, fewer in both]
-    )

@@ -8,9 +8,8 @@ from pandas import DataFrame
 
 from ...config import BASELINE
 from ..aggregate import Frames, choose_tunings, over_seeds
-from .charts import Facet, join_parts, panels, scatter
-from .rows import PANEL, label_rows
-from .styles import GROUPS, assign_styles, group, label_with_texts
+from .charts import PANEL, Facet, Legend, join_parts, label_methods, label_rows, panels, scatter
+from .styles import GROUPS, assign_styles, group
 
 AREAS = dict(zip(GROUPS, ("racu", "acu"), strict=True))
 """Area by group: curves of absolute methods cannot fall below full erasure, to which RACU is relative."""
@@ -41,23 +40,17 @@ def pareto(frames: Frames) -> alt.ConcatChart | None:
     fronts = [_front(part) for _, part in means.groupby([*PANEL, "group"])]
     return panels(
         join_parts(mean=means, front=pd.concat(fronts)),
-        scatter(assign_styles(rows["label"]), "label", "", x=EVALUATIONS),
+        scatter(Legend("label", "", assign_styles(rows["label"])), EVALUATIONS),
         Facet("group", list(TITLES.values()), model_rows=True, width=170),
     )
 
 
 def _with_area(rows: DataFrame, name: str) -> DataFrame:
     """Return the rows of one group with its area as the value, and labels as in the other figures."""
-    area, most = AREAS[name], rows.groupby(PANEL)["texts"].transform("max")
-    both = zip(rows["method"], rows["texts"], rows["texts"] < most, strict=True)
-    return rows.assign(
-        label=[label_with_texts(method, texts) if fewer else method for method, texts, fewer in both],
-        group=TITLES[name],
-        unit="ACU or RACU (%)",
-        value=rows[area],
-        value_lower=rows[f"{area}_lower"],
-        value_upper=rows[f"{area}_upper"],
-    )
+    area = AREAS[name]
+    values = rows[[area, f"{area}_lower", f"{area}_upper"]]
+    named = values.set_axis(["value", "value_lower", "value_upper"], axis=1)
+    return label_methods(rows).assign(group=TITLES[name], unit="ACU or RACU (%)", **named)
 
 
 def _front(means: DataFrame) -> DataFrame:

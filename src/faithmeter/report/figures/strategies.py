@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import altair as alt
 import pandas as pd
 from pandas import DataFrame
 
 from ..aggregate import ALL, Frames, over_seeds, over_tasks
-from .charts import EPOCH, Facet, curves, dots, join_parts, panels
-from .rows import PANEL, label_rows, name_strategies
+from .charts import EPOCH, PANEL, Facet, Legend, curves, dots, join_parts, label_rows, panels
 from .styles import MASKED, PLAIN, STRATEGIES, STRATEGY_STYLES, TRAINING, VALIDATION, Style
 
 
@@ -26,7 +25,7 @@ def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
     points = _with_level(rows, [*PANEL, "tuning"], masking)
     axis = alt.Axis(labels=False, ticks=False)
     x = alt.X("tuning:N", title="fine-tuning", sort=list(STRATEGY_STYLES), axis=axis)
-    draw = dots(_select(STRATEGY_STYLES, rows["tuning"]), "tuning", "fine-tuning", x=x)
+    draw = dots(_legend("tuning", "fine-tuning", STRATEGY_STYLES, rows), x)
     return panels(points.assign(slot=points["part"]), draw, Facet("model"), floors=_floors(rows))
 
 
@@ -42,7 +41,7 @@ def ablation(frames: Frames, *, masking: str, split: str) -> alt.ConcatChart | N
     points = _with_level(rows, [*PANEL, "strategy", "validation"], masking)
     axis = alt.Axis(labelAngle=0, labelOverlap=False)
     x = alt.X("validation:N", title="validation texts", sort=list(VALIDATION), axis=axis)
-    draw = dots(_select(TRAINING, rows["strategy"]), "strategy", "training", x=x)
+    draw = dots(_legend("strategy", "training", TRAINING, rows), x)
     slot = points["strategy"] + " " + points["part"]
     return panels(points.assign(slot=slot), draw, Facet("model", width=150, views=4), floors=_floors(rows))
 
@@ -54,21 +53,28 @@ def by_epoch(frames: Frames) -> alt.ConcatChart | None:
     rows = rows[rows["tuning"].isin([PLAIN, MASKED])]
     if rows["epoch"].nunique() < 2:
         return None
-    styles = _select(STRATEGY_STYLES, rows["tuning"])
-    draw = curves(styles, "tuning", "fine-tuning", x=EPOCH, marked="datum.epoch % 5 == 1")
+    legend = _legend("tuning", "fine-tuning", STRATEGY_STYLES, rows)
+    draw = curves(legend, EPOCH, marked="datum.epoch % 5 == 1")
     means = over_seeds(rows, [*PANEL, "tuning", "epoch"], unconverged=True)
     return panels(join_parts(mean=means), draw, Facet("model"), floors=_floors(rows))
 
 
+def name_strategies(frame: DataFrame) -> DataFrame:
+    """Return the rows whose training and validation strategy has a name, with the new column `tuning`."""
+    pairs = zip(frame["strategy"], frame["validation"], strict=True)
+    return frame.assign(tuning=list(map(STRATEGIES.get, pairs))).dropna(subset=["tuning"])
+
+
 def _floors(rows: DataFrame) -> dict[str, float]:
     """Return the performance of the class majority by task, in percent, at which the y axes start."""
-    return {str(task): 100 * float(value) for task, value in rows.groupby("task")["majority"].min().items()}
+    floors: dict[str, float] = (100 * rows.groupby("task")["majority"].min().astype(float)).to_dict()
+    return floors
 
 
-def _select(styles: Mapping[str, Style], names: Iterable[str]) -> dict[str, Style]:
-    """Return the styles whose names occur, in the order of `styles`."""
-    present = set(names)
-    return {name: style for name, style in styles.items() if name in present}
+def _legend(field: str, title: str, styles: Mapping[str, Style], rows: DataFrame) -> Legend:
+    """Return a legend of the styles that occur in a column, in their own order."""
+    present = set(rows[field])
+    return Legend(field, title, {name: style for name, style in styles.items() if name in present})
 
 
 def _best_epochs(train: DataFrame, masking: str, split: str) -> DataFrame:

@@ -100,11 +100,6 @@ def group(method: str) -> str:
     return GROUPS[known is None or known.directed]
 
 
-def label_with_texts(method: str, texts: int) -> str:
-    """Return the label of a method that was measured on fewer texts than others, with their number."""
-    return f"{method} ({texts} texts)"
-
-
 PLAIN_SIGNS = str.maketrans("⊙₁₂", "×12")
 """Signs that fonts of figures lack, so that renderers take another font for the whole name."""
 

@@ -23,8 +23,7 @@ from .examples import choose_sources, example_groups
 from .html import render
 from .sections import fill_sections
 from .top import view_top
-from .trained import performance_sentences
-from .verdict import Verdict, choose_results, together, verdicts
+from .verdict import Verdict, performance_sentences, preferred, together, verdicts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -112,6 +111,8 @@ def write(
     specs, figure_files = _figures(tidy, files and files / "figures", advance)
     tables, table_files = _tables(tidy, replication, files and files / "tables", advance)
     by_model = verdicts(measured, tidy["train"], replication.areas)
+    chosen = [pooled.result for pooled in preferred(measured).values()]
+    performance = list(performance_sentences(tidy["train"]))
     methods = list(dict.fromkeys(name for pooled in measured for name in pooled.result.methods))
     render_page = partial(
         render,
@@ -122,11 +123,10 @@ def write(
         finished=_finished(records),
         verdict=together(by_model),
         verdicts=by_model,
-        top=fragments.render(view_top(choose_results(measured), by_model, together(by_model))),
+        top=fragments.render(view_top(chosen, by_model, together(by_model))),
         left_out=left_out,
-        sections=fill_sections(
-            specs, tables, tuple(performance_sentences(tidy["train"])), pooled=POOLED_SEEDS in tidy["measure"]
-        ),
+        sections=fill_sections(specs, tables, performance, pooled=POOLED_SEEDS in tidy["measure"]),
+        performance=performance,
         methods=provenance.describe_methods(methods),
         settings=provenance.settings(records),
         commands=provenance.commands(records, store.root, path),
@@ -166,22 +166,21 @@ def _tables(
     from ..exports import save
     from ..tables.by_method import other_metrics_table, plausibility_table
 
+    functions = {
+        **replication.tables,
+        "plausibility": plausibility_table,
+        "other_metrics": other_metrics_table,
+    }
     tables, paths = {}, []
-    for number, (name, table_of) in enumerate(replication.tables.items(), start=1):
-        if (table := table_of(tidy)).rows:
+    for number, (name, table_of) in enumerate(functions.items(), start=1):
+        table = table_of(tidy)
+        if table.rows:
             if table.compares_models:
                 tables[name] = _with_method_names(table)
             elif name not in PAPER_TABLES:
                 tables[name] = _with_method_names(table.without_comparison())
             paths += save(table, folder, name) if folder else []
-        advance("tables", number, len(replication.tables))
-    for name, more in {
-        "plausibility": plausibility_table(tidy),
-        "other_metrics": other_metrics_table(tidy),
-    }.items():
-        if more.rows:
-            tables[name] = _with_method_names(more)
-            paths += save(more, folder, name) if folder else []
+        advance("tables", number, len(functions))
     return tables, paths
 
 
@@ -194,10 +193,10 @@ def _require_runs(store: RunStore, records: provenance.Records) -> None:
 
 
 def _heading(by_model: list[Verdict]) -> str:
-    names = {"tasks": {one.task for one in by_model}, "models": {one.model for one in by_model}}
-    parts = [
-        next(iter(unique)) if len(unique) == 1 else f"{len(unique)} {kind}" for kind, unique in names.items()
-    ]
+    parts = []
+    for kind in ("task", "model"):
+        names = {getattr(verdict, kind) for verdict in by_model}
+        parts.append(names.pop() if len(names) == 1 else f"{len(names)} {kind}s")
     return ", ".join(parts)
 
 
@@ -211,9 +210,11 @@ def _facts(records: provenance.Records, measured: Sequence[Pooled], methods: lis
 def _texts_per_method(measured: Sequence[Pooled]) -> list[str]:
     """Return a phrase on how many texts the methods were measured on; empty if none was measured."""
     counts: dict[str, int] = {}
-    for run in (run for pooled in measured for run in pooled.runs):
-        for name in run.result.methods:
-            counts[name] = max(run.result.texts_of(name), counts.get(name, 0))
+    for pooled in measured:
+        for run in pooled.runs:
+            for name in run.result.methods:
+                counts[name] = max(run.result.texts_of(name), counts.get(name, 0))
+    # random erasure is on the texts of every method; it counts only if nothing else was measured
     texts = {count for name, count in counts.items() if name != BASELINE} or set(counts.values())
     if not texts:
         return []
@@ -228,7 +229,7 @@ def _finished(records: provenance.Records) -> str:
 
 def _with_method_names(table: Table) -> Table:
     """Return the table with the method names of faithmeter instead of those of the paper."""
-    columns = (
-        replace(column, form="code") if column.form == "method" else column for column in table.columns
-    )
+    columns = []
+    for column in table.columns:
+        columns.append(replace(column, form="code") if column.form == "method" else column)
     return replace(table, columns=tuple(columns))

@@ -18,7 +18,8 @@ from ...files import plain
 from ...measuring.pieces import piece_score, strongest, word_pieces
 from ...measuring.trace import Trace
 from ...methods.registry import find_method
-from ...store.results import Pooled, Run, group_tunings
+from ...store.results import Pooled, Run
+from .verdict import preferred
 
 SCORE_LEVELS = 50
 """Largest absolute score; token scores are rounded to whole numbers, which is enough for a color."""
@@ -34,8 +35,7 @@ TESTS = ("crossfit", "published")
 
 def choose_sources(measured: Iterable[Pooled]) -> list[tuple[Pooled, Run]]:
     """Return the measurement of one checkpoint for each task and model: the preferred one's first seed."""
-    chosen = [min(tunings, key=lambda pooled: pooled.rank) for tunings in group_tunings(measured).values()]
-    return [(pooled, pooled.runs[0]) for pooled in chosen]
+    return [(pooled, pooled.runs[0]) for pooled in preferred(measured).values()]
 
 
 def example_groups(sources: Sequence[tuple[Pooled, Run]], limit: int, max_bytes: int) -> list[dict[str, Any]]:
@@ -99,15 +99,15 @@ def _text(text: Mapping[Any, Any]) -> dict[str, Any]:
 
     `spans` alternates between the gap before a token and its length, in characters.
     """
-    starts, ends = (list(map(int, text[name])) for name in ("starts", "ends"))
-    start = text["text"][: max(ends, default=0) + MAX_UNREAD_CHARACTERS]
-    places = zip(starts, ends, [0, *ends][:-1], strict=True)
-    values = {
+    starts, ends = np.asarray(text["starts"], int), np.asarray(text["ends"], int)
+    start = text["text"][: ends.max(initial=0) + MAX_UNREAD_CHARACTERS]
+    gaps = starts - np.concatenate([[0], ends[:-1]])[: len(starts)]
+    values: dict[str, Any] = {
         "row": int(text["row"]),
         "text": start,
         "left": len(text["text"]) - len(start),
         "label": _round_prediction(text["label"]),
-        "spans": [number for start, end, before in places for number in (start - before, end - start)],
+        "spans": np.stack([gaps, ends - starts], axis=1).ravel().tolist(),
     }
     values |= {"side": int(text["side"])} if "side" in text else {}
     return values | ({"context": text["context"]} if isinstance(text["context"], str) else {})
@@ -122,14 +122,16 @@ def _by_method(trace: Trace, places: Sequence[int], text: Mapping[Any, Any]) -> 
     if not len(own):
         return None
     here = int(own[0])
-    scores = trace.scores[here].tolist()
-    largest = max(map(abs, scores), default=0.0)
+    scores = np.asarray(trace.scores[here], float)  # of the whole text, [T]
+    largest = float(np.abs(scores).max(initial=0.0))
+    # the first step that is shown at which a token is masked; a step after the last one shown means never
+    shown = np.searchsorted(places, trace.steps[here])
     values: dict[str, Any] = {
         "largest": _round_score(largest),
-        "strongest": _strongest_words(scores, text),
-        "scores": [round(SCORE_LEVELS * score / (largest or 1)) for score in scores],
-        "masked": [_shown_step(step, places) for step in trace.steps[here].tolist()],
-        "predicted": [_round_prediction(value) for value in trace.predictions[here, places].tolist()],
+        "strongest": _strongest_words(scores.tolist(), text),
+        "scores": np.rint(SCORE_LEVELS * scores / (largest or 1)).astype(int).tolist(),
+        "masked": np.where(shown < len(places), shown, NEVER).tolist(),
+        "predicted": list(map(_round_prediction, trace.predictions[here, places].tolist())),
         "probability": _rounded(trace.probabilities[here, places]),
     }
     for test in TESTS:
@@ -140,11 +142,6 @@ def _by_method(trace: Trace, places: Sequence[int], text: Mapping[Any, Any]) -> 
 
 def _rounded(values: NDArray[np.float64]) -> list[float]:
     return [round(value, PROBABILITY_DIGITS) for value in values.tolist()]
-
-
-def _shown_step(step: int, places: Sequence[int]) -> int:
-    """Return the first of the steps that are shown at which a token is masked, or `NEVER`."""
-    return next((number for number, place in enumerate(places) if place >= step), NEVER)
 
 
 def _strongest_words(scores: Sequence[float], text: Mapping[Any, Any]) -> list[tuple[str, float]]:

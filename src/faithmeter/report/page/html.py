@@ -12,7 +12,7 @@ from typing import Any
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ...verdict import STEP_WARNING
 from ..figures import config
-from ..fragments import render_table
+from ..fragments import fill
 from ..heat import heat_script, heat_style
 from ..styles import resource
 from .examples import SCORE_LEVELS, compress_json, to_json
@@ -54,28 +54,18 @@ def render(
 
 
 def fill_template(name: str, scripts: Sequence[str], **values: Any) -> str:
-    """Return a page from a template of this package or a neighbor, with the style of the report.
+    """Return a page from a template, with the style of the report.
 
     Args:
         name: Path of the template in `faithmeter.report`.
         scripts: Contents of the scripts that the page may run.
         values: Variables of the template.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     style = heat_style() + resource("area.css") + _resource("page.css")
-    package = __package__.rpartition(".")[0]
-    template = Environment(
-        loader=PackageLoader(package, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    ).get_template(name)
-    return template.render(
-        render_table=render_table,
-        policy=_policy(scripts, style),
-        style=Markup(style),
-        scripts=[Markup(script) for script in scripts],
-        **values,
-    )
+    values |= {"style": Markup(style), "scripts": list(map(Markup, scripts))}
+    return fill(name, policy=_policy(scripts, style), **values)
 
 
 @cache
@@ -94,8 +84,8 @@ def _policy(scripts: Sequence[str], style: str) -> str:
     """Return a content security policy that forbids requests and allows only these scripts and styles."""
 
     def sources(*contents: str) -> str:
-        hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in contents)
-        return " ".join(f"'sha256-{value}'" for value in hashes)
+        hashes = [hashlib.sha256(text.encode()).digest() for text in contents]
+        return " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
 
     return (
         f"default-src 'none'; script-src {sources(*scripts)}; style-src {sources(style)}; "

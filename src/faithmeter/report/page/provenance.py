@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +30,20 @@ def describe_methods(names: Iterable[str]) -> list[dict[str, Any]]:
 def settings(records: Records) -> dict[str, dict[str, str]]:
     """Return the distinct settings, package versions and machines of the runs, by heading and name."""
     values = {title: _config_values(config, records) for title, config in CONFIGS.items()}
-    environments = [record.environment for _, record in records]
-    packages = dict.fromkeys(name for one in environments for name in one.versions)
-    values["Versions"] = {
-        name: _distinct(one.versions.get(name) for one in environments) for name in packages
-    }
-    values["Made on"] = {
-        name: _distinct(getattr(one, name) for one in environments) for name in ENVIRONMENT_FIELDS
-    }
-    filled = {title: {name: text for name, text in one.items() if text} for title, one in values.items()}
-    return {title: texts for title, texts in filled.items() if texts}
+    versions: dict[str, list[Any]] = defaultdict(list)
+    made_on: dict[str, list[Any]] = defaultdict(list)
+    for _, record in records:
+        for name, version in record.environment.versions.items():
+            versions[name].append(version)
+        for name in ENVIRONMENT_FIELDS:
+            made_on[name].append(getattr(record.environment, name))
+    values |= {"Versions": versions, "Made on": made_on}
+    settings: dict[str, dict[str, str]] = {}
+    for title, lists in values.items():
+        texts = {name: _distinct(values) for name, values in lists.items()}
+        filled = {name: text for name, text in texts.items() if text}
+        settings |= {title: filled} if filled else {}
+    return settings
 
 
 def commands(records: Records, root: Path, page: Path) -> str:
@@ -48,24 +54,23 @@ def commands(records: Records, root: Path, page: Path) -> str:
 
 def runs(records: Records) -> list[dict[str, str]]:
     """Return the folder name, digest, finishing time and record checksum of each run."""
-    names = ("digest", "finished", "checksum")
-    return [
-        {"folder": folder.name, **{name: getattr(record, name) for name in names}}
-        for folder, record in records
-    ]
+    lines = []
+    for folder, record in records:
+        own = {"digest": record.digest, "finished": record.finished, "checksum": record.checksum}
+        lines.append({"folder": folder.name, **own})
+    return lines
 
 
-def _config_values(config: type[Config], records: Records) -> dict[str, str]:
+def _config_values(config: type[Config], records: Records) -> dict[str, list[Any]]:
+    """Return the values of each setting of one kind of run; methods have a list of their own."""
     configs = [record.config for _, record in records if record.kind == config.kind]
-    names = config.identity()
-    names = [name for name in names if name != "methods"]  # methods have their own list
-    own_data = [one for one in configs if getattr(one, "data", "")]  # whose task is not the config's
-    return {
-        name.replace("_", " "): _distinct(
-            getattr(one, name) for one in configs if name != "task" or one not in own_data
-        )
-        for name in names
-    }
+    values: dict[str, list[Any]] = {}
+    for name in config.identity():
+        # with data of your own, the field `task` of a config keeps its default
+        own = [one for one in configs if name != "task" or not getattr(one, "data", "")]
+        if name != "methods":
+            values[name.replace("_", " ")] = list(map(attrgetter(name), own))
+    return values
 
 
 def _describe_method(name: str) -> dict[str, Any]:

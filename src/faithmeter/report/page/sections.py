@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
+from ..blocks import Table
 
 
 class Figure(NamedTuple):
@@ -21,30 +22,34 @@ class Figure(NamedTuple):
 class Section:
     """Section of the page.
 
-    Its figures and tables are names in `SECTIONS`; `fill_sections` replaces them with values. A section with
-    its own template has neither.
+    `SECTIONS` has the names of its figures and tables, which `fill_sections` replaces with values. A section
+    with its own template has neither.
     """
 
     anchor: str
     title: str
     lead: str = ""
-    figures: tuple[Any, ...] = ()
-    tables: tuple[Any, ...] = ()
-    folded_figures: tuple[Any, ...] = ()
-    folded_tables: tuple[Any, ...] = ()
-    sentences: tuple[str, ...] = ()
-    curve_names: tuple[str, ...] = ()  # curves that can be switched off
+    shown: tuple[Any, ...] = ()
+    folded: tuple[Any, ...] = ()
     own_template: bool = False
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Figures that are not folded."""
+        return [part for part in self.shown if isinstance(part, Figure)]
 
     @property
     def paired(self) -> bool:
         """Whether the section has several figures of one panel each, which fit side by side."""
-        return len(self.figures) > 1 and all(len(figure.spec["concat"]) == 1 for figure in self.figures)
+        panels = [len(figure.spec["concat"]) for figure in self.figures]
+        return len(panels) > 1 and max(panels) == 1
 
     @property
-    def empty(self) -> bool:
-        parts = (self.figures, self.tables, self.folded_figures, self.folded_tables, self.sentences)
-        return not (self.own_template or any(parts))
+    def curve_names(self) -> list[str]:
+        """Labels of the curves that can be switched off, in the order of the legend, random erasure last."""
+        if self.anchor != "faithfulness" or not self.figures:
+            return []
+        return sorted(_labels(self.figures[0].spec), key=lambda label: label.startswith(BASELINE))
 
 
 SECTIONS = (
@@ -53,8 +58,8 @@ SECTIONS = (
         "Faithfulness curves",
         "The faster a curve falls below random, the more faithful the explanation: the words that it calls "
         "important are those that the model needs.",
-        figures=("faithfulness",),
-        folded_figures=("roar",),
+        shown=("faithfulness",),
+        folded=("roar",),
     ),
     Section("examples", "Examples", own_template=True),
     Section(
@@ -62,25 +67,24 @@ SECTIONS = (
         "Faithfulness in numbers",
         "ACU is the area between the curves of random and of the method; RACU divides it by the largest area "
         "that a method without signs could reach.",
-        tables=("faithfulness", "plausibility"),
-        folded_tables=("other_metrics",),
+        shown=("table faithfulness", "table plausibility"),
+        folded=("table other_metrics",),
     ),
     Section(
         "check",
         "Are masked texts in distribution?",
         f"A p-value below {SIGNIFICANCE_LEVEL} (dashed) means that the masked texts are unlike those that "
         "the model knows from training: its predictions on them say nothing about the explanation.",
-        figures=("pvalues-crossfit",),
-        folded_figures=("pvalues-published",),
+        shown=("pvalues-crossfit",),
+        folded=("pvalues-published",),
     ),
     Section(
         "performance",
         "Performance",
         "Masked fine-tuning should cost nothing on whole texts. On wholly masked texts the best answer is "
         "the most frequent class.",
-        figures=("performance-unmasked", "performance-masked"),
-        tables=("models",),
-        folded_figures=(
+        shown=("performance-unmasked", "performance-masked", "table models"),
+        folded=(
             *("epochs", "ablation-unmasked-test", "ablation-masked-test"),
             *("ablation-unmasked-validation", "ablation-masked-validation"),
         ),
@@ -90,12 +94,15 @@ SECTIONS = (
         "more",
         "Costs, data and time",
         "How much each method costs, the datasets of the runs, and the time they took.",
-        figures=("pareto",),
+        shown=("pareto",),
     ),
     Section("reproduce", "Reproduce", own_template=True),
 )
-"""Sections in the order of the page; `REST` holds, folded, figures and tables that no other section names."""
-REST = "more"
+"""Sections in the order of the page.
+
+`REST` holds, folded, the figures and tables that no other section names; `PERFORMANCE` has sentences, too.
+"""
+REST, PERFORMANCE = "more", "performance"
 
 TASK_TABLE_PREFIX = "faithfulness_"
 """Prefix of the tables of single tasks, which the page omits because another table includes them."""
@@ -121,12 +128,12 @@ FEWER_TEXTS_CAPTION = "; labels with a number: measured on fewer texts than the 
 
 def fill_sections(
     specs: Mapping[str, dict[str, Any]],
-    tables: Mapping[str, Any],
+    tables: Mapping[str, Table],
     performance: Sequence[str] = (),
     *,
     pooled: bool = False,
 ) -> list[Section]:
-    """Return the sections that have content, with their figures, tables and sentences.
+    """Return the sections that have content, with their figures and tables.
 
     Args:
         specs: Vega-Lite specs of the figures by name.
@@ -134,42 +141,29 @@ def fill_sections(
         performance: Sentences on the performance of runs that no chart shows.
         pooled: Whether the curves of several seeds have intervals over seeds and texts together.
     """
-    figures = {name: Figure(name, _caption(name, spec, pooled), spec) for name, spec in specs.items()}
-    tables = {name: table for name, table in tables.items() if not name.startswith(TASK_TABLE_PREFIX)}
-    placed = {
-        name
-        for section in SECTIONS
-        for name in (*section.figures, *section.folded_figures, *section.tables, *section.folded_tables)
-    }
-    other_figures = tuple(name for name in figures if name not in placed)
-    other_tables = tuple(name for name in tables if name not in placed)
+    parts: dict[str, Figure | Table] = {}
+    for name, spec in specs.items():
+        parts[name] = Figure(name, _caption(name, spec, pooled), spec)
+    for name, table in tables.items():
+        if not name.startswith(TASK_TABLE_PREFIX):
+            parts[f"table {name}"] = table
+    rest = set(parts).difference(*((*section.shown, *section.folded) for section in SECTIONS))
     filled = []
     for section in SECTIONS:
-        if section.anchor == REST:
-            section = replace(section, folded_figures=other_figures, folded_tables=other_tables)
-        filled.append(_fill(section, figures, tables, performance))
-    return [section for section in filled if not section.empty]
+        folded = [*section.folded, *(filter(rest.__contains__, parts) if section.anchor == REST else ())]
+        section = replace(section, shown=_choose(parts, section.shown), folded=_choose(parts, folded))
+        told = performance and section.anchor == PERFORMANCE
+        if section.own_template or section.shown or section.folded or told:
+            filled.append(section)
+    return filled
 
 
-def _fill(
-    section: Section, figures: Mapping[str, Figure], tables: Mapping[str, Any], performance: Sequence[str]
-) -> Section:
-    def select(names: tuple[str, ...], values: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(values[name] for name in names if name in values)
-
-    charts = select(section.figures, figures)
-    return replace(
-        section,
-        figures=charts,
-        tables=select(section.tables, tables),
-        folded_figures=select(section.folded_figures, figures),
-        folded_tables=select(section.folded_tables, tables),
-        sentences=tuple(performance) if section.anchor == "performance" else (),
-        curve_names=_curve_names(charts[0].spec) if section.anchor == "faithfulness" and charts else (),
-    )
+def _choose(parts: Mapping[str, Figure | Table], names: Iterable[str]) -> tuple[Figure | Table, ...]:
+    return tuple(parts[name] for name in names if name in parts)
 
 
 def _caption(name: str, spec: Mapping[str, Any], pooled: bool) -> str:
+    """Return the title of a figure, with what its intervals and labels mean if it has such."""
     points = [row for rows in spec["datasets"].values() for row in rows if row["part"] == "mean"]
     over = "seeds" if any(point["n"] > 1 for point in points) else "texts"
     if over == "seeds" and pooled and name == "faithfulness":
@@ -180,12 +174,7 @@ def _caption(name: str, spec: Mapping[str, Any], pooled: bool) -> str:
     return TITLES.get(name, name) + intervals + FEWER_TEXTS_CAPTION * fewer_texts
 
 
-def _curve_names(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the labels of a chart in the order of its legend, but with random erasure last."""
-    return tuple(sorted(_labels(spec), key=lambda label: label.startswith(BASELINE)))
-
-
 def _labels(spec: Mapping[str, Any]) -> list[str]:
-    """Return the labels in the legend of a chart."""
+    """Return the labels in the legend of a chart; its last layer, the points, has a color for each."""
     labels: list[str] = spec["concat"][0]["spec"]["layer"][-1]["encoding"]["color"]["scale"]["domain"]
     return labels

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...verdict.formats import UNDEFINED, format_pvalue
-from ..blocks import Block, Cell, Column, Sentence, Table
+from ..blocks import Block, Cell, Column, Sentence, Table, number_columns, plain_row
 from ..view import lead
 from .verdict import name_some
 
@@ -35,28 +35,18 @@ def view_top(results: Sequence[Result], verdicts: Sequence[Verdict], together: V
 
 def models_table(verdicts: Sequence[Verdict]) -> Table:
     """Return a row for each task and model: whether it can be measured, and which method leads."""
-    columns = (
-        Column(("Task",), "label"),
-        Column(("Model",), "label"),
-        Column(("Measurable",)),
-        Column(("Leads",)),
-        Column(("Area",), form="number"),
-        Column(("Check",)),
-    )
+    texts = (Column((heading,)) for heading in ("Measurable", "Leads"))
+    labels = (Column((heading,), "label") for heading in ("Task", "Model"))
+    columns = (*labels, *texts, *number_columns(["Area"]), Column(("Check",)))
     rows = []
     for verdict in verdicts:
-        answer = verdict.sentences[0]
+        answer, area = verdict.sentences[0], Cell()
         word = answer.text.partition(":")[0]
-        area = None if verdict.area is None else verdict.area.or_mean()
-        rows.append(
-            (
-                Cell(verdict.task),
-                Cell(verdict.model),
-                Cell(f"{MARKS[answer.mood]} {word}"),
-                Cell(name_some(verdict.leaders) if verdict.leaders else UNDEFINED),
-                Cell() if area is None else Cell(100 * area.mean, 100 * area.lower, 100 * area.upper),
-                Cell(UNDEFINED if math.isnan(verdict.p) else format_pvalue(verdict.p)),
-            )
-        )
+        if verdict.area is not None:
+            area = Cell(*(100 * bound for bound in verdict.area.or_mean()[:3]))
+        leaders = name_some(verdict.leaders) if verdict.leaders else UNDEFINED
+        check = UNDEFINED if math.isnan(verdict.p) else format_pvalue(verdict.p)
+        names = plain_row(verdict.task, verdict.model, f"{MARKS[answer.mood]} {word}", leaders)
+        rows.append((*names, area, Cell(check)))
     title = "Area: of the leading method, in % [95 % interval]; Check: p-value of texts masked at random"
     return Table(title, columns, tuple(rows))

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ... import verdict as trust
 from ...config import BASELINE
 from ...store.results import group_tunings
 from ...verdict import BAD, CAUTION, GOOD, NO_DOUBT, QUESTIONS, Answer
-from ...verdict.formats import join_names
-from .trained import describe_performance, masking_cost
+from ...verdict.formats import format_metric, format_percent, join_names
+from ..labels import short_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ...measuring.result import Result
     from ...stats.intervals import Interval
     from ...store.results import Pooled
     from ...verdict import TaskEvidence
-    from .trained import Published
 
+    Published: TypeAlias = Mapping[tuple[str, str, str], float]
+
+TRAINING_PHRASES = {
+    "half": "with half of every mini-batch masked",
+    "all": "with every text masked",
+    "none": "without masks",
+}
 MAX_NAMES = 3
 """Maximum number of models, or of leading methods in a table, that are named."""
 
@@ -53,6 +60,10 @@ class Verdict:
     area: Interval | None = None
     p: float = math.nan
 
+    @property
+    def subject(self) -> str:
+        return f"{self.task} ({self.model})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON-ready values."""
         return asdict(self) | {"area": self.area and self.area._asdict()}
@@ -69,10 +80,8 @@ def verdicts(
         published: Published ACU in percent, by task, model and method.
     """
     if measured:
-        return [
-            _verdict(tunings, train[(train["task"] == task) & (train["model"] == model)], published or {})
-            for (task, model), tunings in group_tunings(measured).items()
-        ]
+        groups = group_tunings(measured)
+        return [_verdict(tunings, train, published or {}) for tunings in groups.values()]
     unmeasured = []
     for (task, model), own in train.groupby(["task", "model"], sort=False):
         answers = trust.describe_unmeasured(describe_performance(own))
@@ -80,53 +89,53 @@ def verdicts(
     return unmeasured
 
 
-def choose_results(measured: Sequence[Pooled]) -> list[Result]:
-    """Return the result of the preferred fine-tuning of each task and model, in the order of `verdicts`."""
-    groups = group_tunings(measured).values()
-    return [min(tunings, key=lambda pooled: pooled.rank).result for tunings in groups]
+def preferred(measured: Iterable[Pooled]) -> dict[tuple[str, str], Pooled]:
+    """Return the measurement of the preferred fine-tuning by task and model, in the order of `verdicts`."""
+    groups = group_tunings(measured)
+    return {key: min(tunings, key=attrgetter("rank")) for key, tunings in groups.items()}
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
     """Return one verdict that summarizes several in three sentences; a single one is returned unchanged."""
     if len(verdicts) == 1:
         return verdicts[0]
-    count = len(verdicts)
-    bad = [_subject(verdict) for verdict in verdicts if verdict.sentences[0].mood == BAD]
-    unknown = [_subject(v) for v in verdicts if not v.measurable and v.sentences[0].mood != BAD]
-    doubtful = [_subject(verdict) for verdict in verdicts if verdict.sentences[2].mood != GOOD]
-    noted = [_subject(verdict) for verdict in verdicts if verdict.doubts]
-    wins = Counter(method for verdict in verdicts for method in verdict.leaders)
+    count, bad, unknown = len(verdicts), [], []
+    for verdict in verdicts:
+        if verdict.sentences[0].mood == BAD:
+            bad.append(verdict.subject)
+        elif not verdict.measurable:
+            unknown.append(verdict.subject)
+    doubtful = [verdict.subject for verdict in verdicts if verdict.sentences[2].mood != GOOD]
+    noted = [verdict.subject for verdict in verdicts if verdict.doubts]
+    first = [f"{sum(verdict.measurable for verdict in verdicts)} of {count} models are measurable"]
+    for answer, subjects in {"not measurable": bad, "not known": unknown}.items():
+        if subjects:
+            first.append(f"{answer}: {name_some(subjects)}")
+    wins = Counter(chain.from_iterable(verdict.leaders for verdict in verdicts))
     leaders = [f"{method} ({won} of {count})" for method, won in wins.most_common(3)]
-    measurable = f"{sum(verdict.measurable for verdict in verdicts)} of {count} models are measurable"
-    others = {"not measurable": bad, "not known": unknown}
-    named = [f"{answer}: {name_some(subjects)}" for answer, subjects in others.items() if subjects]
-    sentences = (
-        (BAD if bad else CAUTION if unknown else GOOD, f"{'; '.join([measurable, *named])}."),
-        (GOOD, f"In the lead most often, alone or tied: {join_names(leaders)}.")
-        if leaders
-        else (CAUTION, "No method leads anywhere."),
-        (CAUTION, f"There are reservations about {name_some(doubtful)}: see below.")
-        if doubtful
-        else (GOOD, f"{NO_DOUBT}{f'; read the notes on {name_some(noted)} below' if noted else ''}."),
-    )
+    second, third = (CAUTION, "No method leads anywhere."), (GOOD, f"{NO_DOUBT}.")
+    if leaders:
+        second = GOOD, f"In the lead most often, alone or tied: {join_names(leaders)}."
+    if doubtful:
+        third = CAUTION, f"There are reservations about {name_some(doubtful)}: see below."
+    elif noted:
+        third = GOOD, f"{NO_DOUBT}; read the notes on {name_some(noted)} below."
+    sentences = ((BAD if bad else CAUTION if unknown else GOOD, f"{'; '.join(first)}."), second, third)
     answers = (Answer(question, *sentence) for question, sentence in zip(QUESTIONS, sentences, strict=True))
     return Verdict("", "", tuple(answers))
 
 
 def _verdict(tunings: Sequence[Pooled], train: DataFrame, published: Published) -> Verdict:
-    best = min(tunings, key=lambda pooled: pooled.rank)
-    facts = {"cost": masking_cost(train, best.training)}
-    plain = [pooled for pooled in tunings if pooled.training["strategy"] == "none"]
-    if plain and best not in plain:
-        facts["p_plain"] = _check_pvalue(plain[0].result)
+    best = min(tunings, key=attrgetter("rank"))
+    own = train[(train["task"] == best.task) & (train["model"] == best.model)]
+    facts = {"cost": masking_cost(own, best.training)}
+    plain = next((pooled for pooled in tunings if pooled.training["strategy"] == "none"), None)
+    if plain is not None and best.training["strategy"] != "none":
+        check = plain.result.evidence
+        if check.test == "crossfit":  # the only one that is valid for a model trained without masks
+            facts["p_plain"] = check.p(BASELINE)
     evidence = best.result.in_context(**facts).evidence
     return judge(Path(best.task).name, Path(best.model).name, evidence, published)
-
-
-def _check_pvalue(result: Result) -> float:
-    """Return the p-value of texts masked at random by the cross-fitted test; NaN if it cannot reject."""
-    evidence = result.evidence
-    return evidence.p(BASELINE) if evidence.test == "crossfit" else math.nan
 
 
 def judge(task: str, model: str, evidence: TaskEvidence, published: Published) -> Verdict:
@@ -138,11 +147,8 @@ def judge(task: str, model: str, evidence: TaskEvidence, published: Published) -
         second = replace(second, text=f"{second.text} The paper reports {paper:.1f}%.")
     doubts = tuple(doubt.text for doubt in verdict.doubts)
     area = evidence.methods[verdict.leaders[0]].area if verdict.leaders else None
-    return Verdict(
-        *(task, model, (first, second, third), verdict.leaders, doubts, evidence.measurable),
-        area=area,
-        p=evidence.p(BASELINE),
-    )
+    judged = Verdict(task, model, (first, second, third), verdict.leaders, doubts)
+    return replace(judged, measurable=evidence.measurable, area=area, p=evidence.p(BASELINE))
 
 
 def name_some(subjects: Sequence[str]) -> str:
@@ -151,5 +157,46 @@ def name_some(subjects: Sequence[str]) -> str:
     return join_names([*subjects[:MAX_NAMES], f"{more} more"] if more > 0 else subjects)
 
 
-def _subject(verdict: Verdict) -> str:
-    return f"{verdict.task} ({verdict.model})"
+def masking_cost(train: DataFrame, training: Mapping[str, Any]) -> float:
+    """Return the performance on whole texts lost by masked fine-tuning, as a fraction.
+
+    The result is NaN if the fine-tuning is plain or unknown, or if there is no plain one to compare with.
+    """
+    strategy, validation = training["strategy"], training["validation"]
+    if strategy in ("none", "unknown"):
+        return math.nan
+    test = train[(train["split"] == "test") & (train["masking"] == "0") & train["converged"].astype(bool)]
+    plain = test[test["strategy"] == "none"]["value"].mean()
+    masked = test[(test["strategy"] == strategy) & (test["validation"] == validation)]
+    return float(plain - masked["value"].mean())
+
+
+def describe_performance(train: DataFrame) -> str:
+    """Return a phrase on the test performance on whole texts by strategy, and on guessing."""
+    test = train[(train["split"] == "test") & (train["masking"] == "0")]
+    means = test.groupby("strategy", sort=False)["value"].mean()
+    values = [f"{format_percent(value)}% with strategy {name}" for name, value in means.items()]
+    return ", ".join([*values, f"{format_percent(test['majority'].mean())}% by guessing"])
+
+
+def performance_sentences(train: DataFrame) -> Iterator[str]:
+    """Yield a sentence on test performance for each task and model with exactly one fine-tuning run.
+
+    Args:
+        train: The frame `train` of a store.
+    """
+    test = train[(train["split"] == "test") & train["best"].astype(bool)]
+    tasks, models = (short_names(test[column]) for column in ("task", "model"))
+    for (task, model), rows in test.groupby(["task", "model"]):
+        if rows["digest"].nunique() > 1:
+            continue
+        values = rows.set_index("masking")["value"].map(format_percent)
+        metric, training = format_metric(rows["metric"].iloc[0]), TRAINING_PHRASES[rows["strategy"].iloc[0]]
+        masked, which = "100", "ones with the explained column masked"
+        if "all" in values:  # with a context column, only this leaves nothing to read
+            masked, which = "all", "wholly masked ones"
+        yield (
+            f"{models[str(model)]}, fine-tuned on {tasks[str(task)]} {training}: {values['0']}% {metric} on "
+            f"whole test texts, {values[masked]}% on {which}; always the most frequent class of the training "
+            f"texts: {format_percent(rows['majority'].iloc[0])}%."
+        )
