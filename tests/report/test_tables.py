@@ -326,7 +326,7 @@ def test_faithful_and_plausible_stand_side_by_side() -> None:
     paper = page.Replication({"faithfulness": TABLES["faithfulness"]})
     on_page, _ = page._tables(frames(areas=rows), paper, None, lambda *_: None)
     [section] = [one for one in page.fill_sections({}, on_page) if one.anchor == "areas"]
-    assert [one.title for one in section.shown] == [on_page["faithfulness"].title, table.title]
+    assert [one.title for one in section.parts] == [on_page["faithfulness"].title, table.title]
 
 
 def test_racu_of_recursive_roar() -> None:

@@ -13,9 +13,9 @@ from ..errors import InputError
 from ..measuring.rendered import Rendered
 from ..stats.areas import KINDS
 from ..store.records import Manifest
+from ..store.results import preferred
 from ..store.run_store import RunStore
 from .blocks import Block, Cell, Section, Table, number_columns
-from .page.verdict import preferred
 from .view import area_cell, lead, top_sentence
 from .view_texts import NAME
 

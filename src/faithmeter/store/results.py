@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -206,6 +207,12 @@ def group_tunings(pooled: Iterable[Pooled]) -> dict[tuple[str, str], list[Pooled
     for one in pooled:
         groups[one.task, one.model].append(one)
     return dict(groups)
+
+
+def preferred(pooled: Iterable[Pooled]) -> dict[tuple[str, str], Pooled]:
+    """Return the measurement of the preferred fine-tuning of each task and model."""
+    groups = group_tunings(pooled)
+    return {key: min(tunings, key=attrgetter("rank")) for key, tunings in groups.items()}
 
 
 def read_runs(root: Path, measurements: Iterable[tuple[Path, Manifest]]) -> list[Run]:

@@ -16,7 +16,7 @@ from ...errors import InputError
 from ...models.loading import choose_label, load
 from ...stats.areas import KINDS
 from ...store.records import RECORD, Manifest, Record, TrainRecord, read_record
-from ...store.results import Pooled, group_tunings
+from ...store.results import Pooled, preferred
 from ...store.run_store import RunStore
 from ...verdict import LIMITS
 from ..reproduce import reproduce
@@ -107,8 +107,7 @@ def _training(folder: Path) -> TrainRecord | None:
 
 
 def _measured(measured: Sequence[Pooled], train: TrainRecord | None) -> Iterator[Measured]:
-    for (task, _), tunings in sorted(group_tunings(measured).items()):
-        best = min(tunings, key=lambda pooled: pooled.rank)
+    for (task, _), best in sorted(preferred(measured).items()):
         runs = {name: f"measurement {source.digest}" for name, source in best.runs[0].sources.items()}
         yield Measured(task, best.result, runs, performance(train, task, best.result))
 

@@ -48,10 +48,10 @@ EPOCH = alt.X(
 )
 PANEL = ["task", "model", "unit"]
 """Columns that determine the panel in which a row is drawn."""
-PERCENT_COLUMNS = (
+PERCENT_COLUMNS = [
     *("value", "value_lower", "value_upper", "random", "random_lower", "random_upper"),
     *("ceiling", "acu", "acu_lower", "acu_upper", "racu", "racu_lower", "racu_upper"),
-)
+]
 Y = Callable[[str], alt.Y]
 """Function that returns the y axis of a panel for a column."""
 Draw = Callable[[Y], list[Any]]
@@ -143,7 +143,7 @@ def panels(
 
 
 class Legend(NamedTuple):
-    """What colors, dashes and shapes stand for: the values of a column, with their styles."""
+    """Meaning of colors, dashes and shapes: values of a column, with their styles."""
 
     field: str
     title: str

@@ -62,13 +62,14 @@ def by_epoch(frames: Frames) -> alt.ConcatChart | None:
 def name_strategies(frame: DataFrame) -> DataFrame:
     """Return the rows whose training and validation strategy has a name, with the new column `tuning`."""
     pairs = zip(frame["strategy"], frame["validation"], strict=True)
-    return frame.assign(tuning=list(map(STRATEGIES.get, pairs))).dropna(subset=["tuning"])
+    rows = frame.assign(tuning=[STRATEGIES.get(pair, "") for pair in pairs])
+    return rows[rows["tuning"] != ""]
 
 
 def _floors(rows: DataFrame) -> dict[str, float]:
     """Return the performance of the class majority by task, in percent, at which the y axes start."""
-    floors: dict[str, float] = (100 * rows.groupby("task")["majority"].min().astype(float)).to_dict()
-    return floors
+    lowest = rows.groupby("task")["majority"].min()
+    return {str(task): 100 * float(value) for task, value in lowest.items()}
 
 
 def _legend(field: str, title: str, styles: Mapping[str, Style], rows: DataFrame) -> Legend:

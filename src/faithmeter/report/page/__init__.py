@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...files import atomic
 from ...store import frames
 from ...store.result_frames import POOLED_SEEDS
-from ...store.results import Pooled, describe_others
+from ...store.results import Pooled, describe_others, preferred
 from ...store.run_store import RunStore
 from .. import fragments
 from ..labels import rename_tasks, task_names
@@ -23,7 +23,7 @@ from .examples import choose_sources, example_groups
 from .html import render
 from .sections import fill_sections
 from .top import view_top
-from .verdict import Verdict, performance_sentences, preferred, together, verdicts
+from .verdict import Verdict, performance_sentences, together, verdicts
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -18,8 +18,7 @@ from ...files import plain
 from ...measuring.pieces import piece_score, strongest, word_pieces
 from ...measuring.trace import Trace
 from ...methods.registry import find_method
-from ...store.results import Pooled, Run
-from .verdict import preferred
+from ...store.results import Pooled, Run, preferred
 
 SCORE_LEVELS = 50
 """Largest absolute score; token scores are rounded to whole numbers, which is enough for a color."""
@@ -125,12 +124,12 @@ def _by_method(trace: Trace, places: Sequence[int], text: Mapping[Any, Any]) -> 
     scores = np.asarray(trace.scores[here], float)  # of the whole text, [T]
     largest = float(np.abs(scores).max(initial=0.0))
     # the first step that is shown at which a token is masked; a step after the last one shown means never
-    shown = np.searchsorted(places, trace.steps[here])
+    visible = np.searchsorted(places, trace.steps[here])
     values: dict[str, Any] = {
         "largest": _round_score(largest),
         "strongest": _strongest_words(scores.tolist(), text),
         "scores": np.rint(SCORE_LEVELS * scores / (largest or 1)).astype(int).tolist(),
-        "masked": np.where(shown < len(places), shown, NEVER).tolist(),
+        "masked": np.where(visible < len(places), visible, NEVER).tolist(),
         "predicted": list(map(_round_prediction, trace.predictions[here, places].tolist())),
         "probability": _rounded(trace.probabilities[here, places]),
     }

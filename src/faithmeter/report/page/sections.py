@@ -29,14 +29,14 @@ class Section:
     anchor: str
     title: str
     lead: str = ""
-    shown: tuple[Any, ...] = ()
+    parts: tuple[Any, ...] = ()
     folded: tuple[Any, ...] = ()
     own_template: bool = False
 
     @property
     def figures(self) -> list[Figure]:
         """Figures that are not folded."""
-        return [part for part in self.shown if isinstance(part, Figure)]
+        return [part for part in self.parts if isinstance(part, Figure)]
 
     @property
     def paired(self) -> bool:
@@ -58,7 +58,7 @@ SECTIONS = (
         "Faithfulness curves",
         "The faster a curve falls below random, the more faithful the explanation: the words that it calls "
         "important are those that the model needs.",
-        shown=("faithfulness",),
+        parts=("faithfulness",),
         folded=("roar",),
     ),
     Section("examples", "Examples", own_template=True),
@@ -67,7 +67,7 @@ SECTIONS = (
         "Faithfulness in numbers",
         "ACU is the area between the curves of random and of the method; RACU divides it by the largest area "
         "that a method without signs could reach.",
-        shown=("table faithfulness", "table plausibility"),
+        parts=("table faithfulness", "table plausibility"),
         folded=("table other_metrics",),
     ),
     Section(
@@ -75,7 +75,7 @@ SECTIONS = (
         "Are masked texts in distribution?",
         f"A p-value below {SIGNIFICANCE_LEVEL} (dashed) means that the masked texts are unlike those that "
         "the model knows from training: its predictions on them say nothing about the explanation.",
-        shown=("pvalues-crossfit",),
+        parts=("pvalues-crossfit",),
         folded=("pvalues-published",),
     ),
     Section(
@@ -83,7 +83,7 @@ SECTIONS = (
         "Performance",
         "Masked fine-tuning should cost nothing on whole texts. On wholly masked texts the best answer is "
         "the most frequent class.",
-        shown=("performance-unmasked", "performance-masked", "table models"),
+        parts=("performance-unmasked", "performance-masked", "table models"),
         folded=(
             *("epochs", "ablation-unmasked-test", "ablation-masked-test"),
             *("ablation-unmasked-validation", "ablation-masked-validation"),
@@ -94,7 +94,7 @@ SECTIONS = (
         "more",
         "Costs, data and time",
         "How much each method costs, the datasets of the runs, and the time they took.",
-        shown=("pareto",),
+        parts=("pareto",),
     ),
     Section("reproduce", "Reproduce", own_template=True),
 )
@@ -141,25 +141,25 @@ def fill_sections(
         performance: Sentences on the performance of runs that no chart shows.
         pooled: Whether the curves of several seeds have intervals over seeds and texts together.
     """
-    parts: dict[str, Figure | Table] = {}
+    known: dict[str, Figure | Table] = {}
     for name, spec in specs.items():
-        parts[name] = Figure(name, _caption(name, spec, pooled), spec)
+        known[name] = Figure(name, _caption(name, spec, pooled), spec)
     for name, table in tables.items():
         if not name.startswith(TASK_TABLE_PREFIX):
-            parts[f"table {name}"] = table
-    rest = set(parts).difference(*((*section.shown, *section.folded) for section in SECTIONS))
+            known[f"table {name}"] = table
+    rest = set(known).difference(*((*section.parts, *section.folded) for section in SECTIONS))
     filled = []
     for section in SECTIONS:
-        folded = [*section.folded, *(filter(rest.__contains__, parts) if section.anchor == REST else ())]
-        section = replace(section, shown=_choose(parts, section.shown), folded=_choose(parts, folded))
-        told = performance and section.anchor == PERFORMANCE
-        if section.own_template or section.shown or section.folded or told:
+        folded = [*section.folded, *(filter(rest.__contains__, known) if section.anchor == REST else ())]
+        section = replace(section, parts=_choose(known, section.parts), folded=_choose(known, folded))
+        has_sentences = performance and section.anchor == PERFORMANCE
+        if section.own_template or section.parts or section.folded or has_sentences:
             filled.append(section)
     return filled
 
 
-def _choose(parts: Mapping[str, Figure | Table], names: Iterable[str]) -> tuple[Figure | Table, ...]:
-    return tuple(parts[name] for name in names if name in parts)
+def _choose(known: Mapping[str, Figure | Table], names: Iterable[str]) -> tuple[Figure | Table, ...]:
+    return tuple(known[name] for name in names if name in known)
 
 
 def _caption(name: str, spec: Mapping[str, Any], pooled: bool) -> str:

@@ -43,7 +43,8 @@ def models_table(verdicts: Sequence[Verdict]) -> Table:
         answer, area = verdict.sentences[0], Cell()
         word = answer.text.partition(":")[0]
         if verdict.area is not None:
-            area = Cell(*(100 * bound for bound in verdict.area.or_mean()[:3]))
+            mean, low, high, _ = verdict.area.or_mean()
+            area = Cell(100 * mean, 100 * low, 100 * high)
         leaders = name_some(verdict.leaders) if verdict.leaders else UNDEFINED
         check = UNDEFINED if math.isnan(verdict.p) else format_pvalue(verdict.p)
         names = plain_row(verdict.task, verdict.model, f"{MARKS[answer.mood]} {word}", leaders)

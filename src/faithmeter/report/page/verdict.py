@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from operator import attrgetter
@@ -87,12 +87,6 @@ def verdicts(
         answers = trust.describe_unmeasured(describe_performance(own))
         unmeasured.append(Verdict(Path(str(task)).name, Path(str(model)).name, answers))
     return unmeasured
-
-
-def preferred(measured: Iterable[Pooled]) -> dict[tuple[str, str], Pooled]:
-    """Return the measurement of the preferred fine-tuning by task and model, in the order of `verdicts`."""
-    groups = group_tunings(measured)
-    return {key: min(tunings, key=attrgetter("rank")) for key, tunings in groups.items()}
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
