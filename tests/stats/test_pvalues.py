@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
-from faithmeter.stats.pvalues import count_test, dataset_pvalue, fisher, ranks, simes
+from faithmeter.stats.pvalues import (
+    count_test,
+    count_unusual,
+    dataset_pvalue,
+    fisher,
+    ranks,
+    rejected_ranks,
+    simes,
+)
 
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
@@ -72,9 +80,9 @@ def test_what_is_no_p_value(p: object) -> None:
 
 def test_count_test_by_hand():
     # 19 references: only a text beyond all of them has p = 0.05, which is not below 0.05
-    assert count_test([0.05, 0.5], 19).p == 1
+    assert count_test(0, 2, 19).p == 1
     # 39 references: one rank is below; of one text it is rejected with probability 1/40
-    result = count_test([1 / 40], 39)
+    result = count_test(1, 1, 39)
     assert result.p == pytest.approx(1 / 40)
     assert result.share == 1
 
@@ -87,21 +95,45 @@ def test_count_test_holds_its_level():
         references = np.sort(rng.random(200))
         larger = 200 - np.searchsorted(references, rng.random(200))
         counts.append(int(((1 + larger) / 201 < 0.05).sum()))
-    significant = [n for n in set(counts) if count_test(np.repeat([0.01, 0.5], [n, 200 - n]), 200).p < 0.05]
+    significant = [n for n in set(counts) if count_test(n, 200, 200).p < 0.05]
     assert 0.03 <= np.isin(counts, significant).mean() <= 0.06
 
 
 def test_count_test_notices_the_share_that_it_names():
     rng = np.random.default_rng(1)
-    noticed = count_test(np.full(200, 0.5), 200).noticed
+    noticed = count_test(0, 200, 200).noticed
     assert 0.05 < noticed < 0.2
-    detected = sum(
-        count_test(np.where(rng.random(200) < noticed, 0.01, 0.5), 200).p < 0.05 for _ in range(200)
-    )
+    detected = sum(count_test(n, 200, 200).p < 0.05 for n in rng.binomial(200, noticed, size=200).tolist())
     assert 0.7 <= detected / 200 <= 0.9
 
 
 def test_count_test_is_stronger_than_simes():
     p = np.r_[np.full(54, 0.04), np.linspace(0.06, 1, 146)]  # 27 % of 200 texts, none of them extreme
     assert simes(p) > 0.05
-    assert count_test(p, 260).p < 1e-5
+    assert count_test(54, 200, 260).p < 1e-5
+
+
+def test_unusual_texts_are_counted_at_each_rate():
+    """At the first rate 2 of 40 texts are below the limit, at the second 10."""
+    pvalues = np.full((40, 2), 0.5)
+    pvalues[:2, 0], pvalues[:10, 1] = 0.01, 0.15
+    result = count_unusual(pvalues, [0.05, 0.2], 199)
+    few, many = count_test(2, 40, 199), count_test(10, 40, 199)
+    assert result.share == many.share == 0.25
+    assert result.p == pytest.approx(min(2 * many.p, few.p))
+    assert result.noticed == many.noticed
+
+
+def test_texts_at_one_rate_are_rejected_at_the_level_only_beside_texts_at_that_rate():
+    """The mixture of rates says too little of a rate whose texts differ from the others."""
+    rng = np.random.default_rng(0)
+    by_rate = by_mixture = 0
+    for _ in range(400):
+        held_out, new = rng.normal(1, 1, 200), rng.normal(1, 1, 100)  # statistics at this rate
+        mixture = np.sort(rng.normal(rng.integers(2, size=200), 1))  # at a mixture of two rates
+        known, p = ((1 + 200 - np.searchsorted(mixture, each)) / 201 for each in (held_out, new))
+        limit = np.sort(known)[rejected_ranks(200) - 1]
+        by_rate += count_unusual(p[:, None], [limit], 200).p < 0.05
+        by_mixture += count_test(int((p < 0.05).sum()), 100, 200).p < 0.05
+    assert by_rate / 400 <= 0.06
+    assert by_mixture / 400 > 0.2

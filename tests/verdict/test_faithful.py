@@ -10,6 +10,7 @@ import pytest
 
 from faithmeter.stats.behavior import Behavior
 from faithmeter.stats.intervals import Interval
+from faithmeter.stats.pvalues import CountTest
 from faithmeter.verdict import MAIN_KIND, MethodEvidence, TaskEvidence, verdict
 
 GOOD_EXCESS, BAD_EXCESS = Interval(0.002, -0.004, 0.01, 200), Interval(0.72, 0.57, 0.88, 200)
@@ -53,6 +54,17 @@ def test_the_headline_says_what_to_use_what_it_achieves_and_whether_to_rely_on_i
     )
     assert judged.leaders == ("loo-sign",)
     assert [answer.mood for answer in judged.answers[:2]] == ["good", "good"]
+
+
+def test_more_unusual_texts_than_chance_allows_are_a_doubt() -> None:
+    """Of 200 texts 27 % are rejected one by one, and Simes' p-value over texts rejects nothing."""
+    many, few = CountTest(4e-7, 0.27, 0.11), CountTest(0.4, 0.06, 0.11)
+    methods = {"random": method(0.0, unusual=few), "loo-sign": method(0.96, unusual=many)}
+    [doubt] = verdict(evidence(methods=methods)).doubts
+    assert (doubt.kind, doubt.severity, doubt.methods) == ("outside", "caution", ("loo-sign",))
+    assert "27% of them one by one at some rate, 5% by chance" in doubt.text
+    methods["loo-sign"] = method(0.96, unusual=few)
+    assert verdict(evidence(methods=methods)).doubts == ()
 
 
 CASES = {

@@ -58,7 +58,7 @@ def count_rejections(shift: float, *, texts: int = 200, checks: int = CHECKS) ->
         references = np.sort(rng.normal(size=REFERENCES))
         values = rng.normal(shift, size=texts)
         p = (1 + REFERENCES - np.searchsorted(references, values)) / (1 + REFERENCES)
-        result = count_test(p, REFERENCES)
+        result = count_test(int((p < 0.05).sum()), texts, REFERENCES)
         by_simes += float(simes(p)) < 0.05
         by_count += result.p < 0.05
         shares += result.share

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config import BASELINE, Rates, Scope, TrainedWith
@@ -19,12 +21,12 @@ from ..models.masks import PERCENTS, row_generators, uniform_mask
 from ..models.tokens import Batch
 from ..phases import Progress, start_phase
 from ..stats.behavior import Recalibration
-from ..stats.masf import CALIBRATIONS, MIN_ROWS, MaSF
-from ..stats.pvalues import DatasetPValue, dataset_pvalue
+from ..stats.masf import CALIBRATIONS, CROSSFIT, MIN_ROWS, MaSF, rows_held_out
+from ..stats.pvalues import DatasetPValue, dataset_pvalue, rejected_ranks
 from ..stats.recalibration import recalibrate
 from ..training.collator import STRATEGIES, require_masking
 from .erase import states, trace_erasure
-from .plan import Tests, seeded
+from .plan import Tests
 from .texts import read_slices
 from .trace import Trace, join_traces
 
@@ -109,40 +111,35 @@ def fit_tests(
     task = class_task(task, names)
     tests = fit_tests_on(clf, task.split("validation"), masking, progress)
     match = match_classes(names, task.labels) if task.label is not None else None
-    evaluator = Evaluator.of(clf)  # the second fit evaluates nothing again
-    known = fit_recalibration(evaluator, task.split("validation"), match, seed=seed)
-    own = fit_recalibration(evaluator, task.split("validation"), None, seed=seed)
-    for test in tests.values():
-        test.recalibration, test.own_recalibration = known, own
+    evaluator = Evaluator.of(clf)
+    if not evaluator.predicts_number:
+        split, deciding = task.split("validation"), {CROSSFIT: tests[CROSSFIT]}
+        trace = trace_masked(evaluator, split, deciding, RECALIBRATION_TEXTS, seed)
+        known, own = (fit_recalibration(trace, each, rows_held_out(len(split))) for each in (match, None))
+        for test in tests.values():
+            test.recalibration, test.own_recalibration = known, own
     return tests
 
 
-def fit_recalibration(
-    clf: Model, split: Dataset, match: ClassMatch | None, *, seed: int = 0
-) -> Recalibration | None:
-    """Return what the first validation texts, masked at random at each rate, tell about the predictions.
+def fit_recalibration(trace: Trace, match: ClassMatch | None, references: NDArray[np.int64]) -> Recalibration:
+    """Return what validation texts, masked at random at each rate, tell about a model.
 
     Args:
-        clf: The classifier.
-        split: Validation texts.
+        trace: The first validation texts, masked at random, with the p-values of the cross-fitted test.
         match: Classes of the texts' labels as those of the model; None if the texts have no labels. The
             model's predictions for whole texts then take their place.
-        seed: Seed of the random orders.
-
-    Returns:
-        The recalibration; None for a model that predicts a number.
+        references: Numbers of the texts that the test did not learn from. At each rate, these and new texts
+            are treated alike, so that new ones are rejected as often as chance wants it.
     """
-    evaluator = Evaluator.of(clf)
-    if evaluator.predicts_number:
-        return None
-    random, traces = seeded(parse(BASELINE), seed), []
-    for batch, labels in read_slices(evaluator, split, min(RECALIBRATION_TEXTS, len(split))):
-        known = labels if match is None else match.to_model(labels)
-        traces.append(trace_erasure(evaluator, batch, known, random, PERCENTS, {}))
-    trace = join_traces(traces)
-    targets = trace.predictions[:, 0] if match is None else trace.targets
+    labels = torch.from_numpy(trace.targets)
+    targets = trace.predictions[:, 0] if match is None else match.to_model(labels).numpy()
     steps = [step for step, percent in enumerate(PERCENTS) if 0 < percent < 100]
-    return recalibrate(trace.logits[:, steps], targets, [PERCENTS[step] for step in steps])
+    known = recalibrate(trace.logits[:, steps], targets, [PERCENTS[step] for step in steps])
+    ranked = np.sort(trace.pvalues[CROSSFIT][np.isin(trace.rows, references)][:, steps], axis=0)  # [R, S]
+    rejecting = rejected_ranks(len(ranked))
+    if rejecting < 1:  # too few references to reject any text
+        return known
+    return known._replace(limits=tuple(ranked[rejecting - 1].tolist()), references=len(ranked))
 
 
 def fit_tests_on(

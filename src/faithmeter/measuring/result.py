@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +18,17 @@ from ..stats.areas import KINDS
 from ..stats.comparisons import Ranking
 from ..stats.curves import Curve, racu_divisor
 from ..stats.intervals import Interval, TextIntervals
+from ..stats.masf import CROSSFIT
 from ..stats.other_metrics import OTHER_METRICS
-from ..stats.pvalues import DatasetPValue, dataset_pvalue, join_pvalues, of_steps, simes
+from ..stats.pvalues import (
+    CountTest,
+    DatasetPValue,
+    count_unusual,
+    dataset_pvalue,
+    join_pvalues,
+    of_steps,
+    simes,
+)
 from ..verdict import (
     NUMBER_KIND,
     Measured,
@@ -32,12 +41,14 @@ from ..verdict.formats import format_metric, format_percent
 from .context import FACTS
 from .groups import Group, mean_of
 from .plausibility import mark_rationales, score_trace
-from .pool import Pool
+from .pool import Pool, Seed
 from .rendered import Rendered
 from .trace import frame_traces
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from ..stats.behavior import Recalibration
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,6 +237,29 @@ class Result(Pool, Measured, Rendered):
         seeds = self.seed_pvalues(method, test)
         return float(simes([of_steps({at: step.p for at, step in steps.items()}) for steps in seeds]))
 
+    def unusual(self, method: str) -> CountTest | None:
+        """Return how many erased texts look unusual beside validation texts masked at the same rates.
+
+        Several seeds are combined by Simes' method; the share is the largest. None without such texts.
+        """
+        tests = []
+        for known, seed in self._checked_seeds(method):
+            if known is None or not known.references or CROSSFIT not in seed[method].pvalues:
+                return None
+            trace = seed[method].first(self.texts_of(method))
+            known = known.at(trace.percents)
+            steps = [trace.percents.index(percent) for percent in known.percents]
+            tests.append(count_unusual(trace.pvalues[CROSSFIT][:, steps], known.limits, known.references))
+        p = float(simes([test.p for test in tests]))
+        return CountTest(p, max(test.share for test in tests), max(test.noticed for test in tests))
+
+    def _checked_seeds(self, method: str) -> Iterator[tuple[Recalibration | None, Seed]]:
+        """Yield the used seeds that have a method, with what their validation texts tell."""
+        known = [*self.context.recalibrations, *[None] * len(self.seeds)]
+        for place, seed in enumerate(self.seeds):
+            if method in seed and any(seed is other for other in self.used):
+                yield known[place], seed
+
     @cached_property
     def evidence(self) -> TaskEvidence:
         """Facts from which doubts and verdict are derived."""
@@ -264,7 +298,8 @@ class Result(Pool, Measured, Rendered):
         p = {test: self.p(method, test) for test in self.tests if self._has_test(method, test)}
         area = self.interval(method).or_mean()
         beyond = None if self.main_kind == NUMBER_KIND else self.interval(method, "beyond").or_mean()
-        return MethodEvidence(area, p, self.texts_of(method), self.seeds_of(method), beyond)
+        texts, seeds = self.texts_of(method), self.seeds_of(method)
+        return MethodEvidence(area, p, texts, seeds, beyond, self.unusual(method))
 
     def _has_test(self, method: str, test: str) -> bool:
         return all(test in seed[method].pvalues for seed in self.group(method).seeds)

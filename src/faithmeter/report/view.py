@@ -154,12 +154,24 @@ def _area_notes(result: Result) -> Iterator[str]:
     if result.ceiling is not None:
         shares = [f"{method} {format_percent(result.share_of_ceiling(method))}" for method in explained]
         yield f"% of the ceiling, the best order of each text by any method: {', '.join(shares)}."
+    yield from _unusual_note(result)
     fewest = min(map(result.texts_of, result.methods))
     if any(result.texts_of(method) > fewest for method in explained):
         shared = result.first(fewest)
         ranked = [method for method in shared.ranked if method != BASELINE]
         areas = ", ".join(f"{method} {format_percent(shared.acu(method))}" for method in ranked)
         yield f"ACU on the {fewest} texts that all were measured on: {areas}."
+
+
+def _unusual_note(result: Result) -> Iterator[str]:
+    """Yield the share of texts that MaSF rejects, and the smallest share that it would have noticed."""
+    tests = {method: result.unusual(method) for method in result.ranked}
+    known = {method: test for method, test in tests.items() if test is not None}
+    if known:
+        shares = ", ".join(f"{method} {format_percent(test.share, 0)}%" for method, test in known.items())
+        noticed = format_percent(max(test.noticed for test in known.values()), 0)
+        yield f"Texts that look unusual one by one, at the worst rate: {shares}; 5% do by chance."
+        yield f"A share of {noticed}% would have been noticed in four of five measurements."
 
 
 def lead_chart(result: Result) -> list[Block]:

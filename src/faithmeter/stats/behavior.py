@@ -25,7 +25,10 @@ Outcome = Literal["accepted", "rejected", "undecided"]
 
 
 class Recalibration(NamedTuple):
-    """Temperatures and class biases that make a model's masked predictions as good as they can be.
+    """What masked validation texts tell about a model.
+
+    Temperatures and class biases make its masked predictions as good as they can be. Limits tell which hidden
+    states are unusual at a rate, by the cross-fitted test, whose p-values hold for the mixture of rates.
 
     Attributes:
         percents: Masking rates in percent, [S].
@@ -33,6 +36,8 @@ class Recalibration(NamedTuple):
         biases: Logit added to each class at each rate, S rows of C.
         constant: The most frequent class of the validation texts.
         texts: Number of validation texts.
+        limits: At each rate, the p-value that one in twenty of the references is below; empty without a test.
+        references: Number of validation texts that these were found with.
     """
 
     percents: tuple[int, ...]
@@ -40,6 +45,8 @@ class Recalibration(NamedTuple):
     biases: tuple[tuple[float, ...], ...]
     constant: int
     texts: int
+    limits: tuple[float, ...] = ()
+    references: int = 0
 
     def at(self, percents: Collection[int]) -> Recalibration:
         """Return the recalibration at those of its rates that are among these."""
@@ -48,12 +55,15 @@ class Recalibration(NamedTuple):
             percents=tuple(self.percents[place] for place in places),
             scales=tuple(self.scales[place] for place in places),
             biases=tuple(self.biases[place] for place in places),
+            limits=tuple(self.limits[place] for place in places if self.limits),
         )
 
     @classmethod
-    def of(cls, percents: Sequence[int], scales: Sequence[float], biases: Any, *facts: int) -> Recalibration:
+    def of(cls, *fields: Any) -> Recalibration:
         """Return the value whose fields were read from JSON, with lists for tuples."""
-        return cls(tuple(percents), tuple(scales), tuple(map(tuple, biases)), *facts)
+        values: list[Any] = [tuple(field) if isinstance(field, list) else field for field in fields]
+        known = cls(*values)
+        return known._replace(biases=tuple(map(tuple, known.biases)))
 
 
 class Finding(NamedTuple):

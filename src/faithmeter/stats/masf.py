@@ -230,6 +230,11 @@ class _Rule(NamedTuple):
     statistic: Callable[[Array, Array], Array]  # learned [n, K, L], rows [M, K, L] → [M]
 
 
+def rows_held_out(rows: int) -> NDArray[np.int64]:
+    """Return the numbers of the fitted rows from which the cross-fitted test learns nothing."""
+    return _halves(np.arange(rows))[1]
+
+
 def _halves(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Split rows into those to learn from and, at least half, those to rank new rows among.
 
@@ -318,9 +323,11 @@ def _spread(rows: Array) -> Array:
     return np.where(spread > 1e-9, spread, 1.0)
 
 
+CROSSFIT = "crossfit"
+"""Name of the calibration that decides which texts are unusual."""
 CALIBRATIONS = {
     "published": _Rule(0, _all, _simes_dimensions, _fisher),
-    "crossfit": _Rule(1, _halves, _simes_and_mean, _farthest),
+    CROSSFIT: _Rule(1, _halves, _simes_and_mean, _farthest),
 }
 ABLATIONS = {
     "simes-simes": _Rule(0, _all, _simes_dimensions, _simes),

@@ -117,23 +117,26 @@ class CountTest(NamedTuple):
     noticed: float
 
 
-def count_test(p: ArrayLike, references: int, *, level: float = SIGNIFICANCE_LEVEL) -> CountTest:
-    """Test the number of texts whose p-value is below a level.
+def rejected_ranks(references: int) -> int:
+    """Return how many ranks among so many references reject a text, with a p-value below the level."""
+    return math.ceil(SIGNIFICANCE_LEVEL * (references + 1)) - 1
 
-    Each p-value is the rank of a text among the same `references` texts from the same distribution. Given
-    these, rejections are independent, with a probability that is an order statistic of uniform numbers. So
-    their number is beta-binomial, exactly.
+
+def count_test(rejected: int, texts: int, references: int) -> CountTest:
+    """Test the number of texts that are rejected one by one.
+
+    A text is rejected if its p-value, the rank (1 + rank) / (1 + references) among the same references from
+    the same distribution, is below the level. Given these, rejections are independent, with a probability
+    that is an order statistic of uniform numbers. So their number is beta-binomial, exactly.
 
     Args:
-        p: P-values [N] of the texts, (1 + rank) / (1 + references).
+        rejected: Number of rejected texts.
+        texts: Number of all texts.
         references: Number of texts that they are ranked among.
-        level: Level at which one text is rejected.
     """
     from scipy import stats  # slow to import
 
-    values = _probabilities(p)
-    n, rejected = values.size, int((values < level).sum())
-    smallest = math.ceil(level * (references + 1)) - 1  # ranks whose p-value is below the level
+    n, smallest = texts, rejected_ranks(references)
     if smallest < 1:  # no text can be rejected
         return CountTest(1.0, 0.0, math.nan)
     law = stats.betabinom(n, smallest, references + 1 - smallest)
@@ -142,6 +145,23 @@ def count_test(p: ArrayLike, references: int, *, level: float = SIGNIFICANCE_LEV
         return CountTest(float(law.sf(rejected - 1)), rejected / n, math.nan)
     noticed = stats.beta.ppf(NOTICED, critical, n - critical + 1)  # binomial: P(count ≥ critical) = NOTICED
     return CountTest(float(law.sf(rejected - 1)), rejected / n, float(noticed))
+
+
+def count_unusual(pvalues: NDArray[Any], limits: Sequence[float], references: int) -> CountTest:
+    """Test the number of erased texts that look unusual beside references masked at the same rate.
+
+    Args:
+        pvalues: P-values [N, S] of the texts at each rate, by a test that was fitted on a mixture of rates.
+        limits: For each rate, the p-value that one in twenty references is below.
+        references: Number of references at each rate.
+
+    Returns:
+        The p-value by Simes over the rates, which share their texts, and the largest share.
+    """
+    rejected = (pvalues < np.asarray(limits)).sum(axis=0)
+    tests = [count_test(int(count), len(pvalues), references) for count in rejected]
+    p = float(simes([test.p for test in tests]))
+    return CountTest(p, max(test.share for test in tests), tests[0].noticed)
 
 
 def _probabilities(p: ArrayLike) -> NDArray[np.float64]:

@@ -132,6 +132,9 @@ def _unusual(evidence: TaskEvidence) -> Iterator[Doubt]:
 
 def describe_outside(evidence: TaskEvidence, method: str) -> str:
     """Describe the evidence that erased texts are out of distribution: a p-value or a share of texts."""
+    unusual = evidence.unusual(method)
+    if unusual is not None:
+        return f"{format_percent(unusual.share, 0)}% of them one by one at some rate, 5% by chance"
     if rejects(evidence.p(method)):
         return describe_pvalue(evidence, evidence.p(method))
     return f"{format_percent(evidence.outside_share, 0)}% of them one by one, at some step"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
 from ..stats.metrics import CORRELATIONS
-from ..stats.pvalues import DatasetPValue, simes
+from ..stats.pvalues import CountTest, DatasetPValue, simes
 from .equality import EqualByFields
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class MethodEvidence:
         texts: Number of texts.
         seeds: Number of training runs.
         beyond: Area below the wholly masked level, relative to the removable one; None if not measured.
+        unusual: Number of erased texts that look unusual at their rate; None without a test at that rate.
     """
 
     area: Interval
@@ -99,6 +100,7 @@ class MethodEvidence:
     texts: int
     seeds: int = 1
     beyond: Interval | None = None
+    unusual: CountTest | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -182,7 +184,15 @@ class TaskEvidence(Evidence):
 
     def is_outside(self, method: str) -> bool:
         """Return whether the texts erased by a method are out of distribution."""
+        unusual = self.unusual(method)
+        if unusual is not None:
+            return rejects(unusual.p)
         return rejects(self.p(method)) or (method == BASELINE and self.mostly_outside and self.validated)
+
+    def unusual(self, method: str) -> CountTest | None:
+        """Return how many texts erased by a method look unusual; None if faithfulness does not decide."""
+        known = self.methods.get(method)
+        return known.unusual if known and self.by_faithfulness else None
 
     @property
     def mostly_outside(self) -> bool:
