@@ -315,10 +315,16 @@ def differences(whole: Path, killed: Path) -> list[str]:
 
 
 def compare(whole: Round, killed: Round) -> list[str]:
-    """Return what differs between two rounds: in their stores, or in what the commands printed."""
-    found = [f"printed by {name}" for name in whole.answers if whole.answers[name] != killed.answers[name]]
-    stores = [*(name for name in ("audit", "grid", "ray") if name in whole.answers), ""]
-    return found + [each for name in stores for each in differences(whole.store / name, killed.store / name)]
+    """Return what differs between two rounds: in their stores, or in what the commands printed.
+
+    The store that a cluster filled must equal that of the local engine.
+    """
+    found = [f"printed by {name}" for name in killed.answers if whole.answers[name] != killed.answers[name]]
+    stores = {"": "", "audit": "audit", "grid": "grid", "ray": "grid"}
+    for name, other in stores.items():
+        if not name or name in killed.answers:
+            found += differences(whole.store / other, killed.store / name)
+    return found
 
 
 class State(NamedTuple):
@@ -336,7 +342,7 @@ class State(NamedTuple):
 
 def fill(killed: Round, whole: Round, state: State) -> None:
     """Fill a store by all commands, each killed a few times."""
-    for name in whole.answers:
+    for name in needed(state.phases):
         for _ in range(KILLS_OF_PHASE * sum(PHASES[phase].command == name for phase in state.phases)):
             kill = choose_kill(name, whole.calls[name], state)
             if kill is None or killed.attempt(name, kill):
@@ -379,7 +385,7 @@ def main() -> None:
         address = stack.enter_context(cluster()) if "ray" in phases else ""
         prepare(place, phases)
         whole = Round(place, "whole", address)
-        for name in needed(phases):
+        for name in needed([*phases, "grid"] if "ray" in phases else phases):
             before = time.monotonic()
             whole.attempt(name)
             print(f"uninterrupted {name}: {time.monotonic() - before:.1f} s", flush=True)
