@@ -29,19 +29,21 @@ os.environ["XDG_CACHE_HOME"] = str(WORK / "cache")
 
 import datasets  # noqa: E402
 import transformers  # noqa: E402
+from joblib import hash as hash_value  # type: ignore[import-untyped]  # noqa: E402
 
 import faithmeter as fm  # noqa: E402
 from faithmeter.cli.listing import runs as list_runs  # noqa: E402
 from faithmeter.config import MeasureConfig, RoarConfig  # noqa: E402
 from faithmeter.data.labeled import LABELED, read_labeled  # noqa: E402
 from faithmeter.errors import DamageWarning, InputError  # noqa: E402
-from faithmeter.files import read_parquet  # noqa: E402
 from faithmeter.models.folders import load_tokenizer  # noqa: E402
 from faithmeter.models.token_cache import tokenize  # noqa: E402
 from faithmeter.paper.roar import roar  # noqa: E402
 from faithmeter.runs import chosen_method, measurements  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402
 from faithmeter.runs.measured import task_of  # noqa: E402
+from faithmeter.store.records import MANIFEST, RECORD  # noqa: E402
+from faithmeter.store.traces import TRACES  # noqa: E402
 from faithmeter.training.checkpoints import resume_point  # noqa: E402
 from faithmeter.training.inputs import read_inputs  # noqa: E402
 
@@ -86,15 +88,13 @@ def read_checkpoint(root: Path) -> Any:
 
 
 def read_measurements(root: Path) -> Any:
-    """Return all frames of a store of measurements; `read_traces` reads the results of texts."""
-    store = fm.RunStore(root)
-    frames = {kind: frame.to_json() for kind, frame in store.frames().items()}
-    return re.sub(re.escape(str(root)), "", str(frames))
-
-
-def read_traces(root: Path) -> Any:
-    frames = {str(path.relative_to(root)): read_parquet(path) for path in root.rglob("*.parquet")}
-    return {name: frame.to_json() + str(frame.attrs) for name, frame in frames.items() if frame is not None}
+    """Return the manifests of a store, and digests of all that its traces and texts hold."""
+    values = {}
+    for pooled in fm.RunStore(root).results():
+        for run in pooled.runs:
+            manifests = {name: manifest.to_dict() for name, manifest in run.sources.items()}
+            values[run.newest.digest] = manifests, hash_value((run.traces, run.texts))
+    return values
 
 
 def read_step(root: Path) -> Any:
@@ -164,9 +164,9 @@ def build() -> list[Unit]:
         fm.train(unfinished, store, callbacks=[Killed()])
     folders = {name: WORK / "units" / name for name in ("train", "measure", "roar")}
     for name, folder in folders.items():
-        for path in store.root.glob(f"{name}-*-*"):
-            if (path / "record.json").exists():
-                shutil.copytree(path, folder / path.name)
+        for path in finished(store.root, name):
+            shutil.copytree(path, folder / path.name)
+    shutil.copytree(store.root / TRACES, folders["measure"] / TRACES)
     fm.adapt(ADAPTATION.replace(model=str(store.folder(TRAINING))), store)
     [adapted] = store.root.glob("adapt-*")
     shutil.copytree(adapted, WORK / "units" / "adapt" / adapted.name)
@@ -174,9 +174,10 @@ def build() -> list[Unit]:
     chosen_method.choose_method(fm.load(store.folder(TRAINING)), store.folder(TRAINING), budget=3)
     shutil.copytree(store.folder(TRAINING), chosen, ignore=lambda _, names: {*names} - choices_in(names))
     listed = WORK / "units" / "list"
-    for path in [*folders["train"].iterdir(), *folders["measure"].iterdir()]:
+    for path in [*finished(store.root, "train"), *finished(store.root, "measure")]:
         (listed / path.name).mkdir(parents=True)
-        shutil.copy(path / "record.json", listed / path.name)
+        for name in {RECORD, MANIFEST} & {file.name for file in path.iterdir()}:
+            shutil.copy(path / name, listed / path.name)
     cache = WORK / "units" / "tokens"
     cache.mkdir()
     read_tokens(cache)
@@ -184,13 +185,17 @@ def build() -> list[Unit]:
         Unit(folders["train"], read_checkpoint),
         Unit(folders["measure"], read_measurements),
         Unit(folders["roar"], read_step),
-        Unit(store.root / "traces", read_traces),
         Unit(store.folder(unfinished) / "trainer", read_unfinished),
         Unit(cache, read_tokens),
         Unit(WORK / "units" / "adapt", read_adapted),
         Unit(chosen, read_choice),
         Unit(listed, read_list),
     ]
+
+
+def finished(root: Path, kind: str) -> list[Path]:
+    """Return the folders of the finished runs of a kind."""
+    return sorted({path.parent for name in (RECORD, MANIFEST) for path in root.glob(f"{kind}-*/{name}")})
 
 
 def choices_in(names: Sequence[str]) -> set[str]:

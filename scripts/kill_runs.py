@@ -3,11 +3,11 @@
 python scripts/kill_runs.py --kills 16
 python scripts/kill_runs.py --kills 10 --phase ray
 
-Each round fills a store by all commands. An attempt is killed with SIGKILL in the phase that was killed least
-so far: at a random call of a function in it, and at a random moment of that call. The store is moved before
-the next attempt. After a few kills a command runs to its end. What it prints, records without times, weights,
-traces and figures are then compared with those of a store that was never interrupted. Exit code 1 if they
-differ. The Ray engine works on two nodes of one processor each; the process that is killed is the command.
+Each round fills a store by all commands. They are killed with SIGKILL a few times in each of their phases: at
+a random call of a function, and at a random moment of that call. The store is moved before the next attempt.
+After these kills a command runs to its end. What it prints, records without times, weights, traces and
+figures are then compared with those of a store that was never interrupted. Exit code 1 if they differ. The
+Ray engine works on two nodes of one processor each; the process that is killed is the command.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from functools import wraps
 from importlib import import_module
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 import sklearn.metrics  # noqa: F401
@@ -76,11 +76,11 @@ QUESTIONS, FEW = 700, 240
 
 
 class Phase(NamedTuple):
-    """A command, a function that it calls, and the calls that are meant: some, the first or the last one."""
+    """A command, a function that it calls, and which of its calls are meant."""
 
     command: str
     function: str
-    which: str = "some"
+    which: Literal["all", "early", "first", "last"] = "all"
 
 
 FORWARD = "transformers.models.modernbert.modeling_modernbert:ModernBertForSequenceClassification.forward"
@@ -89,20 +89,21 @@ REPORT = "faithmeter.report.page:write"
 PUT = "faithmeter.store.run_store:RunStore.put"
 STEP = "transformers.trainer:Trainer.training_step"
 PHASES = {
-    "train": Phase("train", STEP),
+    "train": Phase("train", STEP, "early"),
     "sweep": Phase("train", SWEEP, "first"),
+    "fit": Phase("train", "faithmeter.stats.masf:MaSF.fit"),
+    "adapt": Phase("adapt", FORWARD, "early"),
     "test": Phase("adapt", SWEEP, "last"),
     "compare": Phase("adapt", "faithmeter.runs.adaptation:compare_models"),
-    "adapt": Phase("adapt", FORWARD),
-    "fit": Phase("train", "faithmeter.stats.masf:MaSF.fit"),
     "measure": Phase("measure", FORWARD),
     "report": Phase("report", REPORT),
     "gallery": Phase("gallery", REPORT),
     "audit": Phase("audit", FORWARD),
-    "grid": Phase("grid", FORWARD),
-    "store": Phase("grid", PUT),
+    "grid": Phase("grid", FORWARD, "early"),
+    "store": Phase("grid", PUT, "early"),
     "ray": Phase("ray", "faithmeter.grid.ray_engine:_finish"),
 }
+"""Phases in the order of the commands and of their work; two processes share the calls of a grid."""
 NEEDS = {"measure": "train", "report": "measure", "gallery": "measure"}
 """Command that must have filled the store before another one."""
 SLACK = 0.05
@@ -271,17 +272,17 @@ ANSWERS = ("train", "measure", "adapt", "audit", "report", "gallery")
 """Commands whose JSON is compared; that of a grid tells which process did what."""
 
 
-def choose_kill(command: str, calls: Calls, state: State) -> Kill | None:
-    """Return a moment in the phase of a command that was killed least; None if none is left to kill."""
-    own = [name for name in state.phases if PHASES[name].command == command]
-    own = [name for name in own if state.kills.get(name, 0) < state.most]
-    if not own:
-        return None
-    phase = min(own, key=lambda name: (state.kills.get(name, 0), state.chance.random()))
+def choose_kill(phase: str, calls: Calls, chance: random.Random) -> Kill:
+    """Return a random moment of a phase, given how long its calls took without a kill."""
     seconds = calls[PHASES[phase].function]
-    last = len(seconds) - 1
-    call = {"first": 0, "last": last}.get(PHASES[phase].which, state.chance.randint(0, last))
-    return Kill(phase, call, state.chance.uniform(0, seconds[call] + SLACK))
+    first, last = {
+        "all": (0, len(seconds) - 1),
+        "early": (0, (len(seconds) - 1) // 2),
+        "first": (0, 0),
+        "last": (len(seconds) - 1, len(seconds) - 1),
+    }[PHASES[phase].which]
+    call = chance.randint(first, last)
+    return Kill(phase, call, chance.uniform(0, seconds[call] + SLACK))
 
 
 def timeless(value: Any) -> Any:
@@ -341,13 +342,15 @@ class State(NamedTuple):
 
 
 def fill(killed: Round, whole: Round, state: State) -> None:
-    """Fill a store by all commands, each killed a few times."""
+    """Fill a store by all commands, each killed a few times in its phases, the first phase first."""
     for name in needed(state.phases):
-        for _ in range(KILLS_OF_PHASE * sum(PHASES[phase].command == name for phase in state.phases)):
-            kill = choose_kill(name, whole.calls[name], state)
-            if kill is None or killed.attempt(name, kill):
-                break
-            state.kills[kill.phase] = state.kills.get(kill.phase, 0) + 1
+        for phase in (one for one in state.phases if PHASES[one].command == name):
+            for _ in range(min(KILLS_OF_PHASE, state.most - state.kills.get(phase, 0))):
+                if name in killed.answers or killed.attempt(
+                    name, choose_kill(phase, whole.calls[name], state.chance)
+                ):
+                    break
+                state.kills[phase] = state.kills.get(phase, 0) + 1
         if name not in killed.answers:
             killed.attempt(name)
 
@@ -379,7 +382,7 @@ def main() -> None:
     write_data(place)
     os.chdir(place)
     os.environ["XDG_CACHE_HOME"] = str(place / "cache")
-    phases = options.phase or [name for name in PHASES if name != "ray"]
+    phases = [name for name in PHASES if name in options.phase or (not options.phase and name != "ray")]
     state = State({}, options.kills, random.Random(options.seed), phases)
     with ExitStack() as stack:
         address = stack.enter_context(cluster()) if "ray" in phases else ""
