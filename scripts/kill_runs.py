@@ -373,6 +373,7 @@ def main() -> None:
     parser.add_argument(
         "--phase",
         action="append",
+        default=[],
         choices=[*PHASES],
         help="kill only in this; may be repeated; default: all but ray",
     )
