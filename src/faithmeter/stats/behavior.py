@@ -25,7 +25,7 @@ Outcome = Literal["accepted", "rejected", "undecided"]
 
 
 class Recalibration(NamedTuple):
-    """What masked validation texts tell about a model.
+    """Facts about a model that masked validation texts tell.
 
     Temperatures and class biases make its masked predictions as good as they can be. Limits tell which hidden
     states are unusual at a rate, by the cross-fitted test, whose p-values hold for the mixture of rates.
