@@ -53,17 +53,17 @@ def test_the_prose_has_no_numbers_of_its_own(template: str) -> None:
     assert re.findall(r".*\d.*", text) == []
 
 
-def test_every_row_belongs_to_a_run_that_a_grid_asks_for() -> None:
-    runs = pd.read_csv(ROOT / "results" / "runs.csv")
-    files = [
-        path for path in (ROOT / "results").glob("*.csv") if "digest" in path.read_text().splitlines()[0]
-    ]
+@pytest.mark.parametrize(("folder", "grids"), [(".", "study"), ("base", "base")])
+def test_every_row_belongs_to_a_run_that_a_grid_asks_for(folder: str, grids: str) -> None:
+    results = ROOT / "results" / folder
+    runs = pd.read_csv(results / "runs.csv")
+    files = [path for path in results.glob("*.csv") if "digest" in path.read_text().splitlines()[0]]
     assert len(files) == 6
     for path in files:
         assert set(pd.read_csv(path)["digest"]) <= set(runs["digest"]), path.name
-    assert set(pd.read_parquet(ROOT / "results" / "predictions.parquet")["digest"]) <= set(runs["digest"])
+    assert set(pd.read_parquet(results / "predictions.parquet")["digest"]) <= set(runs["digest"])
     for grid, own in runs[runs["kind"] == "train"].groupby("grid"):
-        text = (ROOT / "grids" / "study" / f"{grid}.toml").read_text()
+        text = (ROOT / "grids" / grids / f"{grid}.toml").read_text()
         methods = re.sub(r'"[\w-]+-once", ', "", text)  # registered by grids/study/once.py
         asked = {run.config.digest for run in _read_grid(methods)}
         assert set(own["digest"]) <= asked, grid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import method_claims
 from claim import Claim, statements
@@ -85,15 +85,19 @@ QUESTIONS: dict[str, tuple[Callable[[Study], Iterator[Claim]], str]] = {
     "o": (method_claims.each_measure, "Texts erased by each measure are in distribution"),
     "p": (method_claims.beam_search, "Beam search is above leave-one-out"),
 }
-OF_SMOKE = ("a", "g", "m", "n", "p")
+OF_TASKS = "i"
+"""The claim about texts alone, without a model; the main study has its table."""
+OF_SMOKE = "agmnp"
 """Claims that the smoke grid adds to: those that the study has little on."""
 
 
-def gather_claims(study: Study, smoke: Study | None = None) -> list[Claim]:
-    """Return all claims of the study, and some of the smoke grid, in order."""
+def gather_claims(study: Study, base: Study, smoke: Study) -> list[Claim]:
+    """Return all claims of the study and of the base-size encoder, and some of the smoke grid, in order."""
     claims = []
     for letter, (find, _) in QUESTIONS.items():
-        studies: Sequence[Study] = [study, smoke] if smoke is not None and letter in OF_SMOKE else [study]
-        for each in studies:
-            claims += list(find(each))
+        claims += find(study)
+        if letter not in OF_TASKS:
+            claims += find(base)
+        if letter in OF_SMOKE:
+            claims += find(smoke)
     return claims

@@ -65,7 +65,7 @@ class Place(NamedTuple):
 MODELS = {
     "paraphrase-MiniLM-L3-v2": "MiniLM-L3",
     "granite-embedding-30m-english-roberta": "granite-30m",
-    "mpnet-base": "MPNet-base",
+    "mpnet": "MPNet-base",
 }
 
 

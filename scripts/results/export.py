@@ -39,12 +39,16 @@ UNUSED = ["folder", "classes_by_number"]
 
 
 def grid_names(store: RunStore, grids: Sequence[Path]) -> dict[str, str]:
-    """Return the grid file of each run's digest, the first that asks for it."""
+    """Return the grid file of each run's digest: the first that asks for the run, or for its training.
+
+    Costly methods are measured apart, in files of their own; they belong to the models that they measure.
+    """
     names: dict[str, str] = {}
     for path in grids:
         for run in read_grid(path).runs:
-            if (config := run.located(store)) is not None:
-                names.setdefault(config.digest, path.stem)
+            config = run.located(store)
+            if config is not None:
+                names.setdefault(config.digest, names.get(run.trained.digest, path.stem))
     return names
 
 

@@ -93,9 +93,9 @@ def leave_one_out(study: Study) -> Iterator[Claim]:
 def signed_variants(study: Study) -> Iterator[Claim]:
     for stem in STEMS:
         statement = statements("k")[0].format(stem)
+        first, second = f"{stem}-sign", f"{stem}-abs"
         for place in study.main_places(MASKED):
-            if place.grid in study.ranked_grids:
-                first, second = f"{stem}-sign", f"{stem}-abs"
+            if {first, second} <= {*study.methods(place.grid, MASKED)}:
                 effect = study.difference(place.grid, MASKED, first, second)
                 known = published_areas(place.task)
                 paper = f"{known[first] - known[second]:.1f}"

@@ -22,19 +22,21 @@ PAGES = {"page.md.jinja": "docs/results.md", "tables.md.jinja": "results/tables.
 def write_page(study: Study, template: str) -> str:
     """Return a page as Markdown."""
     questions = {letter: statement for letter, (_, statement) in QUESTIONS.items()}
-    claims = gather_claims(study, Study(study.folder / "smoke", "smoke grid"))
+    base = Study(study.folder / "base")
+    claims = gather_claims(study, base, Study(study.folder / "smoke", "smoke grid"))
     letters = {claim.letter for claim in claims}
     claims += [Claim(letter, statement) for letter, statement in questions.items() if letter not in letters]
     claims.sort(key=lambda claim: (claim.letter, claim.statement))
     values = {
         "study": study,
+        "base": base,
         "grids": [grid for grid in study.measured_grids if grid not in VARIANTS],
         "margin": format_number(MARGIN, 0),
         "rejected": format_number(REJECTED, 0),
         "correlation": format_number(CORRELATION),
         "claims": partial(tables.claims_table, claims),
         "summary": partial(tables.summary_table, claims, questions),
-        **{name: partial(getattr(tables, f"{name}_table"), study) for name in STUDY_TABLES},
+        **{name: getattr(tables, f"{name}_table") for name in STUDY_TABLES},
     }
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return (

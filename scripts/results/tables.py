@@ -200,7 +200,7 @@ def costs_table(study: Study) -> str:
     return markdown(("grid", "kind", "runs", "seconds", "by phase", "evaluations"), rows)
 
 
-def measures_table(study: Study) -> str:
+def measures_table() -> str:
     """Return the paper's table of importance measures, from the registry, with those that are not in it."""
     stems: dict[str, list[str]] = {}
     built_in = [name for name, method in REGISTERED.items() if not method.code]
@@ -218,7 +218,7 @@ def measures_table(study: Study) -> str:
     return markdown(("name", "variants", "in the paper", "score of a word"), rows)
 
 
-def strategies_table(study: Study) -> str:
+def strategies_table() -> str:
     """Return the paper's table of names of fine-tunings, with the options that select them."""
     rows = [
         (name, TRAINING_NAMES[strategy], f"`--strategy {strategy} --validation {validation}`")
