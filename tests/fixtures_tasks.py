@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from faithmeter.data import babi
+
 SHARED = Path(os.environ.get("FAITHMETER_SHARED", Path(__file__).parents[2] / "shared"))
 needs_shared = pytest.mark.skipif(
     not (SHARED / "data").is_dir(), reason=f"needs the real files in {SHARED}/data"
@@ -269,3 +271,20 @@ def make_mimic(folder: Path) -> None:
     splits = ("train", "train", "validation", "validation", "test", "test", "test")
     listed = "".join(f"{stay},{split}\n" for stay, split in enumerate(splits, 1))
     (folder / "diabetes.csv").write_text(listed)
+
+
+def write_stories(stories: Iterable[babi.Story], path: Path) -> None:
+    """Write stories to a file in the official format, from which `babi.read` restores them exactly."""
+    text = []
+    for story in stories:
+        numbers: list[int] = []  # line numbers of the statements so far
+        number = 0
+        for question in story:
+            for statement in question.story[len(numbers) :]:
+                number += 1
+                numbers.append(number)
+                text.append(f"{number} {statement}\n")
+            number += 1
+            supporting = " ".join(str(numbers[index]) for index in question.supporting)
+            text.append(f"{number} {question.question} \t{question.answer}\t{supporting}\n")
+    path.write_text("".join(text), encoding="utf-8", newline="\n")

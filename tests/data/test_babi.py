@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from faithmeter.data import babi
 from faithmeter.data.babi import Question, Story
 from faithmeter.errors import InputError
-from fixtures_tasks import SHARED
+from fixtures_tasks import SHARED, write_stories
 
 OFFICIAL = sorted((SHARED / "data/bAbI/en-10k").glob("qa*.txt"))
 
@@ -58,7 +58,7 @@ def given_file(folder: Path, content: bytes) -> Path:
 def test_a_hand_written_file_is_read_and_written_back(tmp_path: Path) -> None:
     path = given_file(tmp_path, TEXT.encode())
     assert babi.read(path) == STORIES
-    babi.write(STORIES, tmp_path / "copy.txt")
+    write_stories(STORIES, tmp_path / "copy.txt")
     assert (tmp_path / "copy.txt").read_bytes() == TEXT.encode()
     assert STORIES[0][1].paragraph == f"{MARY} {JOHN} {DANIEL}"
 
@@ -80,14 +80,14 @@ def test_an_empty_file_is_a_user_mistake(tmp_path: Path) -> None:
 @given(stories=st.lists(a_story(), min_size=1, max_size=4))
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, stories: list[Story]) -> None:
     path = tmp_path_factory.mktemp("babi") / "qa.txt"
-    babi.write(stories, path)
+    write_stories(stories, path)
     assert babi.read(path) == stories
 
 
 @pytest.mark.skipif(not OFFICIAL, reason="needs the official bAbI files; set FAITHMETER_SHARED")
 def test_official_files_are_reproduced_byte_for_byte(tmp_path: Path) -> None:
     for path in OFFICIAL:
-        babi.write(babi.read(path), tmp_path / path.name)
+        write_stories(babi.read(path), tmp_path / path.name)
         assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 

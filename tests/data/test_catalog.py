@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faithmeter.cli.summary import QUANTILES, detail, overview
+from faithmeter.cli.listing import QUANTILES, detail, overview
 from faithmeter.data import TASKS, task
-from faithmeter.data.splits import Row, arrange, digest
+from faithmeter.data.rows import Row
+from faithmeter.data.splits import arrange, digest
 from faithmeter.errors import InputError
 from faithmeter.paper.published import read_counts
 from faithmeter.stats.metrics import METRICS, majority

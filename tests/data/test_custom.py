@@ -11,10 +11,10 @@ import datasets
 import pandas as pd
 import pytest
 
-from faithmeter.cli.summary import detail
+from faithmeter.cli.listing import detail
 from faithmeter.data import own_task, task
 from faithmeter.data.custom import TaskFile
-from faithmeter.data.label_values import read_classes
+from faithmeter.data.rows import read_classes
 from faithmeter.data.splits import digest
 from faithmeter.errors import InputError
 

@@ -94,8 +94,8 @@ def test_unlabeled_rows_of_snli_are_left_out_but_counted(tmp_path):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    (lambda rows: [row | {"sentence1": ""} for row in rows], r"train, row 0: 'sentence1' is empty"),
-    (lambda rows: [row | {"idx": 1} for row in rows], r"train, row 1: idx 1 occurs twice"),
+    (lambda rows: [row | {"sentence1": ""} for row in rows], r"train, row 1: 'sentence1' is empty"),
+    (lambda rows: [row | {"idx": 1} for row in rows], r"train, row 2: idx 1 occurs twice"),
     (lambda rows: [row | {"label": -1} for row in rows], r"train has no rows"),
 ])  # fmt: skip
 def test_bad_rows_from_the_hub_are_named(tmp_path, change, message):

@@ -37,7 +37,9 @@ def test_esnli_marks_words_with_asterisks(tmp_path) -> None:
     assert highlighted(row) == ["man", "sleeps,"]
     assert unmark("no marks") == ("no marks", ())
     write_esnli(tmp_path, label="maybe")
-    with pytest.raises(fm.InputError, match=re.escape("line 2: label 'maybe'; expected one of entailment")):
+    with pytest.raises(
+        fm.InputError, match=re.escape("line 2: label 'maybe' in 'gold_label'; expected one of entailment")
+    ):
         fm.task("e-SNLI", tmp_path).load()
 
 

@@ -16,6 +16,7 @@ from faithmeter.files import CLOCK_TICK_NS
 from faithmeter.runs import run
 from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.store.run_store import RunStore
+from fixtures_tasks import write_stories
 
 
 def settle() -> None:
@@ -35,7 +36,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     for module in (readers, babi):
         monkeypatch.setattr(module, "lines", count)
-    sources._load_files.cache_clear()
+    sources._load.cache_clear()
     return counts
 
 
@@ -43,7 +44,7 @@ def write_official(folder: Path) -> list[str]:
     """Write small files named like the official ones of bAbI-1."""
     names = fm.task("bAbI-1").files.names
     for name, seed in zip(names, (1, 2), strict=True):
-        babi.write(stories.generate(1, 120, seed=seed), folder / name)
+        write_stories(stories.generate(1, 120, seed=seed), folder / name)
     settle()
     return list(names)
 
@@ -54,7 +55,7 @@ def test_a_training_and_a_measurement_read_each_file_once(tmp_path: Path, reads:
     store = RunStore(tmp_path / "runs")
     run.train(config, store)
     assert reads == dict.fromkeys(names, 1)
-    sources._load_files.cache_clear()
+    sources._load.cache_clear()
     reads.clear()
     measure_checkpoint(store.folder(config), MeasureConfig(methods=("grad-l2",), limit=8), store)
     assert reads == dict.fromkeys(names, 1)

@@ -14,7 +14,7 @@ import pytest
 from faithmeter.data import babi, stories
 from faithmeter.data.babi import Question
 from faithmeter.errors import InputError
-from fixtures_tasks import SHARED
+from fixtures_tasks import SHARED, write_stories
 
 FOLDER = SHARED / "data/bAbI/en-10k"
 OFFICIAL = {1: "qa1_single-supporting-fact_test.txt", 3: "qa3_three-supporting-facts_test.txt"}
@@ -86,7 +86,7 @@ def test_the_number_of_questions_is_exact(task: int) -> None:
 
 def test_generated_stories_survive_the_official_format(task: int, tmp_path: Path) -> None:
     made = stories.generate(task, 100, seed=0)
-    babi.write(made, tmp_path / "qa.txt")
+    write_stories(made, tmp_path / "qa.txt")
     assert babi.read(tmp_path / "qa.txt") == made
 
 

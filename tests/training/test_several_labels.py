@@ -63,9 +63,9 @@ def test_rows_have_a_number_for_each_label(place: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("a text\t3,x\tid", "label 'x'; expected numbers from 0 to 27"),
-        ("a text\t28\tid", "label '28'; expected numbers from 0 to 27"),
-        ("  \t3\tid", "the text is empty"),
+        ("a text\t3,x\tid", "label 'x' in 'labels'; expected one of 0, 1, 2"),
+        ("a text\t28\tid", "label '28' in 'labels'; expected one of 0, 1, 2"),
+        ("  \t3\tid", "'text' is empty"),
         ("a text", "column"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Texts to explain: one from the command line, lines of a file, or rows of a table."""
+"""Options that name texts: a task, files with their columns, single texts; the same in every verb."""
 
 from __future__ import annotations
 
@@ -8,11 +8,131 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..config import CLASSES
 from ..errors import InputError, unknown
+from .screen import note
+
+if TYPE_CHECKING:
+    from ..data import Task
+    from ..runs.measured import Origin
+
+TaskName = Annotated[str, typer.Option("--task", help="default: the task that the checkpoint was trained on")]
+DataDir = Annotated[Path | None, typer.Option(help="folder with the official files of the task")]
+Limit = Annotated[int, typer.Option(min=0, help="only the first texts of the test split; 0 takes all")]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="your own data instead of a task; without --text: the data that the checkpoint was trained on, "
+        "if moved"
+    ),
+]
+TextColumn = Annotated[str | None, typer.Option("--text", help="column with the text to explain")]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option("--label", help="column with the label; several columns of 0 and 1: with commas between"),
+]
+PairColumn = Annotated[str | None, typer.Option("--pair", help="column with a second text, the context")]
+RationaleColumn = Annotated[str | None, typer.Option("--rationale", help="column with human rationales")]
+Valid = Annotated[
+    Path | None,
+    typer.Option(
+        help="file with validation rows, which the check is fitted on; default: split off from --data, else "
+        "those of the training"
+    ),
+]
+Test = Annotated[
+    Path | None,
+    typer.Option(help="file whose rows are all test texts; default: test rows are split off from --data"),
+]
+Classes = Annotated[str, typer.Option(help=CLASSES)]
+ClassName = Annotated[
+    str | None, typer.Option("--class", help="label to look at, for a model that gives several at once")
+]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Options that name the texts to measure or check."""
+
+    task: TaskName = ""
+    data_dir: DataDir = None
+    limit: Limit = 0
+    data: Data = None
+    text: TextColumn = None
+    label: LabelColumn = None
+    pair: PairColumn = None
+    valid: Valid = None
+    test: Test = None
+    classes: Classes = ""
+    name: ClassName = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Fields of a `MeasureConfig`."""
+        return {"task": self.task, "limit": self.limit, "classes": self.classes, "label": self.name or ""}
+
+    def origin(self, checkpoint: str) -> Origin:
+        """Return where the texts come from; raise an InputError for options that do not fit."""
+        from ..runs.measured import Origin
+
+        own = _own_test_texts(checkpoint, self)
+        return Origin(self.data_dir, None if own else self.data, own)
+
+
+@dataclass(frozen=True)
+class TextsWithRationales(Texts):
+    """Options that name the texts to measure, and what people call the reason in them."""
+
+    rationale: RationaleColumn = None
+
+
+def _own_test_texts(checkpoint: str, texts: Texts) -> Task | None:
+    """Return the task of the user's own files and columns; None if no column is named.
+
+    Labels are classes, several at once or numbers, as the checkpoint's head says.
+    """
+    data = None if texts.data == texts.test else texts.data  # then all rows are test texts
+    rationale = getattr(texts, "rationale", None)
+    columns = {"--text": texts.text, "--label": texts.label, "--pair": texts.pair, "--rationale": rationale}
+    options = {**columns, "--valid": texts.valid, "--test": texts.test}
+    given = [f"{option} {value}" for option, value in options.items() if value]
+    if not given:
+        return None
+    source = f"--data {data}" if data else f"--test {texts.test}"
+    if data is None and texts.test is None:
+        raise InputError(f"{given[0]} goes with --data or --test, the file that it belongs to")
+    if texts.task:
+        raise InputError(
+            f"--task {texts.task} and {source} with columns exclude each other; leave one of them out"
+        )
+    for option in ("--text", "--label"):
+        if not columns[option]:
+            raise InputError(f"{source} requires {option}, the name of that column")
+    from ..data import own_task
+    from ..models.loading import kind_of_model
+
+    own = own_task(
+        data or str(texts.test),
+        text=str(texts.text),
+        label=str(texts.label),
+        label_kind=kind_of_model(checkpoint),
+        pair=texts.pair,
+        rationale=rationale,
+        valid=texts.valid,
+        test=texts.test if data else None,
+        all_test=data is None,
+    )
+    if texts.test is None:
+        splits = own.load()
+        note(
+            f"{len(splits['test'])} of {sum(map(len, splits.values()))} rows are test texts, split off as in "
+            f"training; to take all: --test {data} instead of --data"
+        )
+    return own
 
 
 @dataclass(frozen=True)
@@ -73,7 +193,7 @@ def read_texts(
 def _read_table(data: Path, columns: dict[str, str | None], label: str | None) -> Iterator[Row]:
     """Yield the rows of a table; without a column of labels, `label` is the class to explain."""
     from ..data.custom import read_records
-    from ..data.label_values import label_name
+    from ..data.rows import label_name
     from ..data.task import Columns
 
     if columns["text"] is None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from ..errors import InputError, unknown
 from .catalog import MORE_TASKS, TASKS
 from .custom import own_task, task_file
-from .rationales import RATIONALE_TASKS
 from .task import Task
 
 __all__ = ["TASKS", "Task", "own_task", "task", "task_file"]
@@ -45,7 +44,7 @@ def task(name: str | Path, data_dir: str | Path | None = None) -> Task:
             raise InputError(f"data_dir is for the paper's tasks; {name} names its own files: leave it out")
         return task_file(name)
     xor = _XOR.fullmatch(name)
-    known_tasks = TASKS | MORE_TASKS | RATIONALE_TASKS
+    known_tasks = TASKS | MORE_TASKS
     if not xor and name not in known_tasks:
         raise unknown("task", name, known_tasks, "`faithmeter list tasks` shows those of the paper")
     known = replace(TASKS[xor[1]], name=name, xor=True) if xor else known_tasks[name]

@@ -1,8 +1,7 @@
-"""Reader and writer of bAbI stories in the official text format."""
+"""Reader of bAbI stories in the official text format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -39,7 +38,8 @@ def read(path: str | Path) -> list[Story]:
     statements: dict[int, str] = {}  # line number within the story → statement
     last = covered = 0  # line number within the story; number of statements before its latest question
     texts = (line.rstrip("\r\n") for _, line in lines(Path(path)))
-    for position, line in enumerate(chain(texts, ["1 "]), start=1):  # the extra line ends the last story
+    # a story ends where the next begins, so the extra line ends the last one
+    for position, line in enumerate(chain(texts, ["1 "]), start=1):
         try:
             number, text = _split(line)
             if number == 1:
@@ -62,23 +62,6 @@ def read(path: str | Path) -> list[Story]:
                 f"{path}, line {position}: {error}; expected the official bAbI format"
             ) from error
     return [tuple(story) for story in stories[:-1]]
-
-
-def write(stories: Iterable[Story], path: str | Path) -> None:
-    """Write stories to a file in the official format, from which `read` restores them exactly."""
-    text = []
-    for story in stories:
-        numbers: list[int] = []  # line numbers of the statements so far
-        number = 0
-        for question in story:
-            for statement in question.story[len(numbers) :]:
-                number += 1
-                numbers.append(number)
-                text.append(f"{number} {statement}\n")
-            number += 1
-            supporting = " ".join(str(numbers[index]) for index in question.supporting)
-            text.append(f"{number} {question.question} \t{question.answer}\t{supporting}\n")
-    Path(path).write_text("".join(text), encoding="utf-8", newline="\n")
 
 
 def _split(line: str) -> tuple[int, str]:

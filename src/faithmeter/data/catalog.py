@@ -1,7 +1,8 @@
-"""Definitions of the sixteen tasks of the paper."""
+"""Definitions of the tasks: the sixteen of the paper, and five more."""
 
 from __future__ import annotations
 
+from .rationales import HATEXPLAIN
 from .task import Columns, Files, Hub, Task
 
 _ACCURACY = (("accuracy",), "accuracy")
@@ -107,30 +108,22 @@ _EMOTIONS = (
     *("gratitude", "grief", "joy", "love", "nervousness", "optimism", "pride", "realization", "relief"),
     *("remorse", "sadness", "surprise", "neutral"),
 )
-MORE_TASKS: dict[str, Task] = {
-    "GoEmotions": Task(
-        "GoEmotions",
-        "text",
-        _EMOTIONS,
-        None,
-        ("micro_f1", "macro_f1"),
-        "micro_f1",
-        4,
-        official=_THREE,
-        files=Files("emotions", ("GoEmotions", "goemotions"), ("train.tsv", "dev.tsv", "test.tsv")),
-        kind="multi-label",
-    ),
-    "STS": Task(
-        "STS",
-        "sentence1",
-        ("similarity",),
-        "sentence2",
-        ("pearson", "spearman", "r2"),
-        "pearson",
-        10,
-        label="similarity",
-        files=Files("tables", ("STS", "sts"), ("sts-train.csv", "sts-dev.csv")),
-        kind="regression",
-    ),
-}
-"""Tasks that are not in the paper, by name."""
+_MORE = (
+    Task("GoEmotions", "text", _EMOTIONS, None, ("micro_f1", "macro_f1"), "micro_f1", 4, official=_THREE,
+         files=Files("tables", ("GoEmotions", "goemotions"), ("train.tsv", "dev.tsv", "test.tsv"),
+                     Columns("text", "labels"), ("text", "labels", "id"),
+                     tuple(map(str, range(len(_EMOTIONS))))),
+         kind="multi-label"),
+    Task("STS", "sentence1", ("similarity",), "sentence2", ("pearson", "spearman", "r2"), "pearson", 10,
+         label="similarity", files=Files("tables", ("STS", "sts"), ("sts-train.csv", "sts-dev.csv")),
+         kind="regression"),
+    Task("e-SNLI", "premise", _NLI, "hypothesis", epochs=10, official=_THREE,
+         files=Files("esnli", ("e-SNLI", "esnli", "dataset"))),
+    Task("HateXplain", "text", ("hatespeech", "normal", "offensive"), None, *_MACRO, official=_THREE,
+         files=Files("hatexplain", ("HateXplain", "Data"), HATEXPLAIN)),
+    Task("movies", "review", ("negative", "positive"), None, *_MACRO, official=_THREE,
+         files=Files("eraser", ("movies",), ("train.jsonl", "val.jsonl", "test.jsonl"),
+                     codes=("NEG", "POS"))),
+)  # fmt: skip
+MORE_TASKS: dict[str, Task] = {task.name: task for task in _MORE}
+"""Tasks that are not in the paper by name; the last three have rationales. Their files must be given."""

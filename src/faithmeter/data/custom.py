@@ -16,9 +16,8 @@ from ..config import Kind, Text, Validated
 from ..errors import InputError
 from ..files import State, file_state, read_toml
 from ..stats.metrics import METRICS_OF, MetricFunction, name_metric, require_metric
-from .label_values import label_name, read_names, read_number
-from .readers import READERS, Record, require_columns, unreadable
-from .splits import Parts, read_rows, require_text
+from .readers import READERS, Record, of_dataset, unreadable
+from .rows import Parts, RowFormat, label_name, read_names, read_number, read_rows, require_text
 from .task import ROLES, Columns, Own, Task
 
 _SPLIT_NAMES = {
@@ -121,17 +120,14 @@ def own_task(
         >>> fm.own_task("stories.csv", text="story", pair="question", label="place").labels
         ('bathroom', 'bedroom', 'garden', 'hallway', 'kitchen', 'office')
     """
-    paths = {"data": data, "valid": valid, "test": test}
-    values: dict[str, Any] = {key: str(path) for key, path in paths.items() if path is not None}
     if not isinstance(label, str):
         if label_kind != "multi-label":
             raise InputError(f"label names {len(label)} columns; expected one, or label_kind='multi-label'")
         label = ",".join(label)
-    values |= {"text": text, "label": label, "pair": pair, "label_kind": label_kind}
-    chosen = None if metric is None else name_metric(metric)
-    values |= {"metric": chosen, "epochs": epochs, "name": name}
-    values |= {"all_test": all_test, "labels": None if labels is None else tuple(labels)}
-    values |= {"rationale": rationale}
+    values: dict[str, Any] = {"data": str(data), "text": text, "label": label, "pair": pair, "name": name}
+    values |= {"valid": valid and str(valid), "test": test and str(test), "all_test": all_test}
+    values |= {"metric": metric and name_metric(metric), "label_kind": label_kind, "epochs": epochs}
+    values |= {"labels": labels and tuple(labels), "rationale": rationale}
     return _describe(TaskFile(**values))
 
 
@@ -189,10 +185,10 @@ def split_columns(label: str, kind: Kind) -> str | tuple[str, ...]:
 
 def read(task: Task, own: Own) -> Parts:
     """Return the rows of each split that the user's files contain."""
-    return {
-        role: read_rows(path, records, columns, task.labels, kind=task.kind)
-        for role, path, columns, records in _read_parts(own, task.columns)
-    }
+    parts: Parts = {}
+    for role, path, columns, records in _read_parts(own, task.columns):
+        parts[role] = read_rows(path, records, RowFormat(columns, task.labels, task.kind))
+    return parts
 
 
 def _read_parts(own: Own, columns: Columns) -> Iterator[tuple[str, Path, Columns, Iterator[Record]]]:
@@ -238,28 +234,30 @@ def _open_saved(path: Path, role: str) -> dict[str, Any]:
         raise InputError(f"{unreadable(path, error)}; expected a folder saved by `datasets`") from error
     if isinstance(saved, datasets.Dataset):
         return {role: saved}
-    splits = {_SPLIT_NAMES[name]: split for name, split in saved.items() if name in _SPLIT_NAMES}
+    splits = {role: saved[name] for name, role in _SPLIT_NAMES.items() if name in saved}
     if role not in splits:
         raise InputError(f"{path}: no {role} split; there are {', '.join(saved)}")
     return splits
 
 
 def _read_saved(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
-    names = columns.names
-    require_columns(path, names, data.column_names)
-    column = columns.label
-    classes = getattr(data.features[column], "names", None) if isinstance(column, str) else None
-    for number, values in enumerate(data.select_columns(names)):
-        if classes and (label := values[column]) is not None:
-            values[column] = classes[label] if label >= 0 else None
-        yield Record(number, f"{path}, row {number + 1}", values)
+    column = columns.label if isinstance(columns.label, str) else ""
+    classes = getattr(data.features.get(column), "names", None)
+    for record in of_dataset(path, data, columns.names):
+        label = record.values.get(column)
+        if classes and label is not None:  # a ClassLabel has numbers, -1 without a label
+            record.values[column] = classes[label] if label >= 0 else None
+        yield record
 
 
 @lru_cache(maxsize=16)
 def _read_labels(own: Own, columns: Columns, kind: Kind, state: State) -> tuple[str, ...]:
     """Return the labels of the main file, cached for each `state` of the file."""
     main = "train" if own.train else "test"
-    records = [record for role, _, _, part in _read_parts(own, columns) if role == main for record in part]
+    records: list[Record] = []
+    for role, *_, part in _read_parts(own, columns):
+        if role == main:
+            records += part
     if kind == "regression":
         return _name_number(own, str(columns.label), records)
     if kind == "multi-label":
@@ -267,7 +265,7 @@ def _read_labels(own: Own, columns: Columns, kind: Kind, state: State) -> tuple[
     counts = Counter(_require_label(record, str(columns.label)) for record in records)
     if len(counts) < 2:
         raise InputError(f"{own.main}: {len(counts)} label in {columns.label!r}; expected at least 2 classes")
-    if len(counts) > 20 and 2 * len(counts) > counts.total():
+    if len(counts) > 20 and 2 * len(counts) > counts.total():  # rather free text than classes
         what = f"{counts.total()} rows have {len(counts)} labels in {columns.label!r}"
         raise InputError(f"{own.main}: {what}; expected classes")
     return _sorted_labels(counts)
@@ -291,11 +289,10 @@ def _name_number(own: Own, column: str, records: Sequence[Record]) -> tuple[str]
 
 def _list_several(own: Own, columns: Columns, records: Sequence[Record]) -> tuple[str, ...]:
     """Return the names of several labels, after checking that some rows have each of them, and some not."""
-    counts = Counter(
-        require_text(name, str(columns.label), record.place)
-        for record in records
-        for name in {*read_names(record.values, columns, record.place)}
-    )
+    counts: Counter[str] = Counter()
+    for _, place, values in records:
+        for name in {*read_names(values, columns, place)}:  # a row that names a label twice has it once
+            counts[require_text(name, str(columns.label), place)] += 1
     labels = columns.label if isinstance(columns.label, tuple) else _sorted_labels(counts)
     if len(labels) < 2:
         raise InputError(f"{own.main}: {len(labels)} label in {columns.label!r}; expected at least 2 labels")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..config import AGREEMENT, SIDES
 from ..errors import InputError, unknown
 from ..files import read_parquet, write_parquet
-from .task import ROLES, Own, Source, Task
+from .task import ROLES, Columns, Own, Source, Task
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -34,26 +34,17 @@ class LabeledTask(Task):
         return Source("labeled", self.place, available=True, published=False, note="labeled by a model")
 
 
-def unlabeled_task(
-    data: Path,
-    *,
-    text: str,
-    labels: Sequence[str],
-    pair: str | None,
-    valid: Path | None,
-    test: Path | None,
-    rationale: str | None = None,
-) -> Task:
+def unlabeled_task(own: Own, columns: Columns, labels: Sequence[str]) -> Task:
     """Return a task for your own unlabeled texts; every row gets the first of `labels` as a placeholder."""
     return Task(
-        data.name.partition(".")[0],
-        text,
+        own.main.name.partition(".")[0],
+        columns.text,
         tuple(labels),
-        pair,
+        columns.context,
         label=None,
         official=ROLES,
-        own=Own(data, valid, test),
-        rationale=rationale,
+        own=own,
+        rationale=columns.rationale,
     )
 
 
@@ -74,20 +65,15 @@ def side_task(task: Task) -> LabeledTask:
     `value` holds the numbers, by which performance is measured.
     """
     splits = task.load()
+    mean = sum(splits["test"]["label"][:]) / len(splits["test"])
     numbers = {role: rows["label"][:] for role, rows in splits.items()}
-    mean = sum(numbers["test"]) / len(numbers["test"])
     labels = {role: [int(number >= mean) for number in part] for role, part in numbers.items()}
     sides = labeled_task(splits, labels, name=task.name, classes=SIDES)
     rows = {role: part.add_column("value", numbers[role]) for role, part in sides.splits.items()}
-    return replace(sides, splits=rows, kind="regression", **_as_measured(task))
-
-
-def _as_measured(task: Task) -> dict[str, Any]:
-    """Return the fields that tell how a task is measured and where its rows come from."""
-    fields = {
-        name: getattr(task, name) for name in ("metrics", "metric", "threshold", "explained", "context")
-    }
-    return {**fields, "place": task.source.place}
+    # performance is that of the numbers, in the task's own metric and columns
+    measured: dict[str, Any] = {"metrics": task.metrics, "metric": task.metric, "threshold": task.threshold}
+    measured |= {"explained": task.explained, "context": task.context, "place": task.source.place}
+    return replace(sides, splits=rows, kind="regression", **measured)
 
 
 def label_task(task: Task, label: str) -> LabeledTask:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from .readers import comma_separated
-from .splits import Parts, Row
+from .rows import Parts, Row
 from .task import Files, Task
 
 NOTES, DIAGNOSES = "NOTEEVENTS.csv", "DIAGNOSES_ICD.csv"
@@ -25,8 +25,11 @@ Note = tuple[bool, str, str]  # is an addendum, chart date, text
 
 def list_files(files: Files, folder: Path) -> list[Path]:
     """Return the paths of the notes, the diagnoses (both plain or .gz) and the list of admissions."""
-    tables = ((folder / name, folder / f"{name}.gz") for name in (NOTES, DIAGNOSES))
-    return [*(plain if plain.exists() else packed for plain, packed in tables), folder / files.names[0]]
+    paths = []
+    for name in (NOTES, DIAGNOSES):
+        plain = folder / name
+        paths.append(plain if plain.exists() else folder / f"{name}.gz")
+    return [*paths, folder / files.names[0]]
 
 
 def read(task: Task, files: Files, folder: Path) -> Parts:
@@ -37,7 +40,9 @@ def read(task: Task, files: Files, folder: Path) -> Parts:
     notes = read_notes(notes_path, labels)
     parts: Parts = {role: [] for role in task.roles}
     for admission in sorted(notes):
-        text = clean(" ".join(text for *_, text in sorted(notes.pop(admission), key=lambda note: note[:2])))
+        # the summary before its addenda; `pop`, as 4 GB of notes should not be there twice
+        texts = [text for *_, text in sorted(notes.pop(admission), key=lambda note: note[:2])]
+        text = clean(" ".join(texts))
         if not text:
             raise InputError(f"{notes_path}: the notes of admission {admission[1]} are blank; expected text")
         parts[cohort[admission[1]]].append(Row("-".join(admission), text, int(labels[admission])))
@@ -75,9 +80,9 @@ def read_labels(path: Path, cohort: dict[str, str], prefix: str, *, released: bo
     combine = xor if released else or_
     labels: dict[Admission, bool] = {}
     for record in comma_separated(path, _CODE_COLUMNS):
-        patient, stay, code = (record.values[name] for name in _CODE_COLUMNS)
+        patient, stay, code = map(record.values.__getitem__, _CODE_COLUMNS)
         if patient and code and stay in cohort:
-            match = f"{code[:3]}.{code[3:]}".startswith(prefix)
+            match = f"{code[:3]}.{code[3:]}".startswith(prefix)  # the file has codes without their point
             labels[patient, stay] = combine(labels.get((patient, stay), False), match)
     return labels
 
@@ -86,14 +91,9 @@ def read_notes(path: Path, admissions: dict[Admission, bool]) -> dict[Admission,
     """Return the discharge summaries of the given admissions; rows with an empty value are skipped."""
     notes: dict[Admission, list[Note]] = defaultdict(list)
     for record in comma_separated(path, _NOTE_COLUMNS):
-        patient, stay, date, category, description, text = (record.values[name] for name in _NOTE_COLUMNS)
-        if (
-            category == "Discharge summary"
-            and (patient, stay) in admissions
-            and date
-            and description
-            and text
-        ):
+        patient, stay, date, category, description, text = map(record.values.__getitem__, _NOTE_COLUMNS)
+        is_summary = category == "Discharge summary" and (patient, stay) in admissions
+        if is_summary and date and description and text:
             notes[patient, stay].append((description == "Addendum", date, text))
     return notes
 

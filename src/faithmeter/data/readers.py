@@ -20,7 +20,7 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 class Record(NamedTuple):
     """Row of a file, with its place in the file for error messages."""
 
-    number: int  # of the data row, from 0
+    number: int | str  # of the data row, from 0; for some official files a name
     place: str  # file and line
     values: dict[str, Any]  # by column name
 
@@ -72,8 +72,13 @@ def tsv(
     Blank lines are skipped. `header` names the columns of a file without a header line. With `drop_short`,
     rows with too few columns are skipped but counted.
     """
-    rows = ((line, text.rstrip("\r\n").split("\t")) for line, text in lines(path) if text.rstrip("\r\n"))
-    return _table(path, rows, columns, header=header, drop_short=drop_short)
+    return _table(path, _tsv_rows(path), columns, header=header, drop_short=drop_short)
+
+
+def _tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    for line, text in lines(path):
+        if text.rstrip("\r\n"):
+            yield line, text.rstrip("\r\n").split("\t")
 
 
 def comma_separated(
@@ -104,7 +109,7 @@ def _table(
     header: tuple[str, ...] | None,
     drop_short: bool = False,
 ) -> Iterator[Record]:
-    names = list(header or next(rows, (0, []))[1])
+    names = [*(header or next(rows, (0, []))[1])]
     if len(names) == 1 and names[0] not in columns:
         _require_separator(path, names[0])
     require_columns(path, columns, names)
@@ -130,9 +135,11 @@ def _require_separator(path: Path, line: str) -> None:
 
 def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the records of a file with one JSON object per line; blank lines are skipped."""
-    filled = ((line, text) for line, text in lines(path) if text.strip())
-    for number, (line, text) in enumerate(filled):
+    number = 0
+    for line, text in lines(path):
         place = f"{path}, line {line}"
+        if not text.strip():
+            continue
         try:
             values = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -141,6 +148,7 @@ def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
             raise InputError(f"{place}: {type(values).__name__}; expected one object in each line")
         require_columns(place, columns, values)
         yield Record(number, place, values)
+        number += 1
 
 
 def parquet(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
@@ -151,12 +159,23 @@ def parquet(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
     try:
         with pq.ParquetFile(path) as file:
             require_columns(path, columns, file.schema_arrow.names)
-            batches = file.iter_batches(columns=list(columns) or None)
-            rows = (values for batch in batches for values in batch.to_pylist())
-            for number, values in enumerate(rows):
-                yield Record(number, f"{path}, row {number + 1}", values)
+            number = 0
+            for batch in file.iter_batches(columns=[*columns] or None):
+                for values in batch.to_pylist():
+                    yield Record(number, f"{path}, row {number + 1}", values)
+                    number += 1
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(unreadable(path, error)) from error
+
+
+def of_dataset(place: Path | str, data: Any, columns: Sequence[str]) -> Iterator[Record]:
+    """Yield the records of a `datasets.Dataset`, with only the given columns."""
+    require_columns(place, columns, data.column_names)
+    number = 0
+    for batch in data.select_columns([*columns]).iter(batch_size=1000):  # one by one takes ten times as long
+        for values in zip(*batch.values(), strict=True):
+            yield Record(number, f"{place}, row {number + 1}", dict(zip(batch, values, strict=True)))
+            number += 1
 
 
 READERS: dict[str, Callable[[Path, Sequence[str]], Iterator[Record]]] = {

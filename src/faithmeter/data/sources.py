@@ -7,14 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from ..files import State, file_state
-from . import custom, emotions, hub, imdb, mimic, official, rationales, stories
-from .rationales import RATIONALE_TASKS
-from .splits import Parts, arrange, dataset
-from .task import Files, Source, Task
+from . import custom, mimic, official, rationales, stories
+from .readers import of_dataset
+from .rows import Parts, RowFormat, read_rows
+from .splits import arrange, dataset
+from .task import Files, Hub, Source, Task
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -35,18 +36,19 @@ OFFICIAL = {
     "tables": Reader(official.read_tables, _list_names),
     "mrpc": Reader(official.read_mrpc, official.list_mrpc),
     "babi": Reader(official.read_babi, _list_names),
+    "imdb": Reader(official.read_imdb, official.list_imdb),
     "esnli": Reader(rationales.read_esnli, rationales.list_esnli),
     "hatexplain": Reader(rationales.read_hatexplain, _list_names),
     "eraser": Reader(rationales.read_eraser, _list_names),
-    "imdb": Reader(imdb.read, imdb.list_files),
     "mimic": Reader(mimic.read, mimic.list_files),
-    "emotions": Reader(emotions.read, _list_names),
 }
 """Readers of the official files of tasks, by the name in the task's `Files`."""
 
 GENERATORS = {f"bAbI-{number}": number for number in stories.TASKS}
 GENERATED = {"train": (10_000, 10_001), "test": (1_000, 10_002)}
 """Number of questions, equal to that of the official files, and seed of each generated bAbI split."""
+UNLABELED = "-1"
+"""Label of rows on the hub without one."""
 
 
 class Origin(NamedTuple):
@@ -59,41 +61,21 @@ class Origin(NamedTuple):
 
 def load(task: Task) -> dict[str, Dataset]:
     """Return the train, validation and test split of a task; they do not depend on any seed."""
-    if task.codes:
-        return {role: _renamed(rows, task) for role, rows in load(_as_written(task)).items()}
-    origin = _find_origin(task)
-    if origin.source.kind == "generated":
-        return dict(_load_generated(task))
-    return dict(_load_files(task, file_state(origin.files)))
+    if not task.codes:
+        return dict(_load(task, file_state(_find_origin(task).files)))
+    from datasets import ClassLabel
 
-
-def _as_written(task: Task) -> Task:
-    """Return the task with the names that its source has for the classes."""
-    return replace(task, labels=task.codes, codes=())
-
-
-def _renamed(rows: Dataset, task: Task) -> Dataset:
-    """Return rows whose class numbers have the names of the task."""
-    from datasets import ClassLabel, Features
-
-    return rows.cast(Features({**rows.features, "label": ClassLabel(names=[*task.labels])}))
+    written = load(replace(task, labels=task.codes, codes=()))  # with the names that the source has
+    names = ClassLabel(names=[*task.labels])
+    return {role: rows.cast_column("label", names) for role, rows in written.items()}
 
 
 @lru_cache(maxsize=3)
-def _load_generated(task: Task) -> dict[str, Dataset]:
-    return _load(task)
-
-
-@lru_cache(maxsize=1)
-def _load_files(task: Task, state: State) -> dict[str, Dataset]:
+def _load(task: Task, state: State) -> dict[str, Dataset]:
     """Return the splits of a task, cached for the last `state` of its files.
 
     A measurement loads its task several times, and MIMIC's notes alone take 4 GB.
     """
-    return _load(task)
-
-
-def _load(task: Task) -> dict[str, Dataset]:
     origin = _find_origin(task)
     splits = origin.read()
     if task.own is None or task.own.train is not None:  # rows that are all test texts keep their order
@@ -113,33 +95,31 @@ def describe(task: Task) -> Source:
 
 
 def _find_origin(task: Task) -> Origin:
-    own = task.own
+    own, files, repo = task.own, task.files, task.hub
     if own is not None:
-        paths = list(own.paths.values())
+        paths = [*own.paths.values()]
         available = all(map(os.path.exists, paths))
         source = Source("own", ", ".join(map(str, paths)), available=available, published=False)
         return Origin(source, paths, lambda: custom.read(task, own))
-    files = task.files
     if task.data_dir is not None and files is not None:
         folder = _find_folder(task, files, task.data_dir)
         reader, note = OFFICIAL[files.reader], _describe_difference(task, files, folder)
         source = Source("files", str(folder), available=True, published=not note, note=note)
         return Origin(source, reader.list_files(files, folder), lambda: reader.read(task, files, folder))
-    repo = task.hub
     if repo is not None:
-        available = hub.is_cached(repo)
-        source = Source("hub", hub.title(repo), available=available, published=not repo.note, note=repo.note)
-        return Origin(source, [], lambda: hub.read(task, repo))
+        source = Source("hub", repo.title, available=is_cached(repo), published=not repo.note, note=repo.note)
+        return Origin(source, [], lambda: _read_hub(task, repo))
     if task.name in GENERATORS:
         source = Source("generated", "built-in generator", True, False, "stories like the official ones")
         return Origin(source, [], lambda: _generate(task))
-    if task.name in RATIONALE_TASKS:
+    if files is not None and files.reader == "mimic":
         raise InputError(
-            f"{task.name} is read from its official files; give their folder as data_dir (--data-dir)"
+            f"{task.name} has no public source: get MIMIC-III at "
+            "https://physionet.org/content/mimiciii/1.4/ and give the folder of its files as data_dir "
+            "(--data-dir)"
         )
     raise InputError(
-        f"{task.name} has no public source: get MIMIC-III at https://physionet.org/content/mimiciii/1.4/ "
-        "and give the folder of its files as data_dir (--data-dir)"
+        f"{task.name} is read from its official files; give their folder as data_dir (--data-dir)"
     )
 
 
@@ -159,7 +139,7 @@ def _find_folder(task: Task, files: Files, data_dir: Path) -> Path:
         InputError: One of the files is missing.
     """
     candidates = (data_dir / name for name in files.folders)
-    folder = next((path for path in candidates if os.path.isdir(path)), data_dir)
+    folder = next(filter(os.path.isdir, candidates), data_dir)
     for path in OFFICIAL[files.reader].list_files(files, folder):
         if not os.path.exists(path):
             advice = f"give the folder of {task.name}'s official files, or the one above, as data_dir"
@@ -168,8 +148,42 @@ def _find_folder(task: Task, files: Files, data_dir: Path) -> Path:
 
 
 def _generate(task: Task) -> Parts:
-    number = GENERATORS[task.name]
-    return {
-        role: official.story_rows(task, stories.generate(number, questions, seed=seed), "the generator")
-        for role, (questions, seed) in GENERATED.items()
-    }
+    parts: Parts = {}
+    for role, (questions, seed) in GENERATED.items():
+        generated = stories.generate(GENERATORS[task.name], questions, seed=seed)
+        parts[role] = official.story_rows(task, generated, "the generator")
+    return parts
+
+
+def is_cached(hub: Hub) -> bool:
+    """Return whether a dataset is in the cache of `datasets`, without importing that package."""
+    home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
+    cache = Path(os.environ.get("HF_DATASETS_CACHE", home / "datasets"))
+    return (cache / hub.repo.replace("/", "___").lower() / (hub.config or "")).is_dir()
+
+
+def _read_hub(task: Task, hub: Hub) -> Parts:
+    """Return the rows of a task's official splits on the hub, except unlabeled rows."""
+    codes = [*map(str, range(len(task.labels)))]  # the hub has class numbers
+    form = RowFormat(task.columns, codes, key=hub.key, unlabeled=UNLABELED)
+    parts: Parts = {}
+    for role, split in task.roles.items():
+        place, data = f"{hub.title}, {split}", _download(task, hub, split)
+        names = getattr(data.features.get(task.label), "names", None)
+        if names is not None and tuple(names) != task.labels:
+            raise InputError(f"{place}: the labels are {names}; expected {list(task.labels)}")
+        parts[role] = read_rows(place, of_dataset(place, data, form.names), form)
+    return parts
+
+
+def _download(task: Task, hub: Hub, split: str) -> Any:
+    import datasets
+
+    try:
+        return datasets.load_dataset(hub.repo, hub.config, split=split)
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"{task.name} could not be loaded from the hub ({hub.title}): {reason}; connect to the network, "
+            "or give the folder of its official files as data_dir (--data-dir)"
+        ) from error

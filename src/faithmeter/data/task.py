@@ -58,6 +58,10 @@ class Hub:
     key: str | None = None
     note: str = ""  # why the splits differ from the published ones; empty if they do not
 
+    @property
+    def title(self) -> str:
+        return "/".join(filter(None, (self.repo, self.config)))
+
 
 @dataclass(frozen=True)
 class Own:

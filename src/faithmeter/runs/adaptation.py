@@ -14,8 +14,9 @@ from torch import Tensor
 
 from ..config import AdaptConfig, MeasureConfig, TrainConfig, TrainedWith
 from ..data import Task
-from ..data.label_values import read_classes
 from ..data.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
+from ..data.rows import read_classes
+from ..data.task import Columns, Own
 from ..errors import InputError
 from ..files import timed
 from ..measuring.fitting import Masking, fit_tests_on, masked_pvalues, trace_masked
@@ -120,15 +121,9 @@ def texts_task(config: AdaptConfig, labels: Sequence[str]) -> Task:
         return task_of(config)
     if not config.text:
         raise InputError(f"--data {config.data} requires --text, the name of that column")
-    return unlabeled_task(
-        Path(config.data),
-        text=config.text,
-        labels=labels,
-        pair=config.pair or None,
-        valid=Path(config.valid) if config.valid else None,
-        test=Path(config.test) if config.test else None,
-        rationale=config.rationale or None,
-    )
+    valid, test = (Path(path) if path else None for path in (config.valid, config.test))
+    columns = Columns(config.text, None, config.pair or None, config.rationale or None)
+    return unlabeled_task(Own(Path(config.data), valid, test), columns, labels)
 
 
 def read_inputs(config: TrainConfig) -> Inputs:

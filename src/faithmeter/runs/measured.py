@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..config import AdaptConfig, MeasureConfig, TrainConfig
 from ..data import Task, own_task, task
-from ..data.label_values import read_classes
 from ..data.labeled import LABELED, class_task, read_labeled
+from ..data.rows import read_classes
 from ..errors import InputError
 from ..stats.metrics import metric_code
 from ..store.records import RECORD, AdaptRecord, TrainRecord, read_record
