@@ -16,7 +16,7 @@ from captum.attr import (
 
 import faithmeter as fm
 from decoders import SIZES, decoder, decoder_tokenizer
-from faithmeter.methods.adapter_scores import locate
+from faithmeter.methods.adapters import locate
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.mask_token import add_embeddings, add_tokens
 from faithmeter.models.units import in_units

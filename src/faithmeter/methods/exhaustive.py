@@ -12,8 +12,8 @@ from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from .beam import beam_search
 from .options import Range
-from .order_search import Floats, Ints, step_costs
-from .search import evaluations_allowed, request_margins, search, step_sizes
+from .search import evaluations_allowed, search, step_costs, step_sizes
+from .token_sets import Floats, Ints, TokenSets
 
 MAX_TOKENS = 16
 """Largest value of `longest`: each further token doubles the evaluations, 65,536 for 16 tokens."""
@@ -52,29 +52,24 @@ def exhaustive(
     Raises:
         InputError: The model has a single class.
     """
-    open_tokens = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()  # [B, T]
-    ranks = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
-    long = torch.from_numpy(np.flatnonzero(open_tokens.sum(axis=1) > longest))
-    if len(long):
-        rest = batch[long], labels[long]
+    sets, orders = TokenSets(clf, batch, labels), {}
+    sizes = [*map(len, sets.places)]
+    for row, n in enumerate(sizes):
+        if 0 < n <= longest:
+            repeats = np.bincount(step_sizes(int(batch.explained[row].sum()), n), minlength=n + 1)
+            numbers = np.arange(2**n)  # of a set: bit i is token i
+            counted = np.flatnonzero(repeats[np.bitwise_count(numbers)])  # sets of a size that a step masks
+            masks = (counted[:, None] >> np.arange(n) & 1).astype(bool)  # [K, n]
+            costs = np.zeros(2**n)
+            if len(counted):
+                margins = sets.values({row: masks}, "margin")[row]
+                costs[counted] = step_costs(margins, repeats[masks.sum(axis=1)])
+            orders[row] = cheapest_order(-costs if worst else costs)
+    ranks = sets.ranks(orders)
+    long = torch.tensor(sizes) > longest
+    if long.any():
+        rest = batch[long.nonzero()[:, 0]], labels[long]
         ranks[long] = beam_search(clf, *rest, worst=True) if worst else search(clf, *rest)
-    for row, is_open in enumerate(open_tokens):
-        places = np.flatnonzero(is_open)
-        n = len(places)
-        if not 0 < n <= longest:
-            continue
-        repeats = np.bincount(step_sizes(int(batch.explained[row].sum()), n), minlength=n + 1)
-        sets = np.arange(2**n)
-        counted = np.flatnonzero(repeats[np.bitwise_count(sets)])
-        masks = (sets[counted, None] >> np.arange(n) & 1).astype(bool)  # [K, n]
-        where = np.zeros((len(counted), len(is_open)), bool)
-        where[:, places] = masks
-        costs = np.zeros(2**n)
-        if len(counted):
-            margins = request_margins(clf, batch, labels, torch.full((len(counted),), row), where)
-            costs[counted] = step_costs(margins, repeats[masks.sum(axis=1)])
-        order = cheapest_order(-costs if worst else costs)
-        ranks[row, places[order]] = torch.arange(n, 0, -1).double()
     return ranks
 
 
@@ -88,12 +83,12 @@ def cheapest_order(costs: Floats) -> Ints:
     bits = 1 << np.arange(n)
     totals, last = costs.copy(), np.zeros(len(costs), np.int64)
     sizes = np.bitwise_count(np.arange(len(costs)))
-    for size in range(1, n + 1):
+    for size in range(1, n + 1):  # total[S] = cost[S] + min over i in S of total[S without i]
         sets = np.flatnonzero(sizes == size)
         before = np.where(sets[:, None] & bits, totals[sets[:, None] & ~bits], np.inf)  # [sets, n]
         last[sets] = before.argmin(axis=1)
         totals[sets] += before.min(axis=1)
-    order, remaining = [], len(costs) - 1
+    order, remaining = [], len(costs) - 1  # back from the set of all tokens
     while remaining:
         order.append(last[remaining])
         remaining &= ~int(bits[last[remaining]])

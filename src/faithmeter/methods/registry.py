@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
 from importlib.metadata import entry_points
@@ -127,7 +127,88 @@ class Method:
         return f"{self.name}({inside})" if inside else self.name
 
 
-METHODS: dict[str, Method] = {}
+def require_name(name: str) -> None:
+    """Raise an InputError for a name that `parse` could not read."""
+    if not re.fullmatch(r"[\w.+-]+", name):
+        raise InputError(f"a method named {name!r}; expected letters, digits, '-', '.', '+' or '_'")
+
+
+def absolute(function: Function) -> Function:
+    """Return a method function whose scores are the absolute values of those of `function`."""
+
+    @wraps(function)
+    def scores(clf: Evaluator, batch: Batch, labels: Tensor, **options: Any) -> Tensor:
+        return batch.unit_sums(function(clf, batch, labels, **options)).abs()
+
+    vars(scores)["signed"] = False  # `method` reads it when the function is registered
+    return scores
+
+
+def _built_in() -> Iterator[Method]:
+    """Yield the methods of the package, in the order of every list and table."""
+    order: dict[str, Any] = {"recursive": False, "signed": False, "unit": "ranks, the highest first"}
+    size: dict[str, Any] = {"signed": False, "directed": False}
+    slope = "logit points per unit of embedding"
+    baseline = "a random order, the baseline of all methods"
+    yield Method("random", random_order, recursive=False, about=baseline, **size)
+    for name, function in (("grad-l1", gradient_l1), ("grad-l2", gradient_l2)):
+        reacts = f"how much the model reacts to small changes of a word (gradient, {name[-2:].upper()} norm)"
+        yield Method(name, function, about=reacts, unit=slope, **size)
+    gradients = "estimated from many gradients (integrated gradients)"
+    masking = "by masking it and asking the model again (leave one out)"
+    pairs: tuple[tuple[str, Function, str, Cost | None], ...] = (
+        ("inp-grad", input_x_gradient, "estimated from one gradient (input × gradient)", None),
+        ("int-grad", integrated_gradient, gradients, _steps),
+        ("loo", leave_one_out, masking, count_occlusions),
+    )
+    for short, function, how, cost in pairs:
+        adds, matters = f"what a word adds or takes away, {how}", f"how much a word matters, {how}"
+        yield Method(f"{short}-sign", function, about=adds, unit="logit points", cost=cost)
+        yield Method(
+            f"{short}-abs", absolute(function), about=matters, unit="logit points", cost=cost, **size
+        )
+    yield Method(
+        "beam",
+        beam_search,
+        about="the order of masking words that harms the prediction most (beam search)",
+        cost=lambda tokens, width, **_: width * tokens * (tokens + 1) // 2,
+        **order,
+    )
+    yield Method(
+        "search",
+        search,
+        about="an order of masking words that changes the prediction early (search within a budget)",
+        cost=lambda tokens, exchanges, **limits: evaluations_allowed(tokens, **limits),
+        **order,
+    )
+    best = "the best of all orders of masking words of short texts, and that of search of longer ones"
+    yield Method("exhaustive", exhaustive, about=best, cost=count_evaluations, **order)
+    yield Method(
+        "ridge",
+        ridge,
+        recursive=False,
+        about="what a word adds or takes away, by a linear model of randomly masked texts (as LIME does)",
+        unit="logit points",
+        cost=lambda tokens, samples, **_: samples,
+    )
+    yield Method(
+        "shapley",
+        shapley,
+        recursive=False,
+        about="what a word adds or takes away on average over sets of other words (Shapley values)",
+        unit="logit points",
+        cost=lambda tokens, samples, **_: min(samples, 2**tokens),
+    )
+    average = "how much the model reacts to small changes of a word, on average from nothing to the text"
+    yield Method("int-grad-l2", integrated_gradient_l2, about=average, unit=slope, cost=_steps, **size)
+
+
+def _steps(tokens: int, *, steps: int, **_: Any) -> int:
+    return steps
+
+
+# built-in methods are measured as part of a group
+METHODS: dict[str, Method] = {known.name: replace(known, by_default=False) for known in _built_in()}
 """Registered methods by name."""
 CHEAP = (
     *("random", "grad-l2", "int-grad-sign(baseline=mask,steps=10)"),
@@ -145,13 +226,15 @@ GROUPS = {"paper": PAPER}
 
 def default_methods(group: Iterable[str] = CHEAP) -> list[str]:
     """Return the methods that are measured when none is named: those of a group, and your own."""
-    own = [name for name, method in METHODS.items() if method.by_default]
-    return [*group, *own]
+    return [*group, *(name for name, method in METHODS.items() if method.by_default)]
 
 
 def expand(names: Iterable[str]) -> list[str]:
     """Return names of methods, each group replaced by its methods."""
-    return [name for given in names for name in GROUPS.get(given, (given,))]
+    expanded: list[str] = []
+    for name in names:
+        expanded += GROUPS.get(name, (name,))
+    return expanded
 
 
 def method(
@@ -218,101 +301,6 @@ def method(
         return function
 
     return register
-
-
-def require_name(name: str) -> None:
-    """Raise an InputError for a name that `parse` could not read."""
-    if not re.fullmatch(r"[\w.+-]+", name):
-        raise InputError(f"a method named {name!r}; expected letters, digits, '-', '.', '+' or '_'")
-
-
-def absolute(function: Function) -> Function:
-    """Return a method function whose scores are the absolute values of those of `function`."""
-
-    @wraps(function)
-    def scores(clf: Evaluator, batch: Batch, labels: Tensor, **options: Any) -> Tensor:
-        return batch.unit_sums(function(clf, batch, labels, **options)).abs()
-
-    vars(scores)["signed"] = False  # `method` reads it when the function is registered
-    return scores
-
-
-method(
-    "random",
-    recursive=False,
-    signed=False,
-    about="a random order, the baseline of all methods",
-)(random_order)
-for norm, function in (("L1", gradient_l1), ("L2", gradient_l2)):
-    reacts = f"how much the model reacts to small changes of a word (gradient, {norm} norm)"
-    method(f"grad-{norm.lower()}", signed=False, about=reacts, unit="logit points per unit of embedding")(
-        function
-    )
-
-gradients = "estimated from many gradients (integrated gradients)"
-masking = "by masking it and asking the model again (leave one out)"
-signed_methods: tuple[tuple[str, Function, str, Cost | None], ...] = (
-    ("inp-grad", input_x_gradient, "estimated from one gradient (input × gradient)", None),
-    ("int-grad", integrated_gradient, gradients, lambda tokens, steps, **_: steps),
-    ("loo", leave_one_out, masking, count_occlusions),
-)
-for short, function, how, cost in signed_methods:
-    adds, matters = f"what a word adds or takes away, {how}", f"how much a word matters, {how}"
-    method(f"{short}-sign", about=adds, unit="logit points", cost=cost)(function)
-    method(f"{short}-abs", about=matters, unit="logit points", cost=cost)(absolute(function))
-method(
-    "beam",
-    recursive=False,
-    signed=False,
-    directed=True,
-    about="the order of masking words that harms the prediction most (beam search)",
-    unit="ranks, the highest first",
-    cost=lambda tokens, width, **_: width * tokens * (tokens + 1) // 2,
-)(beam_search)
-method(
-    "search",
-    recursive=False,
-    signed=False,
-    directed=True,
-    about="an order of masking words that changes the prediction early (search within a budget)",
-    unit="ranks, the highest first",
-    cost=lambda tokens, exchanges, **limits: evaluations_allowed(tokens, **limits),
-)(search)
-method(
-    "exhaustive",
-    recursive=False,
-    signed=False,
-    directed=True,
-    about="the best of all orders of masking words of short texts, and that of search of longer ones",
-    unit="ranks, the highest first",
-    cost=count_evaluations,
-)(exhaustive)
-
-method(
-    "ridge",
-    recursive=False,
-    about="what a word adds or takes away, by a linear model of randomly masked texts (as LIME does)",
-    unit="logit points",
-    cost=lambda tokens, samples, **_: samples,
-)(ridge)
-method(
-    "shapley",
-    recursive=False,
-    about="what a word adds or takes away on average over sets of other words (Shapley values)",
-    unit="logit points",
-    cost=lambda tokens, samples, **_: min(samples, 2**tokens),
-)(shapley)
-method(
-    "int-grad-l2",
-    signed=False,
-    about="how much the model reacts to small changes of a word, on average from nothing to the text",
-    unit="logit points per unit of embedding",
-    cost=lambda tokens, steps, **_: steps,
-)(integrated_gradient_l2)
-
-
-for name, known in METHODS.items():  # a built-in method is known by its name, and measured as part of a group
-    METHODS[name] = replace(known, source="", by_default=False)
 
 
 @cache
@@ -395,12 +383,13 @@ def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: st
             f"batch is {batch!r:.60}; expected a Batch, clf.encode(texts); for the words of one text: "
             'fm.explain_text(clf, "a text")'
         )
+    # a batch stays on the host, where it is cut into micro-batches; these go to the device
     parsed, batch = parse(method), batch.to(torch.device("cpu"))
     labels = as_labels(labels, batch)
     try:
         scores = parsed.function(Evaluator.of(clf), batch, labels, **parsed.options)
     except Exception as error:
-        error.add_note(f"in method {parsed}")
+        error.add_note(f"in method {parsed}")  # a user's own function may raise anything
         raise
     if not isinstance(scores, Tensor) or scores.shape != batch.input_ids.shape:
         result = f"a tensor of {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor
 
@@ -20,10 +19,9 @@ from ..models.evaluator import Evaluator
 from ..models.masks import generator
 from ..models.tokens import Batch
 from .options import NotNegative, Range
-from .target import Target, target_values
+from .target import Target
+from .token_sets import Bools, Floats, TokenSets
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 Values = Callable[[Bools], Floats]
 """Function from sets of unmasked tokens [K, n] to the explained value of each [K]."""
 Fit = Callable[[Values, int, np.random.Generator], Floats]
@@ -126,20 +124,16 @@ def shapley(
 
 def _explain_each(clf: Evaluator, batch: Batch, labels: Tensor, fit: Fit, seed: int, of: Target) -> Tensor:
     """Return the scores that `fit` gives to the unmasked tokens of each text; other tokens score 0."""
-    open_tokens = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()  # [B, T]
+    sets = TokenSets(clf, batch, labels)
     scores = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
     with threadpool_limits(1, user_api="blas"):  # the bits of NumPy's fits depend on its threads
-        for row, (is_open, number) in enumerate(zip(open_tokens, batch.index.tolist(), strict=True)):
-            places = np.flatnonzero(is_open)
+        for row, places in enumerate(sets.places):
 
-            def evaluate(present: Bools, row: int = row, places: NDArray[np.int64] = places) -> Floats:
-                where = torch.zeros(len(present), batch.input_ids.shape[1], dtype=torch.bool)
-                where[:, places] = torch.from_numpy(~np.asarray(present, bool))
-                rows = torch.full((len(present),), row)
-                values: Floats = target_values(clf.variants(batch, rows, where), labels[rows], of).numpy()
-                return values
+            def values(present: Bools, row: int = row) -> Floats:
+                return sets.values({row: ~np.asarray(present, bool)}, of)[row]
 
             if len(places):
-                rng = generator(seed, "method", 1, number)  # 1: not the numbers of the method `random`
-                scores[row, places] = torch.from_numpy(fit(evaluate, len(places), rng))
+                # 1: not the numbers of the method `random`; a text's numbers do not depend on its batch
+                rng = generator(seed, "method", 1, int(batch.index[row]))
+                scores[row, places] = torch.from_numpy(fit(values, len(places), rng))
     return scores

@@ -6,23 +6,229 @@ together, to fill micro-batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Generator, Mapping
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from ..errors import InputError
 from ..models.evaluator import Evaluator
 from ..models.masks import PERCENTS
 from ..models.tokens import Batch
 from .integrated import masking_effects
 from .options import NotNegative, Positive
-from .order_search import Bools, Floats, Ints, OrderSearch, Question, Questions
-from .target import target_values
+from .token_sets import Bools, Floats, Ints, TokenSets
 
 STEPS = PERCENTS[1:-1]
 """Erased percentages that the objective counts; at 0 and 100 % all orders are equal."""
+CANDIDATES = 0.3
+"""Fraction of the unmasked tokens, taken from the start of the order, that are occluded one by one."""
+PREDICTED = 100.0
+"""Cost of a step at which the label is predicted; no sum of tanh(margin) over the steps outweighs it."""
+CHANGED_AT_EVERY_STEP = PREDICTED / 2
+"""Objectives below this belong to orders that change the prediction at every step."""
+
+
+def step_costs(margins: Floats, repeats: Ints) -> Floats:
+    """Return the cost of masks with these margins, where `repeats` is how many steps have a mask's size.
+
+    The objective of an order is the sum of the costs of its steps: first the number of steps at which the
+    label is predicted counts and, among equal numbers, the sum of tanh(margin).
+    """
+    return repeats * (PREDICTED * (margins >= 0) + np.tanh(margins))
+
+
+class Question(NamedTuple):
+    """Request for the margins of one text under several masks, or for its scores under one mask."""
+
+    masks: Bools  # [K, n]
+    scores: bool  # True for scores by gradients, False for margins
+
+
+Result = TypeVar("Result")
+Questions = Generator[Question, Floats, Result]
+"""Generator that yields questions, is sent their answers, and returns a result."""
+
+
+class BudgetSpent(Exception):
+    """Raised when the next question would cost more evaluations than are left."""
+
+
+class OrderSearch:
+    """Search for the erasure order of one text; `order` is the best one so far.
+
+    The margin is the label's logit minus the highest other logit; the label is predicted if it is at least 0.
+    The search minimizes the number of steps at which the label is predicted and, among equal orders, the sum
+    of tanh(margin) over the steps.
+    """
+
+    def __init__(
+        self, n: int, sizes: list[int], *, budget: int, gradients: int = 4, exchanges: int = 8
+    ) -> None:
+        """Set up the search; `run` performs it.
+
+        Args:
+            n: Number of tokens.
+            sizes: Number of masked tokens at each step.
+            budget: Maximum number of evaluations; a gradient counts as one.
+            gradients: Number of gradients for each proposed order; if 0, orders come from leave-one-out.
+            exchanges: Number of token pairs to try to exchange in each round; 0 tries none.
+        """
+        self.n = n
+        self.sizes = sorted(set(sizes))
+        self.repeats = np.array([sizes.count(size) for size in self.sizes])
+        self.gradients = gradients
+        self.exchanges = exchanges
+        self.evaluations_left = budget
+        self.order: Ints = np.arange(n)
+        self.objective = math.inf
+        self.margins: dict[bytes, float] = {}  # by mask
+        self.scores: dict[bytes, Floats] = {}  # by mask, from gradients
+
+    def run(self) -> Questions[None]:
+        """Propose an order, improve it step by step, then exchange tokens until the budget is spent."""
+        if not self.sizes:
+            return
+        try:
+            self.order = order = yield from self._propose(self.order[:0], self.order, 0)
+            yield from self._walk(order)
+            while self.exchanges and self.objective > CHANGED_AT_EVERY_STEP and (yield from self._improve()):
+                pass
+        except BudgetSpent:
+            return
+
+    def _walk(self, order: Ints) -> Questions[None]:
+        """Reorder the unmasked tokens at each step at which the label is still predicted.
+
+        They are reordered by gradients and then, if the label is still predicted, by occlusion.
+        """
+        margins = yield from self._consider(order)
+        for step, size in enumerate(self.sizes):
+            start = self.sizes[step - 1] if step else 0
+            head, rest, margin = order[:start], order[start:], margins[step]
+            for propose in (self._propose, self._occlude):
+                if margin < 0:
+                    break
+                rest = yield from propose(head, rest, 2 * (size - start))
+                trial = np.concatenate([head, rest])
+                trial_margin = (yield from self._request_margins(self._prefix(trial, size)[None]))[0]
+                if trial_margin < margin:
+                    order, margin = trial, trial_margin
+            margins = yield from self._consider(order)
+
+    def _improve(self) -> Questions[bool]:
+        """Try to improve the best order at one step after another, until the objective decreases.
+
+        Only steps at which the label is still predicted are tried. Return whether the objective decreased.
+        """
+        before, order = self.objective, self.order
+        margins = yield from self._request_margins(self._prefixes(order))
+        for step in np.flatnonzero(margins >= 0).tolist():
+            changed = np.flatnonzero(margins[:step] < 0)
+            fixed = self._prefix(order, self.sizes[changed[-1]] if len(changed) else 0)
+            masked, margin = self._prefix(order, self.sizes[step]), margins[step]
+            if step + 1 < len(margins) and margins[step + 1] < 0:
+                trial = yield from self._shrink(self._prefix(order, self.sizes[step + 1]), fixed, step)
+                trial_margin = (yield from self._request_margins(trial[None]))[0]
+                if trial_margin < margin:
+                    masked, margin = trial, trial_margin
+            if margin >= 0:
+                masked = yield from self._exchange_tokens(masked, margin, fixed)
+            first = np.where(fixed, 0, np.where(masked, 1, 2))
+            yield from self._consider(order[np.argsort(first[order], kind="stable")])
+            if self.objective < before:
+                return True
+        return False
+
+    def _shrink(self, masked: Bools, fixed: Bools, step: int) -> Questions[Bools]:
+        """Cut a mask to the size of a step by unmasking the tokens that raise the margin least.
+
+        Tokens in `fixed` stay masked.
+        """
+        tokens = np.flatnonzero(masked & ~fixed)
+        margins = yield from self._request_margins(_toggle(masked, tokens))
+        surplus = masked.sum() - self.sizes[step]
+        uncovered = tokens[np.argsort(margins, kind="stable")[:surplus]]
+        return masked & ~np.isin(np.arange(self.n), uncovered)
+
+    def _exchange_tokens(self, masked: Bools, margin: float, fixed: Bools) -> Questions[Bools]:
+        """Exchange masked and unmasked tokens while the label is predicted, and return the new mask.
+
+        The pairs tried are those with the lowest sum of the margins after changing each token alone.
+        """
+        while margin >= 0:
+            inside, outside = np.flatnonzero(masked & ~fixed), np.flatnonzero(~masked)
+            toggled = yield from self._request_margins(_toggle(masked, np.concatenate([inside, outside])))
+            sums = toggled[: len(inside), None] + toggled[len(inside) :]
+            pairs = np.argsort(sums, axis=None, kind="stable")[: self.exchanges]
+            trials = np.repeat(masked[None], len(pairs), axis=0)
+            trials[np.arange(len(pairs)), inside[pairs // len(outside)]] = False
+            trials[np.arange(len(pairs)), outside[pairs % len(outside)]] = True
+            margins = yield from self._request_margins(trials)
+            if margins.min() >= margin:
+                break
+            masked, margin = trials[margins.argmin()], float(margins.min())
+        return masked
+
+    def _propose(self, head: Ints, rest: Ints, min_tokens: int) -> Questions[Ints]:
+        """Return `rest` in the order of its scores while `head` is masked.
+
+        The scores come from gradients or, if the search uses none, from occlusion.
+        """
+        if not self.gradients:
+            return (yield from self._occlude(head, rest, len(rest)))
+        mask = self._prefix(head, len(head))
+        key = mask.tobytes()
+        if key not in self.scores:
+            self._spend(self.gradients)
+            self.scores[key] = (yield Question(mask[None], scores=True))[0]
+        return rest[np.argsort(-self.scores[key][rest], kind="stable")]
+
+    def _occlude(self, head: Ints, rest: Ints, min_tokens: int) -> Questions[Ints]:
+        """Return `rest` with its first tokens, at least `min_tokens`, reordered by leave-one-out."""
+        count = max(min_tokens, math.ceil(CANDIDATES * len(rest)))
+        masks = _toggle(self._prefix(head, len(head)), rest[:count])
+        margins = yield from self._request_margins(masks)
+        return np.concatenate([rest[:count][np.argsort(margins, kind="stable")], rest[count:]])
+
+    def _consider(self, order: Ints) -> Questions[Floats]:
+        """Return the margins at all steps of an order; store the order if it is the best so far."""
+        margins = yield from self._request_margins(self._prefixes(order))
+        objective = float(step_costs(margins, self.repeats).sum())
+        if objective < self.objective:
+            self.order, self.objective = order, objective
+        return margins
+
+    def _request_margins(self, masks: Bools) -> Questions[Floats]:
+        """Return the margins [K] under masks [K, n]; each mask is evaluated once."""
+        keys = [mask.tobytes() for mask in masks]
+        new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self.margins}
+        if new:
+            self._spend(len(new))
+            margins = yield Question(np.array(list(new.values())), scores=False)
+            self.margins.update(zip(new, margins.tolist(), strict=True))
+        return np.array([self.margins[key] for key in keys])
+
+    def _spend(self, evaluations: int) -> None:
+        if evaluations > self.evaluations_left:
+            raise BudgetSpent
+        self.evaluations_left -= evaluations
+
+    def _prefixes(self, order: Ints) -> Bools:
+        return np.array([self._prefix(order, size) for size in self.sizes])
+
+    def _prefix(self, order: Ints, size: int) -> Bools:
+        mask = np.zeros(self.n, bool)
+        mask[order[:size]] = True
+        return mask
+
+
+def _toggle(mask: Bools, tokens: Ints) -> Bools:
+    """Return a copy of the mask for each token, with that token inverted; bool [len(tokens), n]."""
+    masks = np.repeat(mask[None], len(tokens), axis=0)
+    masks[np.arange(len(tokens)), tokens] ^= True
+    return masks
 
 
 def evaluations_allowed(tokens: int, budget: int, gradients: int, most: int = 0) -> int:
@@ -64,26 +270,15 @@ def search(
     Raises:
         InputError: The model has a single class.
     """
-    open_tokens = (batch.explained & (batch.input_ids != clf.mask_id)).numpy()  # [B, T]
-    sizes = batch.explained.sum(dim=1).numpy()
-    searches = {}
-    for row, n in enumerate(open_tokens.sum(axis=1)):
-        searches[row] = OrderSearch(
-            int(n),
-            step_sizes(int(sizes[row]), int(n)),
-            budget=evaluations_allowed(int(n), budget, gradients, most),
-            gradients=gradients,
-            exchanges=exchanges,
-        )
-    places = [np.flatnonzero(row) for row in open_tokens]
-    _advance(
-        {row: state.run() for row, state in searches.items()},
-        lambda questions: _answer(clf, batch, labels, places, questions, gradients),
-    )
-    ranks = torch.zeros(batch.input_ids.shape, dtype=torch.float64)
-    for row, state in searches.items():
-        ranks[row, places[row][state.order]] = torch.arange(state.n, 0, -1).double()
-    return ranks
+    sets = TokenSets(clf, batch, labels)
+    searches: dict[int, OrderSearch] = {}
+    for row, places in enumerate(sets.places):
+        n = len(places)
+        steps = step_sizes(int(batch.explained[row].sum()), n)
+        allowed = evaluations_allowed(n, budget, gradients, most)
+        searches[row] = OrderSearch(n, steps, budget=allowed, gradients=gradients, exchanges=exchanges)
+    _answer_all({row: state.run() for row, state in searches.items()}, sets, gradients)
+    return sets.ranks({row: state.order for row, state in searches.items()})
 
 
 def step_sizes(tokens: int, n: int) -> list[int]:
@@ -92,60 +287,26 @@ def step_sizes(tokens: int, n: int) -> list[int]:
     return [size for size in sizes if size > 0]
 
 
-def request_margins(clf: Evaluator, batch: Batch, labels: Tensor, rows: Tensor, where: Bools) -> Floats:
-    """Return the margins [K] of masked variants of texts, `rows` [K] with the tokens `where` [K, T] masked.
-
-    Raises:
-        InputError: The model has a single class.
-    """
-    logits = clf.variants(batch, rows, torch.from_numpy(where))
-    if logits.shape[1] == 1:
-        raise InputError("the model has one class; expected two or more: search changes predictions")
-    margins: Floats = target_values(logits, labels[rows], "margin").numpy()
-    return margins
-
-
-Answer = Callable[[Mapping[int, Question]], Mapping[int, Floats]]
-
-
-def _advance(runs: Mapping[int, Questions[None]], answer: Answer) -> None:
+def _answer_all(runs: Mapping[int, Questions[None]], sets: TokenSets, gradients: int) -> None:
     """Answer the questions of all runs together until every run has ended."""
-    replies: Mapping[int, Floats | None] = dict.fromkeys(runs)
+    replies: dict[int, Floats | None] = dict.fromkeys(runs)  # the first call starts a run: it sends None
     while replies:
-        questions = {}
+        margins: dict[int, Bools] = {}
+        scores: dict[int, Bools] = {}
         for row, reply in replies.items():
             try:
-                questions[row] = next(runs[row]) if reply is None else runs[row].send(reply)
+                question = next(runs[row]) if reply is None else runs[row].send(reply)
             except StopIteration:
                 continue
-        replies = answer(questions)
+            (scores if question.scores else margins)[row] = question.masks
+        replies = {**sets.values(margins, "margin"), **_masking_scores(sets, scores, gradients)}
 
 
-def _answer(
-    clf: Evaluator,
-    batch: Batch,
-    labels: Tensor,
-    places: list[Ints],
-    questions: Mapping[int, Question],
-    gradients: int,
-) -> dict[int, Floats]:
-    """Return the answer to each text's question by row: margins [K] or scores [1, n]."""
-    answers: dict[int, Floats] = {}
-    for scores in (False, True):
-        asking = [row for row, question in questions.items() if question.scores == scores]
-        if not asking:
-            continue
-        counts = [len(questions[row].masks) for row in asking]
-        rows = torch.tensor(asking).repeat_interleave(torch.tensor(counts))
-        where = np.zeros((len(rows), batch.input_ids.shape[1]), bool)
-        for row, part in zip(asking, np.split(where, np.cumsum(counts)[:-1]), strict=True):
-            part[:, places[row]] = questions[row].masks
-        if scores:
-            masked = batch[rows].masked(torch.from_numpy(where), clf.mask_id)
-            values = masking_effects(clf, masked, labels[rows], steps=gradients).numpy()
-            answers |= {row: values[[i]][:, places[row]] for i, row in enumerate(asking)}
-        else:
-            margins = request_margins(clf, batch, labels, rows, where)
-            parts = np.split(margins, np.cumsum(counts)[:-1])
-            answers |= dict(zip(asking, parts, strict=True))
-    return answers
+def _masking_scores(sets: TokenSets, masks: Mapping[int, Bools], gradients: int) -> dict[int, Floats]:
+    """Return the scores [1, n] of the open tokens of each text under one mask [1, n]."""
+    if not masks:
+        return {}
+    rows, where = sets.masked(masks)
+    masked = sets.batch[rows].masked(where, sets.clf.mask_id)
+    effects = masking_effects(sets.clf, masked, sets.labels[rows], steps=gradients).numpy()  # [K, T]
+    return {row: effects[[i]][:, sets.places[row]] for i, row in enumerate(masks)}

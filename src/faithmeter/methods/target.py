@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from ..errors import InputError
 from ..models.devices import send
 from ..models.evaluator import pick
 
@@ -30,11 +31,16 @@ def target_values(logits: Tensor, labels: Tensor, of: Target) -> Tensor:
     A logit can fall although the label gains on other classes, if their logits fall further. The other two
     values fall only if the label loses against other classes. A margin below 0 means that another class is
     predicted.
+
+    Raises:
+        InputError: A label is not a class, or the margin of a single class is asked for.
     """
     values = pick(logits, labels)
     if of == "logprob":
         return values - logits.logsumexp(dim=1)
     if of == "margin":
+        if logits.shape[1] == 1:
+            raise InputError("the model has one class; expected two or more: a margin is to another class")
         others = logits.scatter(1, send(labels, logits.device)[:, None], float("-inf"))
         return values - others.amax(dim=1)
     return values
