@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from faithmeter.cli.plan import format_clock
+from faithmeter.cli.grid import format_clock
 from faithmeter.cli.screen import output, table
 from faithmeter.grid import read
 from faithmeter.grid.planned import Run

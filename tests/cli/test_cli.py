@@ -16,10 +16,11 @@ import torch
 import faithmeter as fm
 from faithmeter import cli
 from faithmeter.cli import VERBS, demo
-from faithmeter.data import babi, stories
+from faithmeter.data import stories
 from faithmeter.methods import METHODS, PAPER, default_methods
 from faithmeter.models import devices
 from faithmeter.store.run_store import RunStore
+from fixtures_tasks import write_stories
 from toy import WORDS, tiny
 
 
@@ -345,7 +346,7 @@ def test_ctrl_c_says_that_finished_work_is_kept(faithmeter, monkeypatch) -> None
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("faithmeter.cli.summary.overview", interrupted)
+    monkeypatch.setattr("faithmeter.cli.listing.overview", interrupted)
     outcome = faithmeter("list", "tasks")
     assert outcome.code == 130
     assert "what was finished is kept" in outcome.err
@@ -417,7 +418,7 @@ def test_other_texts_under_the_same_name_are_not_taken_for_measured_ones(
         (place / "bAbI").mkdir(parents=True)
         for name, questions in (("train", 250), ("test", 50)):
             path = place / "bAbI" / f"qa1_single-supporting-fact_{name}.txt"
-            babi.write(stories.generate(1, questions, seed=seed), path)
+            write_stories(stories.generate(1, questions, seed=seed), path)
     train = ("train", "--task", "bAbI-1", "--data-dir", data[0], "--epochs", 1, "-o", tmp_path)
     assert faithmeter(*train).code == 0
     checkpoint = next(tmp_path.glob("train-*"))

@@ -16,7 +16,7 @@ import typer
 
 import faithmeter as fm
 from faithmeter.cli import grid as grid_verb
-from faithmeter.cli.engines import Workers
+from faithmeter.cli.grid import Processes
 from faithmeter.cli.grid import grid as verb
 from faithmeter.grid import Run, failure_file, read
 from faithmeter.runs.processes import free_memory, usable_cores
@@ -42,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_dry_run_lists_and_does_nothing(file: Path, tmp_path: Path, capsys) -> None:
-    verb(file, Workers(), dry_run=True, store=tmp_path / "runs")
+    verb(file, Processes(), dry_run=True, store=tmp_path / "runs")
     *lines, _, _, train, measure, total = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [["to", "do"]] * 3
     assert lines[2].endswith("measure bAbI-1 model half/both seed 0")
@@ -50,7 +50,7 @@ def test_a_dry_run_lists_and_does_nothing(file: Path, tmp_path: Path, capsys) ->
     assert measure.split() == ["measure", "1", "0", "1"]
     assert total.split() == ["all", "3", "0", "3"]
     assert not (tmp_path / "runs").exists()
-    verb(file, Workers(), dry_run=True, store=tmp_path / "runs", as_json=True)
+    verb(file, Processes(), dry_run=True, store=tmp_path / "runs", as_json=True)
     runs = json.loads(capsys.readouterr().out)
     assert [(run["run"], run["done"]) for run in runs][-1] == ("measure bAbI-1 model half/both seed 0", False)
     assert len(runs) == 3
@@ -64,7 +64,7 @@ def test_workers_share_a_call_and_only_the_first_process_sums_up(
     class Worker:
         def __init__(self, command: list[str], **_: object) -> None:
             assert command[-4:-1] == ["--workers", "1", "--call"]
-            verb(file, Workers(), processes="1", store=tmp_path / "runs", call=command[-1])
+            verb(file, Processes(processes="1", call=command[-1]), store=tmp_path / "runs")
             assert capsys.readouterr().out == ""
 
         def wait(self) -> None:
@@ -82,7 +82,7 @@ def test_workers_share_a_call_and_only_the_first_process_sums_up(
     monkeypatch.setattr(grid_verb, "subprocess", SimpleNamespace(Popen=Worker, PIPE=subprocess.PIPE))
     monkeypatch.setattr(grid_verb, "end_with_parent", lambda: None)
     with pytest.raises(typer.Exit) as stop:
-        verb(file, Workers(), store=tmp_path / "runs")
+        verb(file, Processes(), store=tmp_path / "runs")
     assert stop.value.exit_code == 1
     assert tried == [f"train bAbI-1 model {pair} seed 0" for pair in ("half/both", "none/unmasked")]
     summary, *failed = capsys.readouterr().out.splitlines()
@@ -101,7 +101,7 @@ def test_a_failure_is_told_as_json_and_gone_when_the_run_is_done(file: Path, tmp
         failure_file(run, store).parent.mkdir(exist_ok=True)
         failure_file(run, store).write_text("{}")
     file.write_text(GRID.partition("[measure]")[0])
-    verb(file, Workers(), processes="1", store=store.root, as_json=True)
+    verb(file, Processes(processes="1"), store=store.root, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"outcomes": {"done": 2}, "failures": []}
     assert not list((store.root / "failures").iterdir())
 

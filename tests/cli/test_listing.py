@@ -78,7 +78,7 @@ def test_folders_are_never_cut(store, trained, measured, capsys) -> None:
 
 
 def test_brackets_of_a_task_are_shown_as_they_are(tmp_path: Path, capsys) -> None:
-    from faithmeter.cli.summary import detail
+    from faithmeter.cli.listing import detail
     from faithmeter.data import own_task
 
     data = tmp_path / "[x].csv"

@@ -55,7 +55,7 @@ def test_time_belongs_to_the_task_that_just_worked(clock) -> None:
 
 
 def test_bounds_are_told_cheapest_first(capsys, monkeypatch) -> None:
-    from faithmeter.cli.results import print_bounds
+    from faithmeter.cli.screen import print_bounds
     from faithmeter.runs.bounded import Bounds
 
     monkeypatch.setattr(volume, "quiet", False)

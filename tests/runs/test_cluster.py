@@ -10,7 +10,7 @@ import pytest
 
 import faithmeter as fm
 import fake_ray
-from faithmeter.cli.engines import on_ray
+from faithmeter.cli.engines import Workers
 from faithmeter.runs import cluster
 from faithmeter.runs.cluster import (
     Resources,
@@ -115,12 +115,12 @@ def test_a_cluster_that_fails_within_the_block_is_told_in_one_line(monkeypatch) 
 @pytest.mark.parametrize("gpus", [1.5, 2.25, float("nan"), float("inf")])
 def test_a_part_of_several_gpus_is_refused(gpus: float) -> None:
     with pytest.raises(fm.InputError, match=rf"--gpus-per-run {gpus:g}; expected .*: give"):
-        on_ray("ray", "", None, gpus)
+        _ = Workers("ray", gpus_per_run=gpus).on_ray
 
 
 @pytest.mark.parametrize("gpus", [None, 0, 0.5, 1, 2])
 def test_a_part_of_one_gpu_or_several_whole_ones_are_accepted(gpus: float | None) -> None:
-    assert on_ray("ray", "", None, gpus)
+    assert Workers("ray", gpus_per_run=gpus).on_ray
 
 
 def two_nodes(monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[Any, list[dict[str, Any]]]:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import faithmeter as fm
 from faithmeter.cli import serve as verb
+from faithmeter.cli.options import as_command
 from faithmeter.files import plain
 from faithmeter.measuring.costs import explain_cost, measure_cost
 from faithmeter.measuring.one_text import measure_text
@@ -524,6 +525,8 @@ def test_any_text_is_answered_or_refused(
 
 # the verb
 
+run_verb = as_command(verb.serve)
+
 
 def test_a_port_in_use_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -531,7 +534,7 @@ def test_a_port_in_use_is_one_line() -> None:
         with pytest.raises(
             fm.InputError, match=f"cannot listen on 127.0.0.1, port {port}: .*try another --port"
         ):
-            verb.serve("embedded", port=port)
+            run_verb(checkpoint="embedded", port=port)
 
 
 def test_packets_are_sent_without_delay() -> None:
@@ -565,19 +568,19 @@ def test_packets_are_sent_without_delay() -> None:
 )
 def test_wrong_arguments_are_one_line(options: dict[str, Any], said: str) -> None:
     with pytest.raises(fm.InputError, match=said) as error:
-        verb.serve(**options)
+        run_verb(**options)
     assert "\n" not in str(error.value)
 
 
 def test_an_unknown_task_is_one_line(trained: Path) -> None:
     with pytest.raises(fm.InputError, match="unknown task 'bAbI-9'; did you mean"):
-        verb.serve(str(trained), task="bAbI-9", port=0)
+        run_verb(checkpoint=str(trained), task="bAbI-9", port=0)
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verb, "find_spec", lambda _: None)
     with pytest.raises(fm.InputError, match=r"pip install 'faithmeter\[serve\]'"):
-        verb.serve("embedded")
+        run_verb(checkpoint="embedded")
 
 
 def test_the_verb_serves_a_model_of_unknown_training_without_pvalues(
@@ -589,7 +592,7 @@ def test_the_verb_serves_a_model_of_unknown_training_without_pvalues(
         "faithmeter.serve.server.run_server",
         lambda app, listening: seen.append((app, listening.getsockname()[1])),
     )
-    verb.serve(str(trained), port=0, allowed=["box.example"], max_words=7)
+    run_verb(checkpoint=str(trained), port=0, allowed=["box.example"], max_words=7)
     ((app, port),) = seen
     with TestClient(app, base_url="http://box.example") as client:
         said = client.get("/api/model").json()

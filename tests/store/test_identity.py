@@ -37,8 +37,7 @@ TRAIN += ("--validation", "unmasked")
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data, an encoder, and a store in which all runs of a grid are finished."""
-    from faithmeter.cli.engines import Workers
-    from faithmeter.cli.grid import grid
+    from faithmeter.cli.grid import Processes, grid
 
     folder = tmp_path_factory.mktemp("finished")
     (folder / "reviews.csv").write_text("\n".join(["text,label", *ROWS]))
@@ -48,7 +47,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        grid(Path("grid.toml"), Workers(), processes="1", store=Path("runs"))
+        grid(Path("grid.toml"), Processes(processes="1"), store=Path("runs"))
     finally:
         os.chdir(before)
     return folder

@@ -34,18 +34,23 @@ VERBS: dict[str, Callable[..., None]] = {
 }
 
 
-class Command(TyperCommand):
-    """Command whose help shows flags without a type: `--json` instead of `--json <bool>`."""
+class FlagsWithoutType:
+    """Part of a command whose help shows flags without a type: `--json` instead of `--json <bool>`."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _hide_flag_types(super().get_params(ctx))
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
 
 
-class Group(TyperGroup):
-    """Top-level command whose help shows flags without a type."""
+class Command(FlagsWithoutType, TyperCommand):
+    """Verb."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _hide_flag_types(super().get_params(ctx))
+
+class Group(FlagsWithoutType, TyperGroup):
+    """Command line with its verbs."""
 
 
 app = typer.Typer(
@@ -142,13 +147,6 @@ def _decode_arguments(arguments: list[str]) -> list[str]:
                 f"argument {number} ({argument!r:.60}) is not UTF-8; convert it, for example with iconv"
             ) from None
     return texts
-
-
-def _hide_flag_types(parameters: list[Any]) -> list[Any]:
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-    return parameters
 
 
 _show_python_warning = warnings.showwarning

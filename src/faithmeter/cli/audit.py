@@ -14,8 +14,7 @@ from ..errors import InputError
 from ..files import require_writable
 from .progress import Overall, bars
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
-from .results import print_costs, show
-from .screen import Json, Store, output, print_json, quiet
+from .screen import Store, output, print_costs, print_json, quiet, show
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,7 @@ class Work:
 
     method: Annotated[
         list[str],
-        typer.Option(
-            "--method",
-            "-m",
-            help="may be repeated; default: the four of `measure`",
-        ),
+        typer.Option("--method", "-m", help="may be repeated; default: the four of `measure`"),
     ] = field(default_factory=list)
     limit: Annotated[int, typer.Option(min=0, help="held-out texts to measure; 0 takes all")] = 200
     budget: Annotated[
@@ -69,7 +64,6 @@ def audit(
     adapting: Adapting,
     gate: Gate,
     store: Store = Path("runs"),
-    as_json: Json = False,
 ) -> None:
     """Say whether explanations of a classifier can be trusted, which to use, and what it takes.
 
@@ -106,15 +100,11 @@ def audit(
         )
     page = store / "audit.html"
     write_page([decision], page, title=f"Audit of {Path(model).name}")
-    if as_json:
+    if gate.as_json:
         print_json({**decision.to_dict(), "report": str(page)})
     else:
         show(view(decision))
         output.print(f"the page: {page}", soft_wrap=True)
         output.print(f"the measurable model: {decision.folder}", soft_wrap=True)
-    hold(
-        requirements,
-        quantities(decision.result),
-        decision.verdict,
-        even_if_untrusted=gate.even_if_untrusted,
-    )
+    trusting = gate.even_if_untrusted
+    hold(requirements, quantities(decision.result), decision.verdict, even_if_untrusted=trusting)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, MeasureConfig
 from ..errors import InputError
 from .explain import Checkpoint
-from .measure import Seed, TrainedWithOption, run, training_option
-from .options import Loading, as_precision
-from .own_texts import Texts, read_origin
+from .measure import Checking, run
+from .options import Loading
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
-from .results import remark_verdict, show
-from .screen import Json, Store, print_json
+from .screen import Store, print_json, remark_verdict, show
+from .texts import Texts
 
 if TYPE_CHECKING:
     from ..data import Task
@@ -24,10 +23,8 @@ def check(
     texts: Texts,
     loading: Loading,
     gate: Gate,
-    seed: Seed = 0,
-    trained_with: TrainedWithOption = "",
+    checking: Checking,
     store: Store = Path("runs"),
-    as_json: Json = False,
 ) -> None:
     """Test whether randomly masked texts are in distribution for the model (MaSF), at 0, 10, …, 100 % masked.
 
@@ -36,18 +33,12 @@ def check(
     from ..report.view import view_check
 
     requirements = parse_requirements(gate.require, [CHECK, BASELINE])
-    config = MeasureConfig(
-        methods=(BASELINE,),
-        seed=seed,
-        overlap=loading.overlap,
-        precision=as_precision(loading.precision),
-        **texts.settings,
-        **training_option(trained_with),
-    )
-    origin = read_origin(checkpoint, texts)
+    numbers: dict[str, Any] = {"overlap": loading.overlap, "precision": loading.number_type}
+    config = MeasureConfig(methods=(BASELINE,), **numbers, **texts.settings, **checking.settings)
+    origin = texts.origin(checkpoint)
     _require_validation_rows(checkpoint, origin.own)
     result = run(checkpoint, config, store, origin, loading.device)
-    if as_json:
+    if gate.as_json:
         print_json(result.to_dict())
         remark_verdict(result.verdict, methods=False)
     else:

@@ -15,8 +15,7 @@ import typer
 
 from ..config import BASELINE, EMBEDDED, MeasureConfig, TrainConfig
 from . import measure, train
-from .results import show
-from .screen import Json, Store, console, marked, output, print_json
+from .screen import Json, Store, console, marked, output, print_json, show
 
 if TYPE_CHECKING:
     from ..measuring.result import Result

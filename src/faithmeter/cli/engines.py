@@ -50,33 +50,31 @@ class Workers:
 
     @property
     def on_ray(self) -> bool:
-        """Whether the engine is Ray; raise an InputError for options that do not fit."""
-        return on_ray(self.engine, self.address, self.cpus_per_run, self.gpus_per_run)
+        """Whether the engine is Ray.
+
+        Raises:
+            InputError: The engine is unknown, an option of Ray is given for another one, or Ray cannot
+                reserve the GPUs.
+        """
+        gpus = self.gpus_per_run
+        if self.engine not in ENGINES:
+            raise unknown("--engine", self.engine, ENGINES)
+        options = {"address": self.address or None, "cpus-per-run": self.cpus_per_run, "gpus-per-run": gpus}
+        for option, value in options.items():
+            if value is not None and self.engine != "ray":
+                raise InputError(
+                    f"--{option} {value} goes with --engine ray; add that, or leave --{option} out"
+                )
+        if gpus is not None and not gpus <= 1 and gpus % 1:  # nan and inf, too
+            raise InputError(
+                f"--gpus-per-run {gpus:g}; expected a part of one GPU, such as 0.5, or a whole number of "
+                "GPUs: give 1 or a whole number"
+            )
+        return self.engine == "ray"
 
 
 imported: list[str] = []
 """Files and modules given with --import, which the workers of a cluster import too."""
-
-
-def on_ray(engine: str, address: str, cpus: float | None, gpus: float | None) -> bool:
-    """Return whether the engine is Ray.
-
-    Raises:
-        InputError: The engine is unknown, an option of Ray is given for another one, or Ray cannot reserve
-            the GPUs.
-    """
-    if engine not in ENGINES:
-        raise unknown("--engine", engine, ENGINES)
-    options = {"--address": address or None, "--cpus-per-run": cpus, "--gpus-per-run": gpus}
-    for option, value in options.items():
-        if value is not None and engine != "ray":
-            raise InputError(f"{option} {value} goes with --engine ray; add that, or leave {option} out")
-    if gpus is not None and not gpus <= 1 and gpus % 1:  # nan and inf, too
-        raise InputError(
-            f"--gpus-per-run {gpus:g}; expected a part of one GPU, such as 0.5, or a whole number of GPUs: "
-            "give 1 or a whole number"
-        )
-    return engine == "ray"
 
 
 def import_all(names: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -13,12 +13,10 @@ from ..config import MeasureConfig, UnitName
 from ..errors import InputError
 from ..files import require_writable, writing
 from .options import Loading, Unit
-from .own_texts import PairColumn, TextColumn
-from .progress import bars
+from .progress import bars, phases
 from .requirements import Gate, hold, parse_requirements, quantities
-from .results import show
-from .screen import Json, console, marked, note, output, print_json, quiet
-from .texts import Row, name_place, read_texts
+from .screen import console, marked, note, output, print_json, quiet, show
+from .texts import PairColumn, Row, TextColumn, name_place, read_texts
 
 if TYPE_CHECKING:
     from ..measuring.explanation import Explanation
@@ -115,17 +113,23 @@ class Files:
     csv: Csv = None
 
 
+@dataclass(frozen=True)
+class Explaining:
+    """Options on how texts are explained."""
+
+    method: Methods = field(default_factory=lambda: ["loo-sign"])
+    verify: Verify = None
+    seed: Annotated[int, typer.Option(min=0, help="seed of the random orders of --verify")] = 0
+    unit: Unit = "token"
+
+
 def explain(
     checkpoint: Checkpoint,
     words: Words,
     files: Files,
     loading: Loading,
     gate: Gate,
-    method: Methods = ["loo-sign"],  # noqa: B006
-    verify: Verify = None,
-    seed: Annotated[int, typer.Option(min=0, help="seed of the random orders of --verify")] = 0,
-    unit: Unit = "token",
-    as_json: Json = False,
+    explaining: Explaining,
 ) -> None:
     """Show how much each word contributes to the predicted class, and whether that explanation is faithful.
 
@@ -136,33 +140,39 @@ def explain(
     from ..models.loading import choose_label, load
     from ..runs.chosen_method import read_budget
 
-    rows, single = words.read(), words.given is not None
+    rows, single, verify = words.read(), words.given is not None, explaining.verify
     if not single and (verify or gate.require):
         raise InputError("--verify and --require go with a single text; for all rows: faithmeter measure")
-    budgets = [read_budget(one) for one in method]
+    budgets = [*map(read_budget, explaining.method)]
     if gate.require and any(budgets):
         raise InputError("--require names a method, which auto has yet to choose; name it with --method")
-    named = [None if budget else parse(one) for one, budget in zip(method, budgets, strict=True)]
-    requirements = parse_requirements(gate.require, [*map(str, named)])
+    # all names are parsed before the model is loaded: a wrong one is told at once
+    methods = [None if budget else parse(one) for one, budget in zip(explaining.method, budgets, strict=True)]
+    requirements = parse_requirements(gate.require, [*map(str, methods)])
     quiet()
-    chosen = choose_label(checkpoint, words.name)
+    chosen, unit = choose_label(checkpoint, words.name), cast(UnitName, explaining.unit)
     # methods and identical texts share evaluations
     clf = Evaluator(load(checkpoint, label=chosen, **loading.options))
-    methods = [
-        known or _choose(clf, checkpoint, budget, unit) for known, budget in zip(named, budgets, strict=True)
+    named = [
+        method or _choose(clf, checkpoint, budget, unit)
+        for method, budget in zip(methods, budgets, strict=True)
     ]
-    explanations = _explain(clf, rows, methods, unit)
-    _write(explanations, files.html, files.csv)
+    explanations = _explain(clf, rows, named, unit)
+    _write(explanations, files)
     measured = None
-    if single and verify is not False and (verify or gate.require or _is_short(clf, rows[0], methods, unit)):
-        config = MeasureConfig(seed=seed, unit=cast(UnitName, unit), label=chosen or "")
-        measured = _verify(clf, checkpoint, rows[0], methods, config)
-    _show(rows, explanations, measured, as_json=as_json, files=bool(files.html or files.csv))
+    if single and verify is not False and (verify or gate.require or _is_short(clf, rows[0], named, unit)):
+        config = MeasureConfig(seed=explaining.seed, unit=unit, label=chosen or "")
+        measured = _verify(clf, checkpoint, rows[0], named, config)
+    if gate.as_json:
+        verdict = {} if measured is None else {"measurement": measured.to_dict()}
+        print_json([explanation.to_dict() | verdict for explanation in explanations])
+    else:
+        _show(rows, [] if files != Files() else explanations, measured)
     if measured is not None:
         hold(requirements, quantities(measured), measured.verdict, even_if_untrusted=gate.even_if_untrusted)
 
 
-def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: str) -> Method:
+def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: UnitName) -> Method:
     """Return the method that `auto` takes for a checkpoint, and print why."""
     from ..methods.registry import parse
     from ..runs.chosen_method import BUDGET, choose_method
@@ -173,15 +183,17 @@ def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: str) -> M
             cast("Classifier", clf.clf),
             checkpoint,
             budget or BUDGET,
-            unit=cast(UnitName, unit),
+            unit=unit,
             progress=lambda name, *_: progress.update(bar, note=name),
         )
     console.print(choice.reason, soft_wrap=True)
     return parse(choice.method)
 
 
-def _explain(clf: Evaluator, rows: Sequence[Row], methods: Sequence[Method], unit: str) -> list[Explanation]:
-    """Return the explanation of each row, after checking all of them."""
+def _explain(
+    clf: Evaluator, rows: Sequence[Row], methods: Sequence[Method], unit: UnitName
+) -> list[Explanation]:
+    """Return the explanation of each row, after checking all of them: a wrong last row costs no work."""
     from ..measuring.explanation import explain_texts
     from ..models.classes import class_number
 
@@ -195,22 +207,22 @@ def _explain(clf: Evaluator, rows: Sequence[Row], methods: Sequence[Method], uni
         bar = progress.add_task("explaining", total=len(rows), note="")
         clf.progress = lambda _: progress.update(bar, note=f"{clf.evaluations:,} evaluations")
         for row in rows:
-            options: dict[str, Any] = {"pairs": row.pairs, "methods": methods, "labels": [row.label]}
             with name_place(row.place):
-                explanations += explain_texts(clf, [row.text], unit=cast(UnitName, unit), **options)
+                options: dict[str, Any] = {"pairs": row.pairs, "methods": methods, "labels": [row.label]}
+                explanations += explain_texts(clf, [row.text], unit=unit, **options)
             progress.advance(bar)
     clf.progress = None
     return explanations
 
 
-def _is_short(clf: Evaluator, row: Row, methods: Sequence[Method], unit: str) -> bool:
+def _is_short(clf: Evaluator, row: Row, methods: Sequence[Method], unit: UnitName) -> bool:
     """Return whether a text is verified without being asked to; if not, print what would do it."""
     from ..measuring.costs import MAX_EVALUATIONS, bound_text
     from ..measuring.one_text import ORDERS
     from ..models.masks import PERCENTS
     from ..models.units import in_units
 
-    batch = in_units(clf.encode([row.text], row.pairs), cast(UnitName, unit))
+    batch = in_units(clf.encode([row.text], row.pairs), unit)
     bound = bound_text(clf, batch, methods, orders=ORDERS, steps=len(PERCENTS))
     if bound > MAX_EVALUATIONS:
         note(f"not verified, as that takes up to {bound:,} evaluations of the model; to do it: --verify")
@@ -225,18 +237,13 @@ def _verify(
     from ..runs.fitted_tests import load_tests
 
     config = config.replace(overlap=clf.overlap, precision=clf.precision)
-    with bars() as progress:
-        bar = progress.add_task("check", note="", visible=False)
-
-        def advance(_: str, done: int, total: int) -> None:
-            progress.update(bar, completed=done, total=total, visible=True)
-
+    with phases() as advance:
         try:
             tests = load_tests(cast("Classifier", clf.clf), checkpoint, config, progress=advance)
         except InputError as error:  # colors need no check
             console.print(f"no p-values: {error}", soft_wrap=True)
             tests = None
-        line = progress.add_task("verifying", total=1 + len(methods), note="")
+        advance("verifying", 0, 1 + len(methods))
         return measure_text(
             clf,
             row.text,
@@ -246,46 +253,33 @@ def _verify(
             seed=config.seed,
             tests=tests,
             unit=config.unit,
-            progress=lambda name, done, _: progress.update(line, completed=done, note=f"{name} done"),
+            progress=lambda _, done, total: advance("verifying", done, total),
         )
 
 
-def _write(explanations: Sequence[Explanation], html: Path | None, csv: Path | None) -> None:
+def _write(explanations: Sequence[Explanation], files: Files) -> None:
     """Write the files that were asked for, and print their names."""
-    if html is not None:
+    if files.html is not None:
         from ..report.surfaces import write_page
 
-        with writing(html.parent):
-            write_page(explanations, html, title="Explanations")
-        console.print(f"page: {html}", soft_wrap=True)
-    if csv is not None:
+        with writing(files.html.parent):
+            write_page(explanations, files.html, title="Explanations")
+        console.print(f"page: {files.html}", soft_wrap=True)
+    if files.csv is not None:
         import pandas as pd
 
         from ..files import write_csv
 
         rows = [row for number, one in enumerate(explanations) for row in one.rows(number)]
-        write_csv(pd.DataFrame(rows), csv)
-        console.print(f"scores: {csv}", soft_wrap=True)
+        write_csv(pd.DataFrame(rows), files.csv)
+        console.print(f"scores: {files.csv}", soft_wrap=True)
 
 
-def _show(
-    rows: Sequence[Row],
-    explanations: Sequence[Explanation],
-    measured: TextMeasurement | None,
-    *,
-    as_json: bool,
-    files: bool,
-) -> None:
-    """Print the explanations unless files hold them, and the verdict on a single one."""
+def _show(rows: Sequence[Row], explanations: Sequence[Explanation], measured: TextMeasurement | None) -> None:
+    """Print explanations, none if files hold them, and the verdict on a single one."""
     from ..report.view import view
 
-    if as_json:
-        verdict = {} if measured is None else {"measurement": measured.to_dict()}
-        print_json([explanation.to_dict() | verdict for explanation in explanations])
-        return
-    for number, (row, explanation) in enumerate(zip(rows, explanations, strict=True)):
-        if files:
-            break
+    for number, (row, explanation) in enumerate(zip(rows, explanations, strict=False)):
         if len(rows) > 1:
             output.print(marked("\n" * (number > 0) + row.place, "bold", ""))
         show(view(explanation))

@@ -8,20 +8,22 @@ import sys
 import time
 import uuid
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from ..errors import InputError
 from ..files import require_writable
 from ..runs.processes import end_with_parent, free_memory, usable_cores
 from .engines import Workers, import_all, imported
 from .options import Device
-from .plan import format_clock, show_plan
 from .progress import RunLines, bars
-from .screen import Json, Store, marked, note, output, print_json, quiet
+from .screen import Json, Store, marked, note, output, print_json, quiet, table
 
 if TYPE_CHECKING:
     from ..grid import Run
@@ -34,11 +36,10 @@ LOG = "grid.log"
 """Name of the file in a store that gets a line for each start and end of a grid's runs."""
 
 
-def grid(
-    file: Annotated[Path, typer.Argument(help="a grid, such as grids/smoke.toml")],
-    workers: Workers,
-    data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list the runs")] = False,
+@dataclass(frozen=True)
+class Processes(Workers):
+    """Options that choose who executes the runs."""
+
     processes: Annotated[
         str,
         typer.Option(
@@ -46,36 +47,45 @@ def grid(
             help="processes that share the runs and the cores; auto: one for each core, as far as the memory "
             "suffices; 0: as the file says, or 1",
         ),
-    ] = "0",
-    device: Device = "auto",
+    ] = "0"
+    device: Device = "auto"
+    call: Annotated[str, typer.Option(hidden=True, help="call that started this worker process")] = ""
+
+
+def grid(
+    file: Annotated[Path, typer.Argument(help="a grid, such as grids/smoke.toml")],
+    workers: Processes,
+    data_dir: Annotated[Path | None, typer.Option(help="folder with the official files of the tasks")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list the runs")] = False,
     store: Store = Path("runs"),
     as_json: Json = False,
-    call: Annotated[str, typer.Option(hidden=True, help="call that started this worker process")] = "",
 ) -> None:
     """Perform all runs that a grid file defines: train, measure and check. Finished runs are skipped.
 
     Several processes may share one folder, even on different machines. Exits with code 1 if a run failed.
     Example: faithmeter grid grids/smoke.toml --dry-run
     """
-    if call:
+    if workers.call:
         end_with_parent()  # before the imports, which take seconds
     from ..grid import execute, read
     from ..models.devices import find_device
     from ..store.run_store import RunStore
 
-    cluster = workers.on_ray
-    if cluster and processes != "0":
-        raise InputError(f"--workers {processes} goes with --engine local; Ray uses the CPUs of its cluster")
+    cluster, device = workers.on_ray, workers.device
+    if cluster and workers.processes != "0":
+        raise InputError(
+            f"--workers {workers.processes} goes with --engine local; Ray uses the CPUs of its cluster"
+        )
     plan, place = read(file, data_dir=data_dir), RunStore(store)
-    runs, count = plan.runs, count_processes(processes, len(plan.runs)) or plan.workers
+    runs, count = plan.runs, count_processes(workers.processes, len(plan.runs)) or plan.workers
     if dry_run:
         show_plan(runs, place, as_json)
         return
     require_writable(store, "--output")
     if not cluster:
         find_device(device)  # a wrong one is one error, not one for each run
-    start, done_before, worker = time.perf_counter(), {run for run in runs if run.done(place)}, bool(call)
-    call = call or uuid.uuid4().hex
+    start, done_before = time.perf_counter(), {run for run in runs if run.done(place)}
+    call = workers.call or uuid.uuid4().hex  # the runs that failed in this call are not tried again in it
     if count > 1 and not cluster:
         _share(count, call)
     quiet()
@@ -101,7 +111,7 @@ def grid(
         else:
             perform = partial(work, store=place, lines=lines, device=device)
             failed = execute(runs, place, perform, show_outcome, call=call)
-    if worker:
+    if workers.call:  # the process that started this one prints the outcomes of all
         return
     _show_outcomes(outcomes, failed, place, time.perf_counter() - start, as_json)
     if failed:
@@ -169,3 +179,31 @@ def _share(workers: int, call: str) -> None:
     finally:
         for process in processes:
             process.terminate()
+
+
+def show_plan(runs: Sequence[Run], store: RunStore, as_json: bool) -> None:
+    """Print the runs of a grid with their state, and the totals by kind."""
+    done = {run for run in runs if run.done(store)}
+    if as_json:
+        print_json([{"run": run.name, "done": run in done, "config": run.config.to_dict()} for run in runs])
+        return
+    for run in runs:
+        state = "done" if run in done else "to do"
+        output.print(f"{state:5}  {run.name}", soft_wrap=True)
+    output.print(_totals(runs, done))
+
+
+def _totals(runs: Sequence[Run], done: set[Run]) -> Table:
+    totals = table("in all", "kind", "runs", "done", "to do")
+    kinds = dict.fromkeys(run.config.kind for run in runs)
+    for title in [*kinds, "all"]:
+        chosen = [run for run in runs if title in (run.config.kind, "all")]
+        finished = sum(run in done for run in chosen)
+        totals.add_row(title, *map(str, (len(chosen), finished, len(chosen) - finished)))
+    return totals
+
+
+def format_clock(seconds: float) -> str:
+    """Return a duration as hours:minutes:seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,25 +20,43 @@ from ..errors import DamageWarning, InputError, unknown
 from .screen import Json, Store, marked, output, print_json, table
 
 if TYPE_CHECKING:
+    from ..data.task import Source, Task
     from ..store.records import Record
-    from .summary import Detail
 
-FILTERS = tuple(
-    dict.fromkeys(
-        [
-            "kind",
-            *(
-                name
-                for config in (TrainConfig, RoarConfig, AdaptConfig, MeasureConfig)
-                for name in config.model_fields
-            ),
-        ]
-    )
-)
+CONFIGS = (TrainConfig, RoarConfig, AdaptConfig, MeasureConfig)
+FILTERS = tuple(dict.fromkeys(["kind", *(name for config in CONFIGS for name in config.model_fields)]))
+"""Names that `--where` knows: all fields of all configs."""
 MAX_NAMED_METHODS = 3
 """Maximum number of methods listed by name; a longer list is given as a count."""
+QUANTILES = (0, 25, 50, 75, 95, 100)
+"""Percentiles at which text lengths are reported."""
 Listing = tuple[Any, list[Any]]
 """JSON-ready values, and the tables and lines to print."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Task with its published split sizes, majority baseline on the test split, and source."""
+
+    task: Task
+    sizes: dict[str, int]
+    majority: float
+    source: Source
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Statistics and examples of a task's rows."""
+
+    task: Task
+    source: Source
+    class_counts: dict[str, list[int]]  # split → number of rows of each label
+    majority: dict[str, float]  # metric → test value of always predicting the most frequent training label
+    lengths: dict[str, list[int]]  # text, context → number of words at the QUANTILES
+    examples: list[dict[str, Any]]  # first three training rows, with label names
+    digests: dict[str, str]  # split → sha256 of its rows
+    as_published: bool  # True if the class counts equal those of the paper
+    numbers: tuple[float, float, float] | None = None  # of a regression task: minimum, mean, maximum
 
 
 def listing(
@@ -78,35 +96,90 @@ def listing(
             output.print(part, soft_wrap=not isinstance(part, Table))  # the terminal wraps lines
 
 
+def overview(data_dir: str | Path | None = None) -> list[Line]:
+    """Return a line for each task of the paper, without loading any rows."""
+    from ..data import task as task_named
+    from ..paper.published import read_counts
+
+    lines = []
+    for name, numbers in read_counts().items():
+        task = task_named(name, data_dir)
+        sizes = {split: sum(counts) for split, counts in numbers["class_counts"].items()}
+        lines.append(Line(task, sizes, numbers["majority"]["test"][task.metric], task.source))
+    return lines
+
+
 def tasks(data_dir: Path | None) -> Listing:
     """Return all tasks with their published sizes and the source of their rows."""
-    from .summary import overview
-
-    lines = overview(data_dir)
     headings = ("task", "train/validation/test", "metric", "majority", "source", "here")
     rows = table("tasks: published sizes, and the source of the rows", *headings, numbers=False)
-    for line in lines:
-        sizes = "/".join(f"{line.sizes[split]}" for split in ("train", "validation", "test"))
+    values = []
+    for line in overview(data_dir):
+        name, metric = line.task.name, line.task.metric
+        sizes = "/".join(map(str, map(line.sizes.__getitem__, ("train", "validation", "test"))))
         place = f"{line.source.kind} {line.source.place}"
-        here = "yes" if line.source.available else "no"
-        rows.add_row(line.task.name, sizes, line.task.metric, f"{line.majority:.3f}", place, here)
-    values = [
-        {
-            "task": line.task.name,
-            "sizes": line.sizes,
-            "metric": line.task.metric,
-            "majority": line.majority,
-            "source": asdict(line.source),
-        }
-        for line in lines
-    ]
+        rows.add_row(
+            name, sizes, metric, f"{line.majority:.3f}", place, "yes" if line.source.available else "no"
+        )
+        row = {"task": name, "sizes": line.sizes, "metric": metric, "majority": line.majority}
+        values.append({**row, "source": asdict(line.source)})
     return values, [rows]
+
+
+def detail(task: Task) -> Detail:
+    """Load a task and return its statistics."""
+    from ..data.splits import digest
+    from ..paper.published import read_counts
+    from ..stats.metrics import majority
+
+    splits = task.load()
+    rows = {name: split[:] for name, split in splits.items()}
+    test = rows["test"]
+    train = rows.get("train", test)
+    counts = {name: _counts(split["label"], len(task.labels)) for name, split in rows.items()}
+    lengths: dict[str, list[int]] = {}
+    examples: list[dict[str, Any]] = [{} for _ in train["label"][:3]]
+    for name in ("text", "context"):
+        if name in train:
+            words = sorted(len(text.split()) for split in rows.values() for text in split[name])
+            lengths[name] = [words[(len(words) - 1) * percent // 100] for percent in QUANTILES]
+            for example, text in zip(examples, train[name], strict=False):
+                example[name] = text
+    for example, label in zip(examples, train["label"], strict=False):
+        example["label"] = _label_names(task, label)
+    published = read_counts().get(task.name.partition("(")[0])
+    values = train["label"]
+    return Detail(
+        task,
+        task.source,
+        counts,
+        majority(task.metrics, train["label"], test["label"], len(task.labels)),
+        lengths,
+        examples,
+        {name: digest(split) for name, split in splits.items()},
+        as_published=task.own is None and published is not None and counts == published["class_counts"],
+        numbers=(min(values), sum(values) / len(values), max(values)) if task.kind == "regression" else None,
+    )
+
+
+def _label_names(task: Task, label: float | list[int]) -> str:
+    """Return the name of a label, the names of several, or a number."""
+    if isinstance(label, list):
+        return ", ".join(name for name, chosen in zip(task.labels, label, strict=True) if chosen)
+    return task.labels[label] if isinstance(label, int) else f"{label:g}"
+
+
+def _counts(labels: Sequence[Any], classes: int) -> list[int]:
+    if isinstance(labels[0], float):
+        return [len(labels)]
+    if isinstance(labels[0], list):  # several labels at once
+        return [sum(column) for column in zip(*labels, strict=True)]
+    return [labels.count(label) for label in range(classes)]
 
 
 def one_task(name: str, data_dir: Path | None) -> Listing:
     """Return the description of one task, which is loaded for this purpose."""
     from ..data import task
-    from .summary import detail
 
     description = detail(task(name, data_dir))
     return task_values(description), task_parts(description)
@@ -114,27 +187,26 @@ def one_task(name: str, data_dir: Path | None) -> Listing:
 
 def task_values(detail: Detail) -> dict[str, Any]:
     """Return the description of a task as JSON-ready values."""
-    from .summary import QUANTILES
-
+    labels = detail.task.labels
     return {
         "task": detail.task.name,
         "source": asdict(detail.source),
         "as_published": detail.as_published,
-        "class_counts": {
-            s: dict(zip(detail.task.labels, c, strict=True)) for s, c in detail.class_counts.items()
-        },
+        "class_counts": {split: _named(labels, counts) for split, counts in detail.class_counts.items()},
         "majority": detail.majority,
         "numbers": detail.numbers,
-        "words": {column: dict(zip(QUANTILES, q, strict=True)) for column, q in detail.lengths.items()},
+        "words": {column: _named(QUANTILES, values) for column, values in detail.lengths.items()},
         "examples": detail.examples,
         "digests": detail.digests,
     }
 
 
+def _named(names: Sequence[Any], values: Sequence[Any]) -> dict[Any, Any]:
+    return dict(zip(names, values, strict=True))
+
+
 def task_parts(detail: Detail) -> list[Any]:
     """Return the description of a task as lines and tables to print."""
-    from .summary import QUANTILES
-
     task = detail.task
     columns = f"text = {task.explained} (explained)" + (f", context = {task.context}" if task.context else "")
     lines = [
@@ -147,25 +219,20 @@ def task_parts(detail: Detail) -> list[Any]:
         low, mean, high = detail.numbers
         lines.append(f"{task.labels[0]} from {low:g} to {high:g} in training, {mean:.3g} on average")
     counts = table("rows by label", "label", *detail.class_counts)
-    for number, label in enumerate(task.labels):
-        counts.add_row(label, *(f"{c[number]:,}" for c in detail.class_counts.values()))
+    for label, *numbers in zip(task.labels, *detail.class_counts.values(), strict=True):
+        counts.add_row(label, *map("{:,}".format, numbers))
     counts.add_section()
-    counts.add_row("all", *(f"{sum(c):,}" for c in detail.class_counts.values()))
+    counts.add_row("all", *map("{:,}".format, map(sum, detail.class_counts.values())))
     lengths = table("words: quantiles in %", "column", *map(str, QUANTILES))
     for column, quantiles in detail.lengths.items():
         lengths.add_row(column, *map(str, quantiles))
     examples = table("the first rows", "label", "row", numbers=False)
     for example in detail.examples:
-        texts = [f"{name}: {value:.300}" for name, value in example.items() if name != "label"]
-        examples.add_row(example["label"], "\n".join(texts))
+        texts = "\n".join(f"{name}: {value:.300}" for name, value in example.items() if name != "label")
+        examples.add_row(example["label"], texts)
     guess = "class majority" if detail.numbers is None else "always the mean"
     baseline = ", ".join(f"{name} {value:.3f}" for name, value in detail.majority.items())
-    return [line for line in lines if line] + [
-        counts,
-        f"{guess} on test: {baseline}",
-        lengths,
-        examples,
-    ]
+    return [*filter(None, lines), counts, f"{guess} on test: {baseline}", lengths, examples]
 
 
 def methods() -> Listing:
@@ -178,7 +245,8 @@ def methods() -> Listing:
     values = []
     for name, method in METHODS.items():
         values.append({"method": name, "options": method.defaults, "summary": method.about})
-        rows.add_row(name, ", ".join(f"{k}={v}" for k, v in method.defaults.items()), method.about)
+        options = ", ".join(f"{option}={value}" for option, value in method.defaults.items())
+        rows.add_row(name, options, method.about)
     return values, [rows]
 
 
@@ -303,5 +371,6 @@ def _filter_values(record: Record, name: str) -> set[str]:
     if name == "model":
         names.add(Path(value).name)
     if name == "methods":
-        names |= {text for method in _measured(record) for text in (method, method.partition("(")[0])}
+        for method in _measured(record):
+            names |= {method, method.partition("(")[0]}
     return names

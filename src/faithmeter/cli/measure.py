@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 
@@ -16,12 +16,11 @@ from ..errors import unknown
 from ..files import require_writable
 from .engines import Workers
 from .explain import Checkpoint
-from .options import Loading, Unit, as_precision
-from .own_texts import RationaleColumn, Texts, read_origin
-from .progress import Clock, Lines, Overall, bars
+from .options import Loading, Unit
+from .progress import Overall, bars, phase_bars
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
-from .results import print_bounds, remark_verdict, show
-from .screen import Json, Store, note, print_json, quiet
+from .screen import Store, note, print_bounds, print_json, quiet, remark_verdict, show
+from .texts import TextsWithRationales
 
 if TYPE_CHECKING:
     from ..measuring.result import Result
@@ -41,7 +40,20 @@ Seed = Annotated[int, typer.Option(min=0, help="seed of the random orders")]
 
 
 @dataclass(frozen=True)
-class Erasing:
+class Checking:
+    """Options on the in-distribution check, which every measurement begins with."""
+
+    seed: Seed = 0
+    trained_with: TrainedWithOption = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Fields of a `MeasureConfig`; raise an InputError for an unknown masking."""
+        return {"seed": self.seed, "strategy": as_strategy(self.trained_with)}
+
+
+@dataclass(frozen=True)
+class Erasing(Checking):
     """Options on what is measured, and how."""
 
     method: Annotated[
@@ -62,7 +74,6 @@ class Erasing:
         ),
     ] = field(default_factory=list)
     step: Annotated[int, typer.Option(min=1, max=100, help="percent of tokens erased per step")] = 10
-    seed: Seed = 0
     unit: Unit = "token"
     metric: Annotated[
         str,
@@ -82,21 +93,22 @@ class Erasing:
     @property
     def settings(self) -> dict[str, Any]:
         """Fields of a `MeasureConfig`, without the methods."""
-        names = ("step", "seed", "unit", "metric", "explain", "complement")
-        return {name: getattr(self, name) for name in names}
+        names = ("step", "unit", "metric", "explain", "complement")
+        return {**super().settings, **{name: getattr(self, name) for name in names}}
+
+
+@dataclass(frozen=True)
+class Computers(Workers, Loading):
+    """Options on who evaluates the model, on what and in which numbers."""
 
 
 def measure(
     checkpoint: Checkpoint,
-    texts: Texts,
+    texts: TextsWithRationales,
     erasing: Erasing,
-    loading: Loading,
-    workers: Workers,
+    computers: Computers,
     gate: Gate,
-    rationale: RationaleColumn = None,
-    trained_with: TrainedWithOption = "",
     store: Store = Path("runs"),
-    as_json: Json = False,
 ) -> None:
     """Erase texts in each method's order, and compare the performance with random erasure: ACU and RACU.
 
@@ -108,29 +120,23 @@ def measure(
 
     own_scores = register_scores(erasing.scores)
     names = [*(str(parse(name)) for name in expand(erasing.method)), *(own.name for own in own_scores)]
-    config = MeasureConfig(
-        methods=tuple(names),
-        overlap=loading.overlap,
-        precision=as_precision(loading.precision),
-        **texts.settings,
-        **erasing.settings,
-        **training_option(trained_with),
-    )
-    cluster = workers.on_ray
+    numbers: dict[str, Any] = {"overlap": computers.overlap, "precision": computers.number_type}
+    config = MeasureConfig(methods=tuple(names), **numbers, **texts.settings, **erasing.settings)
+    cluster = computers.on_ray
     requirements = parse_requirements(gate.require, [CHECK, BASELINE, *(names or default_methods())])
-    origin = read_origin(checkpoint, texts, rationale)
-    if loading.precision == "auto" and not cluster:
+    origin = texts.origin(checkpoint)
+    if computers.precision == "auto" and not cluster:
         from ..runs.chosen_precision import choose_precision
 
-        chosen = choose_precision(checkpoint, config, origin, loading.device)
+        chosen = choose_precision(checkpoint, config, origin, computers.device)
         config = config.replace(**chosen.config)
         note(chosen.reason)
-    with _computing(checkpoint, config, loading.device, workers) if cluster else nullcontext() as compute:
-        device = "auto" if cluster else loading.device
+    with _computing(checkpoint, config, computers) if cluster else nullcontext() as compute:
+        device = "auto" if cluster else computers.device  # a cluster's device is that of its nodes
         result = run(checkpoint, config, store, origin, device, compute)
     if result.texts < texts.limit:
         note(f"{result.texts} texts were measured: there are no more")
-    if as_json:
+    if gate.as_json:
         print_json(result.to_dict())
         remark_verdict(result.verdict)
     else:
@@ -138,15 +144,15 @@ def measure(
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=gate.even_if_untrusted)
 
 
-def training_option(trained_with: str) -> dict[str, Any]:
-    """Return the config field for `--trained-with`.
+def as_strategy(trained_with: str) -> TrainedWith | Literal[""]:
+    """Return the value of `--trained-with`.
 
     Raises:
-        InputError: The value is unknown; the message names the option instead of the field.
+        InputError: The value is unknown; the message names the option instead of the config's field.
     """
     if trained_with and trained_with not in get_args(TrainedWith):
         raise unknown("--trained-with", trained_with, get_args(TrainedWith))
-    return {"strategy": trained_with}
+    return cast("TrainedWith", trained_with)
 
 
 def run(
@@ -161,31 +167,21 @@ def run(
 
     `compute` computes missing slices elsewhere.
     """
-    from ..methods.registry import default_methods, parse
     from ..runs.join import compute_here
     from ..runs.measured import HERE
     from ..runs.measurements import measure_checkpoint
     from ..store.run_store import RunStore
 
-    methods = [parse(name) for name in config.methods] or [parse(name) for name in default_methods()]
     quiet()
     if not root.exists():  # a finished measurement is also read from a store that cannot be written
         require_writable(root, "--output")
     with bars() as progress:
-        names = dict.fromkeys([CHECK, BASELINE, *map(str, methods)])
-        lines = {name: progress.add_task(name, total=None, note="", visible=False) for name in names}
-        clock, overall = Clock(), Overall(progress, "measure")
+        overall = Overall(progress, "measure")
 
         def announce(bounds: Bounds) -> None:
-            if len(names) > 2:  # more than the check
+            if config.methods != (BASELINE,):  # more than the check
                 print_bounds(bounds)
                 overall.plan(bounds.evaluations)
-
-        def advance(name: str, done: int, total: int) -> None:
-            spent = clock.spend(name)
-            overall.show(name, done, total)
-            if overall.bar is None or not isinstance(progress, Lines):  # a log file gets one percentage
-                progress.update(lines[name], completed=done, total=total, visible=True, spent=spent)
 
         return measure_checkpoint(
             checkpoint,
@@ -193,21 +189,26 @@ def run(
             RunStore(root),
             origin or HERE,
             device=device,
-            progress=advance,
+            progress=phase_bars(progress, overall),
             announce=announce,
             compute=compute or compute_here,
         )
 
 
 @contextmanager
-def _computing(checkpoint: str, config: MeasureConfig, device: str, workers: Workers) -> Iterator[Compute]:
+def _computing(checkpoint: str, config: MeasureConfig, computers: Computers) -> Iterator[Compute]:
     """Connect to a Ray cluster, and yield the function that computes slices there."""
     from ..runs.cluster import connected, find_resources
     from ..runs.shards import Source, compute_on_ray
 
-    with connected(workers.address):
-        resources = find_resources(workers.cpus_per_run, workers.gpus_per_run)
+    with connected(computers.address):
+        resources = find_resources(computers.cpus_per_run, computers.gpus_per_run)
         source = Source(
-            checkpoint, device, config.precision, config.label or None, resources, overlap=config.overlap
+            checkpoint,
+            computers.device,
+            config.precision,
+            config.label or None,
+            resources,
+            overlap=config.overlap,
         )
         yield partial(compute_on_ray, source, remark=note)

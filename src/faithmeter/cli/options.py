@@ -1,14 +1,13 @@
-"""Command-line options generated from the fields of a config."""
+"""Options of several verbs: their groups, and the command line made of a verb's parameters."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
-from pydantic.fields import FieldInfo
 from typer.models import OptionInfo
 
 from ..config import FILLED, PRECISIONS, Config, Precision
@@ -44,7 +43,10 @@ Resume = Annotated[bool, typer.Option("--resume", help="continue an unfinished r
 Restart = Annotated[
     bool, typer.Option("--restart", help="delete an unfinished or finished run and start over")
 ]
-C = TypeVar("C", bound=Config)
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print results and errors only, no progress")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="also print messages of the libraries, and tracebacks of errors")
+]
 Verb = Callable[..., Any]
 PANELS = {
     "Data": "task data text label label_kind pair rationale valid test data_dir classes limit "
@@ -58,66 +60,103 @@ PANELS = {
 OTHERS = "Model and method"
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print results and errors only, no progress")]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", help="also print messages of the libraries, and tracebacks of errors")
-]
-
-
 @dataclass(frozen=True)
-class Loading:
-    """Options on how a model is loaded and evaluated."""
+class Computing:
+    """Options on where a model is evaluated, and in which numbers."""
 
-    overlap: Overlap = 0
     device: Device = "auto"
     precision: PrecisionOption = "fp32"
 
     @property
+    def number_type(self) -> Precision:
+        """Value of `--precision`; raise an InputError if it is unknown."""
+        return as_precision(self.precision)
+
+
+@dataclass(frozen=True)
+class Loading(Computing):
+    """Options on how a model is loaded and evaluated."""
+
+    overlap: Overlap = 0
+
+    @property
     def options(self) -> dict[str, Any]:
         """Arguments of `load`."""
-        return {"device": self.device, "precision": as_precision(self.precision), "overlap": self.overlap}
+        return {"device": self.device, "precision": self.number_type, "overlap": self.overlap}
 
 
-def as_command(verb: Callable[..., Any]) -> Verb:
+def as_precision(name: str) -> Precision:
+    """Return the value of `--precision`; raise an InputError if it is unknown."""
+    for precision in PRECISIONS:
+        if name == precision:
+            return precision
+    raise unknown("--precision", name, PRECISIONS)
+
+
+def as_command(verb: Verb) -> Verb:
     """Return a verb with the options --quiet and --verbose, and with single options instead of groups.
 
-    A group is a parameter whose type is a dataclass; its fields are options that several verbs share.
+    A group is a parameter whose type is a dataclass, whose fields are options that several verbs share, or a
+    config, each field of which becomes an option. `Annotated[SomeConfig, "model"]` makes the field `model`
+    the command's argument instead.
     """
-    own = inspect.signature(verb, eval_str=True).parameters.values()
-    groups: dict[str, Any] = {each.name: each.annotation for each in own if is_dataclass(each.annotation)}
+    groups: dict[str, tuple[Any, list[str]]] = {}  # parameter → its type, the names of its options
+    parameters: list[inspect.Parameter] = []
+    for own in inspect.signature(verb, eval_str=True).parameters.values():
+        group, *argument = get_args(own.annotation) or [own.annotation]
+        if is_dataclass(group):
+            options = [*_of_group(group)]
+        elif isinstance(group, type) and issubclass(group, Config):
+            options = [*_of_config(group, argument)]
+        else:
+            parameters.append(own.replace(kind=own.KEYWORD_ONLY))
+            continue
+        groups[own.name] = group, [option.name for option in options]
+        parameters += options
+    parameters += [_parameter("quiet", Quiet, False), _parameter("verbose", Verbose, False)]
 
     def call(*, quiet: bool = False, verbose: bool = False, **arguments: Any) -> Any:
         volume.quiet, volume.verbose = quiet and not verbose, verbose
-        for name, group in groups.items():
-            arguments[name] = group(**{field.name: arguments.pop(field.name) for field in fields(group)})
+        for name, (group, names) in groups.items():
+            given = [option for option in names if option in arguments]
+            arguments[name] = group(**{option: arguments.pop(option) for option in given})
         return verb(**arguments)
 
-    parameters: list[inspect.Parameter] = []
-    for parameter in own:
-        if parameter.name in groups:
-            parameters += _fields(parameter.annotation)
-        else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-    for name, annotation in (("quiet", Quiet), ("verbose", Verbose)):
-        parameters.append(
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
-        )
     for parameter in parameters:
         _choose_panel(parameter)
+    # typer reads the command line from the signature, and the help from the docstring
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     call.__name__, call.__doc__ = verb.__name__, verb.__doc__
     return call
 
 
-def _fields(group: Any) -> Iterator[inspect.Parameter]:
+def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _of_group(group: Any) -> Iterator[inspect.Parameter]:
     """Yield a parameter for each field of a group of options."""
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
         default = field.default if field.default_factory is MISSING else field.default_factory()
-        yield inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name]
-        )
+        yield _parameter(field.name, hints[field.name], default)
+
+
+def _of_config(config: type[Config], argument: list[str]) -> Iterator[inspect.Parameter]:
+    """Yield a parameter for each field of a config that the user fills, first that of the argument."""
+    for name in argument:
+        text = "a folder with a saved classifier, or a hub name"
+        yield _parameter(name, Annotated[str, typer.Argument(metavar="CHECKPOINT", help=text)])
+    for name, field in config.model_fields.items():
+        if name in argument or FILLED in field.metadata:
+            continue
+        choices = get_args(field.annotation)
+        text = f"{field.description} ({', '.join(choices)})" if choices else str(field.description)
+        show_default = field.default != "" and field.default is not False
+        option = typer.Option("--" + name.replace("_", "-"), help=text, show_default=show_default)
+        kind: Any = type(field.default)  # the parser takes a choice as text; the config checks it
+        yield _parameter(name, Annotated[kind, option], field.default)
 
 
 def _choose_panel(parameter: inspect.Parameter) -> None:
@@ -129,59 +168,7 @@ def _choose_panel(parameter: inspect.Parameter) -> None:
     given = map(str, (option.default, *(option.param_decls or ())))
     names = [name for name in given if name.startswith("--")]
     name = names[0].lstrip("-").replace("-", "_") if names else parameter.name
-    panels = (panel for panel, members in PANELS.items() if name in members.split())
-    option.rich_help_panel = next(panels, OTHERS)
-
-
-def as_precision(name: str) -> Precision:
-    """Return the value of `--precision`; raise an InputError if it is unknown."""
-    for precision in PRECISIONS:
-        if name == precision:
-            return precision
-    raise unknown("--precision", name, PRECISIONS)
-
-
-def configured(config: type[C], *, argument: str = "") -> Callable[[Callable[..., Any]], Verb]:
-    """Return a decorator that replaces the first parameter, a config, with one option for each field.
-
-    The field named by `argument` becomes the command's first argument, a checkpoint, instead of an option.
-    """
-
-    fields = {
-        name: field
-        for name, field in config.model_fields.items()
-        if name != argument and FILLED not in field.metadata
-    }
-
-    def decorate(function: Callable[..., Any]) -> Verb:
-        def verb(**arguments: Any) -> Any:
-            values = {name: arguments.pop(name) for name in [argument, *fields] if name}
-            return function(config(**values), **arguments)
-
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        parameters = [_checkpoint(argument)] if argument else []
-        parameters += [_parameter(name, field) for name, field in fields.items()]
-        parameters += [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in own]
-        verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        verb.__annotations__ = {p.name: p.annotation for p in parameters}
-        verb.__name__, verb.__doc__ = function.__name__, function.__doc__
-        return verb
-
-    return decorate
-
-
-def _checkpoint(name: str) -> inspect.Parameter:
-    text = "a folder with a saved classifier, or a hub name"
-    kind = Annotated[str, typer.Argument(metavar="CHECKPOINT", help=text)]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
-
-
-def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
-    choices = get_args(field.annotation)
-    text = f"{field.description} ({', '.join(choices)})" if choices else field.description
-    show_default = field.default != "" and field.default is not False
-    option = typer.Option("--" + name.replace("_", "-"), help=text, show_default=show_default)
-    kind: Any = type(field.default)  # the parser takes a choice as text; the config checks it
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=Annotated[kind, option]
-    )
+    option.rich_help_panel = OTHERS
+    for panel, members in PANELS.items():
+        if name in members.split():
+            option.rich_help_panel = panel

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +65,7 @@ class Lines(Progress):
         if not task.total:
             return
         now, reached = time.monotonic(), int(task.percentage) // LINE_PERCENT
+        # a log file of a night's work stays readable: a line at every tenth, and one a minute at most
         before, printed = self._printed.setdefault(task_id, (0, now))
         if reached == before and now - printed < LINE_SECONDS:
             return
@@ -104,21 +105,6 @@ class Clock:
         return self._spent[name]
 
 
-def phase_bars(progress: Progress) -> Callable[[str, int, int], None]:
-    """Return a function that shows each phase of a work in a bar of its own.
-
-    It is called with the phase, the amount done in it so far, and the total.
-    """
-    phases: dict[str, TaskID] = {}
-
-    def show(phase: str, done: int, total: int) -> None:
-        if phase not in phases:
-            phases[phase] = progress.add_task(phase, total=total, note="")
-        progress.update(phases[phase], completed=done, total=total)
-
-    return show
-
-
 class Overall:
     """One bar for a work of several phases, by what each costs; the phase at work stands beside it."""
 
@@ -142,6 +128,35 @@ class Overall:
         spent = sum(cost * self.shares.get(name, 0.0) for name, cost in self.costs.items())
         percent = 100 * spent / max(sum(self.costs.values()), 1e-9)
         self.progress.update(self.bar, completed=percent, note=f"{phase} {done} of {total}")
+
+
+def phase_bars(progress: Progress, overall: Overall | None = None) -> Callable[[str, int, int], None]:
+    """Return a function that shows each phase of a work in a bar of its own, with the phase's own time.
+
+    It is called with the phase, the amount done in it so far, and the total. A log file gets the lines of
+    `overall` alone, once that is planned.
+    """
+    phases: dict[str, TaskID] = {}
+    clock = Clock()
+
+    def show(phase: str, done: int, total: int) -> None:
+        spent = clock.spend(phase)
+        if overall is not None:
+            overall.show(phase, done, total)
+            if overall.bar is not None and isinstance(progress, Lines):
+                return
+        if phase not in phases:
+            phases[phase] = progress.add_task(phase, total=total, note="")
+        progress.update(phases[phase], completed=done, total=total, spent=spent)
+
+    return show
+
+
+@contextmanager
+def phases() -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for each phase of the work in the block; yield the function that `phase_bars` returns."""
+    with bars() as progress:
+        yield phase_bars(progress)
 
 
 def training_bar(progress: Progress, title: str) -> TrainerCallback:

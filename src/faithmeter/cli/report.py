@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InputError
 from ..files import require_writable, writing
-from .progress import bars
-from .results import show
-from .screen import Json, note, print_json, quiet
+from .progress import phases
+from .screen import Json, note, print_json, quiet, show
 
 if TYPE_CHECKING:
-    from ..report.page import Progress
     from ..store.run_store import RunStore
 
 PAGE = "report.html"
 STORE = Path("runs")
 
 
+@dataclass(frozen=True)
+class Pages:
+    """Options on the pages to write."""
+
+    page: Annotated[Path | None, typer.Option("--output", "-o", help="page to write", show_default=PAGE)] = (
+        None
+    )
+    page_only: Annotated[
+        bool, typer.Option("--page-only", help="write no tables and figures beside the page")
+    ] = False
+    examples: Annotated[int, typer.Option(min=0, help="largest number of example texts")] = 500
+
+
 def report(
+    pages: Pages,
     stores: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -31,13 +42,6 @@ def report(
             show_default=str(STORE),
         ),
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option("--output", "-o", help="page to write", show_default=PAGE)
-    ] = None,
-    page_only: Annotated[
-        bool, typer.Option("--page-only", help="write no tables and figures beside the page")
-    ] = False,
-    examples: Annotated[int, typer.Option(min=0, help="largest number of example texts")] = 500,
     model_card: Annotated[
         Path | None, typer.Option(help="instead, write the results into the README.md of this checkpoint")
     ] = None,
@@ -57,50 +61,49 @@ def report(
     from ..store.run_store import RunStore
 
     roots = stores or [STORE]
-    _require_one_output(page, page_only, model_card, gallery)
+    _require_one_output(pages, model_card, gallery)
     if gallery is not None:
-        _write_gallery(roots, gallery, examples, page_only, as_json)
+        _write_gallery(roots, gallery, pages, as_json)
         return
     if len(roots) > 1:
-        _write_beside(roots, page or Path(PAGE), model_card, as_json)
+        _write_beside(roots, pages.page or Path(PAGE), model_card, as_json)
         return
     store = RunStore(roots[0])
     if model_card is not None:
         _write_card(model_card, store, as_json)
     else:
-        _write_page(store, page or Path(PAGE), examples, page_only, as_json)
+        _write_page(store, pages, as_json)
 
 
-def _require_one_output(
-    page: Path | None, page_only: bool, model_card: Path | None, gallery: Path | None
-) -> None:
+def _require_one_output(pages: Pages, model_card: Path | None, gallery: Path | None) -> None:
     """Raise an InputError for options that exclude each other."""
     options = {
-        "--output": page and f"writes {page}",
+        "--output": pages.page and f"writes {pages.page}",
         "--model-card": model_card and f"writes {model_card / 'README.md'}",
         "--gallery": gallery and f"writes {gallery}",
     }
     given = [f"{name} {purpose}" for name, purpose in options.items() if purpose]
     if len(given) > 1:
         raise InputError(f"{' and '.join(given)}; expected one of them: leave the others out")
-    if page_only and model_card is not None:
+    if pages.page_only and model_card is not None:
         raise InputError(
             f"--page-only is an option of the page, but {given[0]} only: leave one of the two out"
         )
 
 
-def _write_page(store: RunStore, page: Path, examples: int, page_only: bool, as_json: bool) -> None:
+def _write_page(store: RunStore, pages: Pages, as_json: bool) -> None:
+    page = pages.page or Path(PAGE)
     if page.is_dir():
         raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
     from ..paper.tables import replication
-    from ..report import page as pages
+    from ..report.page import write
     from ..report.view import answer_sentences
 
     require_writable(page.parent, "--output")
-    files = None if page_only else page.with_name(f"{page.stem}_files")
-    with _progress() as advance, writing(page.parent):
-        written = pages.write(
-            store, page, examples=examples, files=files, progress=advance, replication=replication()
+    files = None if pages.page_only else page.with_name(f"{page.stem}_files")
+    with phases() as advance, writing(page.parent):
+        written = write(
+            store, page, examples=pages.examples, files=files, progress=advance, replication=replication()
         )
     if as_json:
         print_json(written.to_dict())
@@ -129,22 +132,16 @@ def _write_beside(places: list[Path], page: Path, model_card: Path | None, as_js
     note(f"page: {page}")
 
 
-def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bool, as_json: bool) -> None:
+def _write_gallery(roots: list[Path], folder: Path, pages: Pages, as_json: bool) -> None:
     from ..paper.tables import replication
-    from ..report import gallery
+    from ..report.gallery import write
     from ..report.page.verdict import together
     from ..report.view import answer_sentences
 
     require_writable(folder, "--gallery")
-    with _progress() as advance, writing(folder):
-        written = gallery.write(
-            roots,
-            folder,
-            examples=examples,
-            page_only=page_only,
-            progress=advance,
-            replication=replication(),
-        )
+    options: dict[str, Any] = {"examples": pages.examples, "page_only": pages.page_only}
+    with phases() as advance, writing(folder):
+        written = write(roots, folder, **options, progress=advance, replication=replication())
     if as_json:
         print_json(written.to_dict())
         return
@@ -152,24 +149,11 @@ def _write_gallery(roots: list[Path], folder: Path, examples: int, page_only: bo
     note(f"gallery: {written.index}")
 
 
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Show a bar for each kind of output, and yield the callback that advances them."""
-    with bars() as progress:
-        kinds = ("figures", "tables", "page")
-        lines = {kind: progress.add_task(kind, note="", visible=False) for kind in kinds}
-
-        def advance(kind: str, done: int, total: int) -> None:
-            progress.update(lines[kind], completed=done, total=total, visible=True)
-
-        yield advance
-
-
 def _write_card(checkpoint: Path, store: RunStore, as_json: bool) -> None:
-    from ..report import card as modelcard
+    from ..report.card import write
 
     quiet()
-    path = modelcard.write(checkpoint, store)
+    path = write(checkpoint, store)
     if as_json:
         print_json({"model_card": str(path)})
     else:

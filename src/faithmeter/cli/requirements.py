@@ -6,6 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -14,7 +15,7 @@ import typer
 from ..config import BASELINE
 from ..errors import InputError, unknown
 from ..verdict import Verdict
-from .screen import console, marked
+from .screen import Json, console, marked
 
 if TYPE_CHECKING:
     from ..measuring.one_text import TextMeasurement
@@ -42,10 +43,11 @@ EvenIfUntrusted = Annotated[
 
 @dataclass(frozen=True)
 class Gate:
-    """Options with requirements, which decide the exit code."""
+    """Options on what a result must meet, which decides the exit code, and on how it is printed."""
 
     require: Require = field(default_factory=list)
     even_if_untrusted: EvenIfUntrusted = False
+    as_json: Json = False
 
 
 class Requirement(NamedTuple):
@@ -80,7 +82,9 @@ def parse_requirements(lines: Iterable[str], names: Sequence[str]) -> list[Requi
 
 def _parse(line: str, names: Sequence[str]) -> Requirement:
     match = re.fullmatch(r"(.+):([\w.]+)\s*(>=|<=|>|<)\s*(\S+)", line.strip())
-    bound = _number(match[4]) if match else math.nan
+    bound = math.nan
+    with suppress(ValueError):
+        bound = float(match[4]) if match else math.nan
     if not match or not math.isfinite(bound):
         raise InputError(f"requirement {line!r} cannot be read; expected one such as 'loo-sign:racu>=40'")
     name, quantity, comparison, _ = match.groups()
@@ -89,13 +93,6 @@ def _parse(line: str, names: Sequence[str]) -> Requirement:
     if name not in names:
         raise unknown("method in a requirement", name, names)
     return Requirement(name, quantity, comparison, bound)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def hold(
@@ -123,7 +120,7 @@ def hold(
     for required in requirements:
         value = quantities[required.method].get(required.quantity, math.nan)
         reason = "" if even_if_untrusted or required.asks_for_rejection else verdict.reason(required.method)
-        met = COMPARISONS[required.comparison](value, required.bound) and not reason
+        met = COMPARISONS[required.comparison](value, required.bound) and not reason  # NaN meets nothing
         failed |= not met
         mark, style = ("met", "green") if met else ("not met", "bold red")
         number = "undefined" if math.isnan(value) else f"{value:.4g}"

@@ -6,10 +6,10 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -17,19 +17,19 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from ..config import ADAPTATION
 from ..errors import escape_controls
 from ..files import plain
+from ..verdict.formats import format_percent
+
+if TYPE_CHECKING:
+    from ..report.blocks import Block
+    from ..runs.bounded import Bounds
+    from ..store.records import TrainRecord
+    from ..verdict import Verdict
 
 Store = Annotated[Path, typer.Option("--output", "-o", help="folder for the runs")]
 Json = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
-
-MARKS = {
-    "good": ("✓ ", "green"),
-    "caution": ("! ", "yellow"),
-    "bad": ("✕ ", "red"),
-    "note": ("· ", "dim"),
-}
-"""Mark and style of a line, by mood or severity."""
 
 
 class SafeConsole(Console):
@@ -102,3 +102,51 @@ def table(title: str, *headings: str, numbers: bool = True) -> Table:
     for place, heading in enumerate(headings):
         grid.add_column(heading, justify="right" if numbers and place else "left")
     return grid
+
+
+def show(blocks: Sequence[Block], screen: Console = output) -> None:
+    """Print blocks, wrapped at the width of a terminal; in a pipe, each sentence is one line."""
+    from ..report.terminal import render
+
+    screen.print(render(blocks), soft_wrap=not screen.is_terminal)
+
+
+def remark_verdict(verdict: Verdict, *, methods: bool = True) -> None:
+    """Print the verdict beside results in JSON, on standard error; --quiet omits it."""
+    from ..report.view import verdict_sentences
+
+    if not volume.quiet:
+        show(verdict_sentences(verdict, methods=methods), console)
+
+
+def print_bounds(bounds: Bounds) -> None:
+    """Print how many evaluations each method needs at most, cheapest first."""
+    ranked = sorted(bounds.evaluations.items(), key=lambda item: item[1])
+    each = ", ".join(f"{name} {count:,}" for name, count in ranked)
+    note(f"{bounds.texts} texts, at most so many evaluations: {each}")
+
+
+def print_costs(seconds: Mapping[str, float]) -> None:
+    """Print how long each part of an audit takes at most, and all together."""
+    parts = ", ".join(f"{part} {format_duration(cost)}" for part, cost in seconds.items())
+    total = format_duration(sum(seconds.values()))
+    note(f"at most {total} on this machine: {parts} (the {ADAPTATION} only if the check does not accept)")
+    note("what is finished is kept: the same command continues after a stop")
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration in the largest unit of which it has two: 90 s, 15 min, 3 h."""
+    for unit, length in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(1.0, seconds):.0f} s"
+
+
+def print_truncated(record: TrainRecord) -> None:
+    """Print which share of a split's texts was truncated in training, if any was."""
+    role, share = max(record.truncated.items(), key=lambda item: item[1])
+    if share:
+        note(
+            f"{format_percent(share)}% of the {role} texts are too long for the model: training reads only "
+            "their beginnings; check, measure and explain read them in windows with --overlap"
+        )

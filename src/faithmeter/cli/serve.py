@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,41 +15,50 @@ from ..config import MeasureConfig
 from ..errors import InputError
 from ..serve.limits import Limits
 from .explain import Checkpoint
-from .measure import TrainedWithOption, training_option
-from .options import Device, PrecisionOption, as_precision
-from .own_texts import ClassName, DataDir, TaskName
-from .progress import bars
+from .measure import TrainedWithOption, as_strategy
+from .options import Computing
+from .progress import phases
 from .screen import console, quiet
+from .texts import ClassName, DataDir, TaskName
 
 if TYPE_CHECKING:
     from ..serve.admission import ServedModel
 
-AllowedHosts = Annotated[
-    list[str],
-    typer.Option("--allowed-host", help="additional Host header to accept; may be repeated"),
-]
+ANY_ADDRESS = ("0.0.0.0", "::")
+"""Addresses that stand for all network interfaces; not every browser can open them as a URL."""
 
 
-def serve(
-    checkpoint: Checkpoint,
-    task: TaskName = "",
-    data_dir: DataDir = None,
-    trained_with: TrainedWithOption = "",
-    name: ClassName = None,
-    device: Device = "auto",
-    precision: PrecisionOption = "fp32",
+@dataclass(frozen=True)
+class Training:
+    """Options on what the model was trained on, where nothing beside it tells."""
+
+    task: TaskName = ""
+    data_dir: DataDir = None
+    trained_with: TrainedWithOption = ""
+    name: ClassName = None
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Options on where the server listens, and how much it does for a request."""
+
     host: Annotated[
         str, typer.Option(help="address to listen on; any but this machine's own requires a token")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="port to listen on; 0 chooses a free one")
-    ] = 8000,
-    allowed: AllowedHosts = [],  # noqa: B006
-    max_words: Annotated[int, typer.Option(min=1, help="maximum words in a text")] = Limits.max_words,
-    max_evaluations: Annotated[
-        int, typer.Option(min=1, help="model evaluations allowed per request")
-    ] = Limits.max_evaluations,
-) -> None:
+    ] = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65535, help="port to listen on; 0 chooses a free one")] = (
+        8000
+    )
+    allowed: Annotated[
+        list[str],
+        typer.Option("--allowed-host", help="additional Host header to accept; may be repeated"),
+    ] = field(default_factory=list)
+    max_words: Annotated[int, typer.Option(min=1, help="maximum words in a text")] = Limits.max_words
+    max_evaluations: Annotated[int, typer.Option(min=1, help="model evaluations allowed per request")] = (
+        Limits.max_evaluations
+    )
+
+
+def serve(checkpoint: Checkpoint, training: Training, computing: Computing, listening: Listening) -> None:
     """Serve a page that masks, explains and measures a text as you type it.
 
     Example: faithmeter serve runs/train-bAbI-1-half-0-…
@@ -58,18 +68,16 @@ def serve(
     from ..serve.app import LOOPBACK_NAMES, create_app
     from ..serve.server import is_loopback, listen, run_server
 
-    hosts = [*LOOPBACK_NAMES, _format_host(host), *map(_check_pattern, allowed)]
-    with listen(host, port) as listening:
-        local = is_loopback(listening)
+    host = listening.host
+    hosts = [*LOOPBACK_NAMES, _format_host(host), *map(_check_pattern, listening.allowed)]
+    with listen(host, listening.port) as socket:  # before the model is loaded: a busy port is told at once
+        local = is_loopback(socket)
         token = None if local else secrets.token_urlsafe(32)
-        number_type = as_precision(precision)
-        masking = training_option(trained_with)
-        config = MeasureConfig(task=task, label=name or "", precision=number_type, **masking)
-        model = _load_model(checkpoint, config, data_dir, device)
-        limits = Limits(max_words=max_words, max_evaluations=max_evaluations)
+        model = _load_model(checkpoint, training, computing)
+        limits = Limits(max_words=listening.max_words, max_evaluations=listening.max_evaluations)
         app = create_app(model, limits=limits, hosts=hosts, token=token)
         name = "localhost" if local or host in ANY_ADDRESS else _format_host(host)
-        address = f"http://{name}:{listening.getsockname()[1]}"
+        address = f"http://{name}:{socket.getsockname()[1]}"
         console.print(
             f"the page: {address}{f'/?token={token}' if token else ''}  (Ctrl-C stops it)", soft_wrap=True
         )
@@ -80,36 +88,33 @@ def serve(
                 "(--allowed-host adds others)",
                 soft_wrap=True,
             )
-        run_server(app, listening)
+        run_server(app, socket)
         console.print("stopped")
 
 
-ANY_ADDRESS = ("0.0.0.0", "::")
-"""Addresses that stand for all network interfaces; not every browser can open them as a URL."""
-
-
-def _load_model(checkpoint: str, config: MeasureConfig, data_dir: Path | None, device: str) -> ServedModel:
+def _load_model(checkpoint: str, training: Training, computing: Computing) -> ServedModel:
     """Load a model, with the in-distribution tests and examples of its task if the task is known."""
     from ..models.loading import load
     from ..runs.fitted_tests import load_tests
     from ..runs.measured import Origin, measured_task
     from ..serve.admission import ServedModel, choose_examples
 
+    config = MeasureConfig(
+        task=training.task,
+        label=training.name or "",
+        precision=computing.number_type,
+        strategy=as_strategy(training.trained_with),
+    )
     quiet()
-    clf = load(checkpoint, device=device, precision=config.precision, label=config.label or None)
+    clf = load(checkpoint, device=computing.device, precision=config.precision, label=config.label or None)
     name = Path(checkpoint).resolve().name
-    with bars() as progress:
-        bar = progress.add_task("check", total=None, note="", visible=False)
-
-        def advance(_: str, done: int, total: int) -> None:
-            progress.update(bar, completed=done, total=total, visible=True)
-
-        tests = load_tests(clf, checkpoint, config, data_dir=data_dir, progress=advance)
+    with phases() as advance:
+        tests = load_tests(clf, checkpoint, config, data_dir=training.data_dir, progress=advance)
     if tests is None:
         console.print("the training task is not known, so there are no p-values; name it with --task")
         return ServedModel(clf, name)
     try:
-        measured, *_ = measured_task(clf, checkpoint, config, Origin(data_dir))
+        measured, *_ = measured_task(clf, checkpoint, config, Origin(training.data_dir))
     except InputError:  # the data were moved; explaining single texts does not need them
         return ServedModel(clf, name, None, tests)
     return ServedModel(clf, name, measured, tests, choose_examples(measured))

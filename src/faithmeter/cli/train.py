@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config import TrainConfig
+from ..config import AdaptConfig, TrainConfig
 from ..files import require_writable
 from ..runs.processes import require_one_process
-from .listing import task_parts
-from .options import Restart, Resume, configured
+from .listing import detail, task_parts
+from .options import Restart, Resume
 from .progress import bars, phase_bars, training_bar
-from .results import print_truncated, show
-from .screen import Json, Store, note, output, print_json, quiet
+from .screen import Json, Store, note, output, print_json, print_truncated, quiet, show
 
 if TYPE_CHECKING:
     from ..store.records import TrainRecord
@@ -24,7 +23,6 @@ Processes = Annotated[
 ]
 
 
-@configured(TrainConfig)
 def train(
     config: TrainConfig,
     store: Store = Path("runs"),
@@ -59,7 +57,6 @@ def _preview(config: TrainConfig, as_json: bool) -> None:
     from ..runs.measured import task_of
     from ..stats.masf import MIN_ROWS
     from ..training.inputs import load_splits
-    from .summary import detail
 
     kind_of_model(config.model)
     task = task_of(config)
@@ -77,25 +74,23 @@ def _preview(config: TrainConfig, as_json: bool) -> None:
 def run(
     config: TrainConfig, root: Path, *, resume: bool = False, restart: bool = False, processes: int = 1
 ) -> TrainRecord:
-    """Train a model, show a progress bar, print the checkpoint's folder, and return the record."""
-    from ..runs import run as runs
+    """Train or adapt a model, show its progress, print the checkpoint's folder, and return the record."""
+    from ..runs.adaptation import adapt
+    from ..runs.run import train
     from ..store.run_store import RunStore
 
     quiet()
     require_writable(root, "--output")
     store = RunStore(root)
     with bars() as progress:
-        record = runs.train(
-            config,
-            store,
-            resume=resume,
-            restart=restart,
-            callbacks=[training_bar(progress, Path(config.title).name)],
-            processes=processes,
-            progress=phase_bars(progress),
+        bar = training_bar(progress, Path(config.title).name)
+        options: dict[str, Any] = {"resume": resume, "restart": restart, "progress": phase_bars(progress)}
+        record: TrainRecord = (
+            adapt(config, store, callbacks=[bar], **options)
+            if isinstance(config, AdaptConfig)
+            else train(config, store, callbacks=[bar], processes=processes, **options)
         )
-    folder = store.folder(config)
-    note(f"checkpoint: {folder}")
-    note(f"next: faithmeter measure {folder}")
+    note(f"checkpoint: {store.folder(config)}")
+    note(f"next: faithmeter measure {store.folder(config)}")
     print_truncated(record)
     return record
