@@ -13,7 +13,7 @@ from datasets import Dataset
 
 from faithmeter.config import TrainConfig
 from faithmeter.data import task
-from faithmeter.models.token_cache import tokenize
+from faithmeter.models.encoding import tokenize
 from faithmeter.stats.metrics import score
 from faithmeter.training.masked_eval import Sweep
 from faithmeter.training.trainer import SELECTION, make_trainer, training_arguments

@@ -299,7 +299,10 @@ def test_lists(faithmeter, checkpoint: Path, folder: Path) -> None:
         (("measure", "embedded", "--require", "racu>3"), "requirement 'racu>3' cannot be read"),
         (("measure", "embedded", "--require", "beam:acu>1.2.3"), "requirement 'beam:acu>1.2.3' cannot be"),
         (("measure", "embedded", "--require", "beam:acu>inf"), "requirement 'beam:acu>inf' cannot be"),
-        (("measure", "embedded", "--require", "bean:acu>1"), "in a requirement 'bean'; did you mean 'beam'?"),
+        (
+            ("measure", "embedded", "-m", "beam", "--require", "bean:acu>1"),
+            "in a requirement 'bean'; did you mean 'beam'?",
+        ),
         (("measure", "embedded", "--pair", "a"), "--pair a goes with --data or --test, the file"),
         (("explain", "embedded", ""), "the text is empty"),
         (("explain", "embedded", "a", "--require", "beam:acu>1"), "unknown method in a requirement 'beam'"),

@@ -15,9 +15,8 @@ from datasets import Dataset
 
 import faithmeter as fm
 from faithmeter.errors import DamageWarning
-from faithmeter.models import token_cache
-from faithmeter.models.encoding import encode
-from faithmeter.models.token_cache import DAY, MAX_UNUSED_DAYS, tokenize
+from faithmeter.models import encoding
+from faithmeter.models.encoding import DAY, MAX_UNUSED_DAYS, encode, tokenize
 from toy import WITH_TYPES
 from toy import letter_tokenizer as letters
 
@@ -46,7 +45,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         calls.append(arguments)
         return encode(*arguments, **options)
 
-    monkeypatch.setattr(token_cache, "encode", counted)
+    monkeypatch.setattr(encoding, "encode", counted)
     return calls
 
 
@@ -109,6 +108,6 @@ def test_a_cache_that_cannot_be_written_is_an_error_in_one_line(
     def full(path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(token_cache, "seal", full)
+    monkeypatch.setattr(encoding, "seal", full)
     with pytest.raises(fm.InputError, match="faithmeter"):
         tokenize(SPLIT, letters(), max_length=64)

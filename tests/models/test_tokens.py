@@ -29,19 +29,20 @@ def test_a_pair_by_hand() -> None:
 
 
 def test_a_literal_separator_in_a_text_does_not_split_it() -> None:
-    columns = encode(letters(), ["a </s> b"], ["c"], max_length=64)
-    assert columns["input_ids"] == [[0, 5, 2, 6, 2, 2, 7, 2]]
-    assert columns["kinds"] == [[-1, 0, 0, 0, -1, -1, 1, -1]]
+    (row,) = encode(letters(), ["a </s> b"], ["c"], max_length=64)
+    assert row["input_ids"] == [0, 5, 2, 6, 2, 2, 7, 2]
+    assert row["kinds"] == [-1, 0, 0, 0, -1, -1, 1, -1]
 
 
 def test_an_empty_context_is_no_error_and_leaves_the_text_explained() -> None:
-    assert encode(letters(), ["a"], [""], max_length=64)["kinds"] == [[-1, 0, -1, -1, -1]]
+    (row,) = encode(letters(), ["a"], [""], max_length=64)
+    assert row["kinds"] == [-1, 0, -1, -1, -1]
 
 
 @given(WORDS.filter(bool), WORDS)
 def test_kinds_follow_the_texts_whatever_they_hold(text: list[str], context: list[str]) -> None:
-    columns = encode(letters(), [" ".join(text)], [" ".join(context)], max_length=64)
-    kinds = columns["kinds"][0]
+    (row,) = encode(letters(), [" ".join(text)], [" ".join(context)], max_length=64)
+    kinds = row["kinds"]
     assert kinds == [-1] + [0] * len(text) + [-1, -1] + [1] * len(context) + [-1]
 
 
@@ -62,11 +63,11 @@ def test_an_empty_first_text_in_a_row_of_ids_is_refused(row: list[int]) -> None:
 
 
 def test_the_longer_text_of_a_pair_is_truncated_first_and_it_is_said() -> None:
-    columns = encode(letters(), ["a b c d e", "a"], ["f", "g"], max_length=8)
-    assert columns["input_ids"] == [[0, 5, 6, 7, 2, 2, 10, 2], [0, 5, 2, 2, 11, 2]]
-    assert columns["truncated"] == [True, False]
-    exactly_full = encode(letters(), ["a b c"], ["f"], max_length=8)
-    assert exactly_full["truncated"] == [False]
+    cut, whole = encode(letters(), ["a b c d e", "a"], ["f", "g"], max_length=8)
+    assert (cut["input_ids"], cut["truncated"]) == ([0, 5, 6, 7, 2, 2, 10, 2], True)
+    assert (whole["input_ids"], whole["truncated"]) == ([0, 5, 2, 2, 11, 2], False)
+    (exactly_full,) = encode(letters(), ["a b c"], ["f"], max_length=8)
+    assert not exactly_full["truncated"]
 
 
 def test_rows_of_a_batch_can_be_chosen_and_masked() -> None:

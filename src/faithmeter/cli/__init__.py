@@ -94,7 +94,7 @@ def main() -> None:
     The exit code is 0 on success; 1 if a requirement is not met, a run failed or the program has a bug;
     2 for a mistake in the input; and 130 after Ctrl-C.
     """
-    prepare_streams()
+    prepare_streams()  # first, as any message may hold a character that the terminal lacks
     # Read when torch is loaded. Threads that spin while they wait took 14 times the CPU time of threads that
     # sleep where two of them shared a busy core (docs/performance.md).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -110,11 +110,11 @@ def main() -> None:
             console.print_exception()
         _exit_with_error(str(error))
     except OSError as error:
-        if error.errno not in REMEDIES:
+        if error.errno not in REMEDIES:  # not a full disk or the like: a bug, which shows its traceback
             raise
         _exit_with_error(f"{error.filename or 'a file'}: {error.strerror}; {REMEDIES[error.errno]}")
     except SystemExit as stop:
-        if stop.code == 130:
+        if stop.code == 130:  # typer's code for Ctrl-C
             console.print("interrupted; what was finished is kept")
         raise
 

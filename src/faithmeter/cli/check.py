@@ -34,6 +34,7 @@ def check(
 
     requirements = parse_requirements(gate.require, [CHECK, BASELINE])
     numbers: dict[str, Any] = {"overlap": loading.overlap, "precision": loading.number_type}
+    # the check is a measurement of random orders alone: masked texts with their p-values
     config = MeasureConfig(methods=(BASELINE,), **numbers, **texts.settings, **checking.settings)
     origin = texts.origin(checkpoint)
     _require_validation_rows(checkpoint, origin.own)

@@ -55,6 +55,7 @@ def demo(
     console.print(marked("1. masked fine-tuning", "bold", where))
     recipe = RECIPE.replace(seed=seed)
     plain = recipe.replace(strategy="none", validation="unmasked")
+    # the two trainings need nothing of each other
     with training_beside(plain, store) if full else nullcontext():
         records = {"half": train.run(recipe, store, resume=True)}
     if full:  # read from the store, unless the other process could not train it
@@ -115,7 +116,7 @@ def training_beside(config: TrainConfig, store: Path) -> Iterator[None]:
         yield
         process.wait()
     finally:
-        process.terminate()
+        process.terminate()  # Ctrl-C: what it has finished is kept, as it resumes
 
 
 def join_methods(results: Sequence[Result]) -> Result:
@@ -135,6 +136,6 @@ def hit_rate(result: Result, method: str, tokenizer: Any) -> float:
     hits = 0
     for number, scores in zip(first["row"], first["scores"], strict=True):
         offsets = tokenizer(rows[number]["text"], add_special_tokens=False, return_offsets_mapping=True)
-        top = offsets["offset_mapping"][scores.index(max(scores))][0]
+        top = offsets["offset_mapping"][scores.index(max(scores))][0]  # character of the highest-scored word
         hits += any(start <= top < end for start, end in rows[number]["supporting"])
     return hits / len(first)

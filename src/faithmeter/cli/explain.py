@@ -32,7 +32,7 @@ def _require_writable(parameter: typer.CallbackParam, path: Path | None) -> Path
     Raises:
         InputError: The path is a folder, its folder does not exist, or writing is not permitted.
     """
-    if path is not None:
+    if path is not None:  # asked before the work: hours of it end in this file
         option = f"--{parameter.name} {path}"
         if path.is_dir() or not path.parent.is_dir():
             raise InputError(f"{option}: expected the name of a file, in a folder that exists")
@@ -199,7 +199,7 @@ def _explain(
 
     for row in rows:
         with name_place(row.place):
-            clf.encode([row.text], row.pairs)
+            clf.encode([row.text], row.pairs)  # raises for a text without words, or without its pair
             if row.label is not None:
                 class_number(clf.labels, row.label)
     explanations: list[Explanation] = []
@@ -236,7 +236,7 @@ def _verify(
     from ..measuring.one_text import measure_text
     from ..runs.fitted_tests import load_tests
 
-    config = config.replace(overlap=clf.overlap, precision=clf.precision)
+    config = config.replace(overlap=clf.overlap, precision=clf.precision)  # `auto` is decided by now
     with phases() as advance:
         try:
             tests = load_tests(cast("Classifier", clf.clf), checkpoint, config, progress=advance)

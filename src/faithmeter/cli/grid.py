@@ -89,7 +89,7 @@ def grid(
     if count > 1 and not cluster:
         _share(count, call)
     quiet()
-    outcomes: dict[Run, str] = {}
+    outcomes: dict[Run, str] = {}  # in the order in which runs end
     with bars() as progress:
         lines = RunLines(progress, len(runs), store / LOG)
 
@@ -162,13 +162,14 @@ def count_processes(workers: str, runs: int) -> int:
         return int(workers)
     if workers != AUTO:
         raise InputError(f"--workers {workers}; expected {AUTO} or a whole number, such as 2")
+    # a process too many makes all of them swap, which is slower than waiting
     return max(1, min(usable_cores(), runs, free_memory() // MEMORY_OF_A_RUN))
 
 
 def _share(workers: int, call: str) -> None:
     """Start worker processes for the same grid and store, and wait until they end."""
     command = [sys.executable, "-m", "faithmeter", *sys.argv[1:], "--workers", "1", "--call", call]
-    threads = str(max(1, usable_cores() // workers))
+    threads = str(max(1, usable_cores() // workers))  # more threads than cores slow each other down
     environment = os.environ | {"OMP_NUM_THREADS": threads}
     # nothing is written to these pipes; they close when this process ends for any reason
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": sys.stderr}

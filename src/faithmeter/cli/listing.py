@@ -147,7 +147,7 @@ def detail(task: Task) -> Detail:
                 example[name] = text
     for example, label in zip(examples, train["label"], strict=False):
         example["label"] = _label_names(task, label)
-    published = read_counts().get(task.name.partition("(")[0])
+    published = read_counts().get(task.name.partition("(")[0])  # Anemia(labels=xor) is the published one
     values = train["label"]
     return Detail(
         task,
@@ -170,7 +170,7 @@ def _label_names(task: Task, label: float | list[int]) -> str:
 
 
 def _counts(labels: Sequence[Any], classes: int) -> list[int]:
-    if isinstance(labels[0], float):
+    if isinstance(labels[0], float):  # numbers have no classes to count
         return [len(labels)]
     if isinstance(labels[0], list):  # several labels at once
         return [sum(column) for column in zip(*labels, strict=True)]
@@ -239,7 +239,7 @@ def methods() -> Listing:
     """Return all methods, including those of plugins, with their options and defaults."""
     from ..methods.registry import METHODS, load_plugins
 
-    load_plugins()
+    load_plugins()  # installed packages register their methods when they are imported
     headings = ("method", "options and defaults", "description")
     rows = table("methods; options go in brackets: beam(width=20)", *headings, numbers=False)
     values = []
@@ -295,6 +295,7 @@ def runs(root: Path, where: list[str]) -> Listing:
             f"{root} holds no finished run; expected a folder of runs, such as the one given to `train -o`"
         )
     for name, value in conditions:
+        # a value that no run has is rather a typing error than a wish for an empty list
         known = {text for _, record in records for text in _filter_values(record, name)}
         if value not in known:
             raise unknown(f"{name} of the runs in {root}", value, known - {""} or {"(none)"})
@@ -337,6 +338,7 @@ def _summarize(record: Record) -> str:
 
 def _without_wrapping(rows: Table) -> Text:
     """Return a table as text in its full width, so that no cell is wrapped or cut."""
+    # folders are copied from this table, and a wrapped one cannot be
     wide = Console(width=10_000, color_system=None, markup=False, highlight=False)
     with wide.capture() as captured:
         wide.print(rows)

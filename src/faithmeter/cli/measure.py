@@ -118,7 +118,7 @@ def measure(
     from ..methods.registry import default_methods, expand, parse
     from ..report.view import view
 
-    own_scores = register_scores(erasing.scores)
+    own_scores = register_scores(erasing.scores)  # from here on a method like any other
     names = [*(str(parse(name)) for name in expand(erasing.method)), *(own.name for own in own_scores)]
     numbers: dict[str, Any] = {"overlap": computers.overlap, "precision": computers.number_type}
     config = MeasureConfig(methods=tuple(names), **numbers, **texts.settings, **erasing.settings)
@@ -134,7 +134,7 @@ def measure(
     with _computing(checkpoint, config, computers) if cluster else nullcontext() as compute:
         device = "auto" if cluster else computers.device  # a cluster's device is that of its nodes
         result = run(checkpoint, config, store, origin, device, compute)
-    if result.texts < texts.limit:
+    if result.texts < texts.limit:  # a smaller number than asked for is not passed over in silence
         note(f"{result.texts} texts were measured: there are no more")
     if gate.as_json:
         print_json(result.to_dict())

@@ -116,6 +116,7 @@ def as_command(verb: Verb) -> Verb:
     parameters += [_parameter("quiet", Quiet, False), _parameter("verbose", Verbose, False)]
 
     def call(*, quiet: bool = False, verbose: bool = False, **arguments: Any) -> Any:
+        # before the groups are made: their errors are printed as loudly as asked for
         volume.quiet, volume.verbose = quiet and not verbose, verbose
         for name, (group, names) in groups.items():
             given = [option for option in names if option in arguments]
@@ -139,6 +140,7 @@ def _of_group(group: Any) -> Iterator[inspect.Parameter]:
     """Yield a parameter for each field of a group of options."""
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
+        # dataclasses take a mutable default only from a factory, typer only as a value
         default = field.default if field.default_factory is MISSING else field.default_factory()
         yield _parameter(field.name, hints[field.name], default)
 
@@ -149,11 +151,11 @@ def _of_config(config: type[Config], argument: list[str]) -> Iterator[inspect.Pa
         text = "a folder with a saved classifier, or a hub name"
         yield _parameter(name, Annotated[str, typer.Argument(metavar="CHECKPOINT", help=text)])
     for name, field in config.model_fields.items():
-        if name in argument or FILLED in field.metadata:
+        if name in argument or FILLED in field.metadata:  # what the run itself fills in is no option
             continue
         choices = get_args(field.annotation)
         text = f"{field.description} ({', '.join(choices)})" if choices else str(field.description)
-        show_default = field.default != "" and field.default is not False
+        show_default = field.default != "" and field.default is not False  # these say nothing to a reader
         option = typer.Option("--" + name.replace("_", "-"), help=text, show_default=show_default)
         kind: Any = type(field.default)  # the parser takes a choice as text; the config checks it
         yield _parameter(name, Annotated[kind, option], field.default)

@@ -41,7 +41,7 @@ def describe_time(task: Task) -> str:
     text = str(timedelta(seconds=round(spent)))
     if not task.total or not task.completed or task.completed >= task.total:
         return text
-    left = spent / task.completed * (task.total - task.completed)
+    left = spent / task.completed * (task.total - task.completed)  # what is left is as slow as what was done
     return f"{text}, {timedelta(seconds=round(left))} left"
 
 
@@ -83,7 +83,7 @@ def bars() -> Progress:
     In a log file each task prints a line every ten per cent.
     """
     if volume.quiet:
-        return Progress(console=console, disable=True)
+        return Progress(console=console, disable=True)  # callers need not know that nothing is shown
     if not console.is_terminal:
         return Lines()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
@@ -126,7 +126,7 @@ class Overall:
         share = done / total if total else 1.0
         self.shares[phase] = max(share, self.shares.get(phase, 0.0))
         spent = sum(cost * self.shares.get(name, 0.0) for name, cost in self.costs.items())
-        percent = 100 * spent / max(sum(self.costs.values()), 1e-9)
+        percent = 100 * spent / max(sum(self.costs.values()), 1e-9)  # 0 of 0 is nothing left to do
         self.progress.update(self.bar, completed=percent, note=f"{phase} {done} of {total}")
 
 
@@ -191,7 +191,7 @@ class RunLines:
     def show(self, name: str, host: str, part: str, done: int, total: int, note: str) -> None:
         """Show the progress of a run; `host` is empty on this machine."""
         place = f" on {host}" if host else ""
-        if self.hosts.get(name) != host:
+        if self.hosts.get(name) != host:  # a run begins, or goes on at another node
             self.hosts[name] = host
             self._write(f"started: {name}{place}")
         if name not in self.bars and len(self.bars) < MAX_RUN_BARS:
@@ -227,5 +227,6 @@ class RunLines:
 
     def _write(self, line: str) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
+        # opened for each line: several processes append to it, and a full disk must not end a run
         with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
             file.write(f"{now} {line}\n")

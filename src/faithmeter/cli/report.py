@@ -101,7 +101,7 @@ def _write_page(store: RunStore, pages: Pages, as_json: bool) -> None:
 
     require_writable(page.parent, "--output")
     files = None if pages.page_only else page.with_name(f"{page.stem}_files")
-    with phases() as advance, writing(page.parent):
+    with phases() as advance, writing(page.parent):  # a full disk is told in one line
         written = write(
             store, page, examples=pages.examples, files=files, progress=advance, replication=replication()
         )

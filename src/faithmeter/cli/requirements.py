@@ -81,6 +81,7 @@ def parse_requirements(lines: Iterable[str], names: Sequence[str]) -> list[Requi
 
 
 def _parse(line: str, names: Sequence[str]) -> Requirement:
+    # a name may hold brackets: beam(width=20):acu>40
     match = re.fullmatch(r"(.+):([\w.]+)\s*(>=|<=|>|<)\s*(\S+)", line.strip())
     bound = math.nan
     with suppress(ValueError):
@@ -135,6 +136,7 @@ def quantities(result: Result | TextMeasurement) -> dict[str, dict[str, float]]:
 
     The ACU of a text whose number is predicted is in the unit of the number.
     """
+    # in percent, as in every table, so that a bound can be copied from one
     values, scale = {}, 1 if getattr(result, "quantity", "") == "number" else 100
     for name, (acu, racu) in result.areas.items():
         values[name] = {"acu": scale * acu, "racu": 100 * racu, "p": result.evidence.p(name)}

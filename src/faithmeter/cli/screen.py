@@ -56,6 +56,7 @@ def prepare_streams() -> None:
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON; NaN becomes null. Non-ASCII is escaped unless output is UTF-8."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    # by print, not by rich, which would wrap the line and color it
     print(json.dumps(plain(value), ensure_ascii=not unicode, allow_nan=False))
 
 
@@ -106,6 +107,7 @@ def table(title: str, *headings: str, numbers: bool = True) -> Table:
 
 def show(blocks: Sequence[Block], screen: Console = output) -> None:
     """Print blocks, wrapped at the width of a terminal; in a pipe, each sentence is one line."""
+    # here and below, modules that load slowly are imported by the functions that need them: --help is fast
     from ..report.terminal import render
 
     screen.print(render(blocks), soft_wrap=not screen.is_terminal)

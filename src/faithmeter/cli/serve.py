@@ -71,7 +71,7 @@ def serve(checkpoint: Checkpoint, training: Training, computing: Computing, list
     host = listening.host
     hosts = [*LOOPBACK_NAMES, _format_host(host), *map(_check_pattern, listening.allowed)]
     with listen(host, listening.port) as socket:  # before the model is loaded: a busy port is told at once
-        local = is_loopback(socket)
+        local = is_loopback(socket)  # of the socket, as a host name may mean any address
         token = None if local else secrets.token_urlsafe(32)
         model = _load_model(checkpoint, training, computing)
         limits = Limits(max_words=listening.max_words, max_evaluations=listening.max_evaluations)
@@ -126,6 +126,7 @@ def _format_host(host: str) -> str:
 
 
 def _check_pattern(host: str) -> str:
+    # Starlette takes a star only before the first dot, and answers any other by an assertion
     if host != "*" and not re.fullmatch(r"(\*\.)?[\w.-]+|\[[\da-fA-F:]+\]", host):
         raise InputError(
             f"--allowed-host {host!r}; expected a name such as box.example.com, *.example.com or *"

@@ -95,7 +95,7 @@ def _own_test_texts(checkpoint: str, texts: Texts) -> Task | None:
 
     Labels are classes, several at once or numbers, as the checkpoint's head says.
     """
-    data = None if texts.data == texts.test else texts.data  # then all rows are test texts
+    data = None if texts.data == texts.test else texts.data  # the same file twice: all rows are test texts
     rationale = getattr(texts, "rationale", None)
     columns = {"--text": texts.text, "--label": texts.label, "--pair": texts.pair, "--rationale": rationale}
     options = {**columns, "--valid": texts.valid, "--test": texts.test}
@@ -186,7 +186,7 @@ def read_texts(
             "folders, name one of them"
         )
     if given["text"] == "-":
-        given["text"] = typer.get_text_stream("stdin").read().strip()
+        given["text"] = typer.get_text_stream("stdin").read().strip()  # the end of line of `echo` is no text
     return [_row(given)]
 
 
@@ -215,10 +215,10 @@ def _read_lines(file: Path, given: dict[str, str | None]) -> Iterator[Row]:
             f"it: --data {file} --text COLUMN"
         )
     try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
+        lines = file.read_text(encoding="utf-8-sig").split("\n")  # splitlines would cut at U+2028, too
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {error}") from error
-    if not any(map(str.strip, lines)):
+    if not any(map(str.strip, lines)):  # an empty result would look like a success
         raise InputError(f"{file} holds no text; expected one per line")
     for number, line in enumerate(lines, start=1):
         place = f"{file}, line {number}"
@@ -239,7 +239,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def _row(given: dict[str, Any], place: str = "") -> Row:
-    for key, value in given.items():
+    for key, value in given.items():  # a row of a file may have any keys, such as a misspelled `texts`
         if key not in ROW_TYPES:
             raise unknown("key", key, ROW_TYPES)
         if not isinstance(value, ROW_TYPES[key]):

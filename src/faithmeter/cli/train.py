@@ -35,7 +35,7 @@ def train(
 
     Example: faithmeter train --task bAbI-1 --epochs 3 --learning-rate 1e-3
     """
-    require_one_process()
+    require_one_process()  # torchrun would start this verb once for each GPU; --processes is ours
     if config.data:
         _preview(config, as_json)
     record = run(config, store, resume=resume, restart=restart, processes=processes)
@@ -58,7 +58,7 @@ def _preview(config: TrainConfig, as_json: bool) -> None:
     from ..stats.masf import MIN_ROWS
     from ..training.inputs import load_splits
 
-    kind_of_model(config.model)
+    kind_of_model(config.model)  # raises before the rows are read if there is no such model
     task = task_of(config)
     validation = len(load_splits(config, task)["validation"])
     if not as_json:

@@ -76,9 +76,10 @@ def _question(text: str, statements: dict[int, str]) -> Question:
     fields = [field.strip() for field in text.split("\t")]
     if len(fields) != 3 or not all(fields[:2]):
         raise ValueError("a question needs three fields: question, answer, supporting facts")
-    ids = fields[2].split()
-    order = {str(number): index for index, number in enumerate(statements)}
-    missing = [name for name in ids if name not in order]
-    if missing:
-        raise ValueError(f"supporting fact {missing[0]!r} is not a statement before the question")
-    return Question(tuple(statements.values()), fields[0], fields[1], tuple(order[name] for name in ids))
+    order = [*map(str, statements)]  # files name lines, which are counted with the questions between them
+    facts: list[int] = []
+    for name in fields[2].split():
+        if name not in order:
+            raise ValueError(f"supporting fact {name!r} is not a statement before the question")
+        facts.append(order.index(name))
+    return Question(tuple(statements.values()), fields[0], fields[1], tuple(facts))

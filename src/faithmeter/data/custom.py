@@ -159,6 +159,7 @@ def _describe(entries: TaskFile) -> Task:
         raise InputError(f"labels are {', '.join(entries.labels)}; leave them out: regression has no classes")
     label = split_columns(entries.label, kind)
     columns = Columns(entries.text, label, entries.pair, entries.rationale)
+    # checked now: a metric that does not fit would end a training at its first evaluation
     metric = entries.metric or METRICS_OF[kind][0]
     require_metric(metric, kind)
     return Task(
@@ -179,7 +180,7 @@ def _describe(entries: TaskFile) -> Task:
 
 def split_columns(label: str, kind: Kind) -> str | tuple[str, ...]:
     """Return the label column, or the columns of several labels, which have commas between them."""
-    several = kind == "multi-label" and "," in label
+    several = kind == "multi-label" and "," in label  # a single column of that kind holds lists
     return tuple(name.strip() for name in label.split(",")) if several else label
 
 
@@ -207,9 +208,9 @@ def _read_parts(own: Own, columns: Columns) -> Iterator[tuple[str, Path, Columns
 
 
 def _read_file(path: Path, columns: Columns) -> Iterator[Record]:
-    if not os.path.exists(path):
+    if not os.path.exists(path):  # told apart from a file that cannot be read
         raise InputError(f"{path} does not exist; give the path of a file or of a folder saved by `datasets`")
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix  # rows.csv.gz is a csv file
     if suffix not in READERS:
         kinds = ", ".join(READERS)
         raise InputError(f"{path}: unknown kind of file; expected {kinds} or a folder saved by `datasets`")
@@ -273,7 +274,7 @@ def _read_labels(own: Own, columns: Columns, kind: Kind, state: State) -> tuple[
 
 def _sorted_labels(names: Iterable[str]) -> tuple[str, ...]:
     """Return labels in alphabetical order, or in numerical order if all are whole numbers."""
-    ordered = sorted(names)
+    ordered = sorted(names)  # 2 before 10 in numerical order, the other way round by name
     numbers = all(name.removeprefix("-").isdecimal() for name in ordered)
     return tuple(sorted(ordered, key=int)) if numbers else tuple(ordered)
 
@@ -307,7 +308,7 @@ def _list_several(own: Own, columns: Columns, records: Sequence[Record]) -> tupl
 
 def _require_label(record: Record, column: str) -> str:
     name = label_name(record.values[column])
-    if name is None:
+    if name is None:  # a row without a label would silently become a class of its own
         raise InputError(f"{record.place}: no label in {column!r}; fill it in or remove the row")
     if _is_fraction(name):
         what = f"label {name} in {column!r} is not whole"

@@ -85,7 +85,9 @@ def label_task(task: Task, label: str) -> LabeledTask:
     if label not in task.labels:
         raise unknown("label", label, task.labels)
     number, splits = task.labels.index(label), task.load()
-    labels = {role: [row[number] for row in rows["label"][:]] for role, rows in splits.items()}
+    labels: dict[str, list[int]] = {}
+    for role, rows in splits.items():
+        labels[role] = [chosen[number] for chosen in rows["label"][:]]
     name, classes = f"{task.name}: {label}", (f"not {label}", label)
     chosen = labeled_task(splits, labels, name=name, classes=classes)
     return replace(chosen, metrics=("accuracy", "macro_f1"), metric="macro_f1", place=task.source.place)
@@ -104,6 +106,7 @@ def labeled_task(
 def _relabeled(split: Dataset, labels: Sequence[int], classes: Sequence[str]) -> Dataset:
     from datasets import ClassLabel, Dataset, Features, List, Value
 
+    # types are given, as those of an empty column, or of a file, are guessed otherwise
     kinds = {"text": Value("string"), "context": Value("string"), "supporting": List(List(Value("int32")))}
     names = [name for name in kinds if name in split.column_names]
     features = {name: kinds[name] for name in names} | {"label": ClassLabel(names=[*classes])}

@@ -90,8 +90,8 @@ def comma_separated(
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)  # the default, 128 kB, is too small for a long text
-    reader = csv.reader((text for _, text in lines(path)), strict=True)
-    line = 1
+    reader = csv.reader((text for _, text in lines(path)), strict=True)  # strict: stray quotes are errors
+    line = 1  # where the record begins; line_num is where it ends
     try:
         for fields in reader:
             if fields:
@@ -110,9 +110,10 @@ def _table(
     drop_short: bool = False,
 ) -> Iterator[Record]:
     names = [*(header or next(rows, (0, []))[1])]
-    if len(names) == 1 and names[0] not in columns:
+    if len(names) == 1 and names[0] not in columns:  # else a file of one column is what was asked for
         _require_separator(path, names[0])
     require_columns(path, columns, names)
+    # a short row has lost a separator, a long one has a separator in a text: either would shift columns
     for number, (line, fields) in enumerate(rows):
         if len(fields) < len(names) and drop_short:
             continue
@@ -142,7 +143,7 @@ def jsonl(path: Path, columns: Sequence[str] = ()) -> Iterator[Record]:
             continue
         try:
             values = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # brackets 10,000 deep
             raise InputError(f"{place}: not JSON ({error}); expected one object in each line") from error
         if not isinstance(values, dict):
             raise InputError(f"{place}: {type(values).__name__}; expected one object in each line")
@@ -172,7 +173,7 @@ def of_dataset(place: Path | str, data: Any, columns: Sequence[str]) -> Iterator
     """Yield the records of a `datasets.Dataset`, with only the given columns."""
     require_columns(place, columns, data.column_names)
     number = 0
-    for batch in data.select_columns([*columns]).iter(batch_size=1000):  # one by one takes ten times as long
+    for batch in data.select_columns([*columns]).iter(batch_size=1000):  # row by row is slower
         for values in zip(*batch.values(), strict=True):
             yield Record(number, f"{place}, row {number + 1}", dict(zip(batch, values, strict=True)))
             number += 1

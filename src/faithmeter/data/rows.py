@@ -234,17 +234,17 @@ def _as_list(value: Any, place: str) -> list[Any]:
             value = json.loads(value)
         except (ValueError, RecursionError):
             raise InputError(f"{place}: {value!r:.60} is not JSON; {PASSAGES}") from None
-    value = _plain(value)
+    value = unboxed(value)
     # pandas and parquet have NaN where a row has no value
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return []
     if not isinstance(value, list):
         raise InputError(f"{place}: {value!r:.60}; {PASSAGES}")
-    return [*map(_plain, value)]
+    return [*map(unboxed, value)]
 
 
-def _plain(value: Any) -> Any:
-    """Return an array of NumPy as a list, and any other value as it is."""
+def unboxed(value: Any) -> Any:
+    """Return an array of NumPy or torch as a list, and any other value as it is."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 

@@ -138,6 +138,7 @@ def _find_folder(task: Task, files: Files, data_dir: Path) -> Path:
     Raises:
         InputError: One of the files is missing.
     """
+    # the folder of the task, or the one above: the official archives unpack to these names
     candidates = (data_dir / name for name in files.folders)
     folder = next(filter(os.path.isdir, candidates), data_dir)
     for path in OFFICIAL[files.reader].list_files(files, folder):

@@ -37,11 +37,10 @@ def generate(task: int, questions: int, *, seed: int) -> list[Story]:
     if questions < 0:
         raise InputError(f"{questions} questions asked for; expected 0 or more")
     rng = Random(seed)
-    sizes = [QUESTIONS_PER_STORY] * (questions // QUESTIONS_PER_STORY)
-    rest = questions % QUESTIONS_PER_STORY
-    if rest:
-        sizes.append(rest)
-    return [_story(task, size, rng) for size in sizes]
+    stories: list[Story] = []
+    for start in range(0, questions, QUESTIONS_PER_STORY):
+        stories.append(_story(task, min(QUESTIONS_PER_STORY, questions - start), rng))
+    return stories
 
 
 def _story(task: int, size: int, rng: Random) -> Story:
@@ -86,11 +85,14 @@ class _World:
                 lying = [item for item in OBJECTS if self.lying.get(item) == here]
                 if lying:
                     return self.get(actor, self.rng.choice(lying))
-            elif held := [item for item in OBJECTS if self.holder.get(item) == actor]:
-                return self.drop(actor, self.rng.choice(held))
+            else:
+                held = [item for item in OBJECTS if self.holder.get(item) == actor]
+                if held:
+                    return self.drop(actor, self.rng.choice(held))
 
     def move(self, actor: str, place: str) -> None:
         self.place[actor] = place
+        # what is carried moves along, and each place it passes may be asked for
         self.moved[actor] = move = (len(self.statements), place)
         for item, holder in self.holder.items():
             if holder == actor:
@@ -132,6 +134,7 @@ class _World:
             return None
         item = self.rng.choice(items)
         moves = self.carried[item]
+        # two facts: who has or dropped it, and that person's last move; three: also the move before
         if facts == 2:
             steps = moves[-1:]
             question = f"Where is the {item}?"

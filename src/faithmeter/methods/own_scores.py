@@ -12,6 +12,7 @@ from typing import cast
 from torch import Tensor
 
 from ..data.readers import jsonl
+from ..data.rows import unboxed
 from ..errors import InputError
 from ..models.alignment import TextScores, align
 from ..models.evaluator import Evaluator
@@ -87,14 +88,14 @@ def own_scores(name: str, scores: OwnScores | str | Path, *, signed: bool = True
     path = scores if isinstance(scores, str | Path) else None
     rows = _read(Path(path)) if path is not None else _as_mapping(cast(OwnScores, scores), name)
     # keys as they are: row 0 and the text "0" are different texts
-    content = json.dumps([(key, _plain(values)) for key, values in rows.items()], default=str)
+    content = json.dumps([(key, unboxed(values)) for key, values in rows.items()], default=str)
     return Method(
         name,
         Lookup(name, rows),
         recursive=False,
         signed=signed,
         about="scores that were computed elsewhere; each text is explained once, not again at every step",
-        source=sha256(content.encode()).hexdigest()[:12],
+        source=sha256(content.encode()).hexdigest()[:12],  # other scores are another method to the store
         cost=lambda tokens: 0,
         by_default=False,
         scores=IN_MEMORY if path is None else str(path),
@@ -111,6 +112,7 @@ def register_scores(entries: Sequence[str]) -> list[Method]:
     for entry in entries:
         name, equals, path = entry.rpartition("=")
         method = own_scores(name if equals else Path(path).name.partition(".")[0], path)
+        # scores of the same name are those of an earlier call in this process, and are replaced
         taken = method.name in METHODS and not METHODS[method.name].scores
         if taken or method.name in methods:
             raise InputError(
@@ -124,7 +126,7 @@ def register_scores(entries: Sequence[str]) -> list[Method]:
 def _as_mapping(scores: OwnScores, name: str) -> Mapping[Key, TextScores]:
     if isinstance(scores, Mapping):
         return scores
-    rows: object = getattr(scores, "tolist", lambda: scores)()
+    rows = unboxed(scores)
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         raise InputError(f"scores of {name} are {rows!r:.60}; expected a list for each text")
     return dict(enumerate(rows))
@@ -138,6 +140,7 @@ def _read(path: Path) -> dict[Key, TextScores]:
         if ("row" in values) == ("text" in values):
             raise InputError(f"{place}: expected either 'row', the number of a text, or 'text'")
         kind = "row" if "row" in values else "text"
+        # not isinstance: true is no row number
         if type(values[kind]) is not (int if kind == "row" else str):
             raise InputError(f"{place}: {kind!r} is {values[kind]!r:.60}; expected a whole number or a text")
         key: Key = values[kind]
@@ -154,8 +157,3 @@ def _read(path: Path) -> dict[Key, TextScores]:
             raise InputError(f"{place}: 'scores' is {values['scores']!r:.60}; expected a list")
         rows[key] = values["scores"]
     return rows
-
-
-def _plain(values: TextScores) -> object:
-    plain: object = getattr(values, "tolist", lambda: values)()
-    return plain

@@ -11,6 +11,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from ..data.rows import unboxed
 from ..errors import InputError
 from .tokens import Batch, Layout, Span
 from .units import number_units
@@ -61,10 +62,11 @@ def align_text(layout: Layout, values: TextScores) -> list[float]:
     else:
         numbers = [_as_number(item, name) for item in items]
         owners = _owners_by_count(layout, len(numbers), name)
+    # a word's score counts once in a unit, though each of its tokens has it
     parts: dict[int, dict[int, float]] = {}  # unit → the pieces in it, each once
     for unit, owner in zip(layout.units or range(len(owners)), owners, strict=True):
         parts.setdefault(unit, {}).update({} if owner is None else {owner: numbers[owner]})
-    return [math.fsum(part.values()) for part in parts.values()]
+    return [math.fsum(part.values()) for part in parts.values()]  # exact: the order of pieces is no matter
 
 
 def _owners_by_count(layout: Layout, count: int, name: str) -> Sequence[int | None]:
@@ -86,7 +88,7 @@ def _owners_by_count(layout: Layout, count: int, name: str) -> Sequence[int | No
 
 def _owners(layout: Layout, spans: Sequence[Span], name: str) -> list[int | None]:
     """Return the number of the span that each token lies in; None for a token in no span."""
-    order = sorted(range(len(spans)), key=spans.__getitem__)
+    order = sorted(range(len(spans)), key=spans.__getitem__)  # spans may be given in any order
     for one, other in pairwise(order):
         if spans[other][0] < spans[one][1]:
             raise InputError(f"{name}: spans {spans[one]} and {spans[other]} overlap; expected separate ones")
@@ -99,6 +101,7 @@ def _owners(layout: Layout, spans: Sequence[Span], name: str) -> list[int | None
     for start, end in layout.spans:
         place = bisect_right(starts, start) - 1
         inside = place >= 0 and end <= spans[order[place]][1]
+        # a token that is not inside may still be cut: by the span that begins before it, or by the next
         for near in (place, place + 1):
             if not inside and 0 <= near < len(order):
                 cut = spans[order[near]]
@@ -113,10 +116,10 @@ def _owners(layout: Layout, spans: Sequence[Span], name: str) -> list[int | None
 
 def _as_list(values: object) -> list[object]:
     """Return arrays and tensors as lists, also those in a list."""
-    values = getattr(values, "tolist", lambda: values)()
+    values = unboxed(values)
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise InputError(f"scores of a text are {values!r:.60}; expected a list of numbers or spans")
-    return [getattr(value, "tolist", lambda value=value: value)() for value in values]
+    return [*map(unboxed, values)]
 
 
 def _as_span(value: object, name: str) -> tuple[int, int, float]:

@@ -29,7 +29,7 @@ def require_classes(config: PreTrainedConfig, label: str | int | None = None) ->
     """Raise an InputError unless a head chooses a class, predicts one number, or `label` names its label."""
     if config.problem_type == MULTI_LABEL and config.num_labels > 1:
         if label is None:
-            names = list_classes([str(name) for name in config.id2label.values()])
+            names = list_classes([*map(str, config.id2label.values())])
             raise InputError(
                 f"the model gives several labels at once ({names}); choose the one to explain and measure "
                 "(label= in fm.load, --class on the command line)"
@@ -45,7 +45,7 @@ def require_classes(config: PreTrainedConfig, label: str | int | None = None) ->
             f"the model predicts {config.num_labels} numbers at once (problem_type regression); expected one "
             "number (num_labels 1), or classes"
         )
-    counts = Counter(str(name) for name in config.id2label.values())
+    counts = Counter(map(str, config.id2label.values()))
     for name, count in counts.items():
         if count > 1:
             raise InputError(
@@ -62,7 +62,7 @@ def require_classes(config: PreTrainedConfig, label: str | int | None = None) ->
 
 def predicts_number(config: PreTrainedConfig) -> bool:
     """Return whether a model's head predicts a number; transformers trains any head of one output so."""
-    return bool(config.num_labels == 1)
+    return bool(config.num_labels == 1)  # whatever problem_type says: many configs leave it out
 
 
 def require_kind(task: Task, *, number: bool) -> None:
@@ -123,6 +123,7 @@ def match_classes(model_labels: Sequence[str], task_labels: Sequence[str]) -> Cl
         counts = f"{len(model_labels)} and {len(task_labels)} classes"
         raise InputError(f"{lists}: {counts}; measure a model on the task it was trained on")
     names, task_names = [*map(_class_key, model_labels)], [*map(_class_key, task_labels)]
+    # by name where there are names: two heads of one task often number its classes differently
     shared = {*names} & {*task_names}
     if len(shared) == len(names):
         return ClassMatch(tuple(names.index(name) for name in task_names))
@@ -145,11 +146,14 @@ def _class_key(name: str) -> str:
 
 def _named_numbers(names: Sequence[str]) -> list[int]:
     """Return the numbers in names such as `label 1` or `1`; empty unless they number all classes."""
-    matches = [re.fullmatch(r"(?:label )?([0-9]{1,9})", name) for name in names]
-    numbers = [int(match[1]) for match in matches if match]
+    numbers = []
+    for name in names:
+        match = re.fullmatch(r"(?:label )?([0-9]{1,9})", name)
+        numbers.append(int(match[1]) if match else -1)
     return numbers if sorted(numbers) == [*range(len(names))] else []
 
 
 def list_classes(names: Sequence[str]) -> str:
     """Return the first `MAX_NAMED_CLASSES` class names, separated by commas, and an ellipsis for others."""
-    return ", ".join([*names[:MAX_NAMED_CLASSES], *(["…"] if len(names) > MAX_NAMED_CLASSES else [])])
+    more = ", …" if len(names) > MAX_NAMED_CLASSES else ""
+    return ", ".join(names[:MAX_NAMED_CLASSES]) + more

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -90,6 +90,7 @@ class Classifier:
         self.tokenizer = tokenizer
         self.mask_id: int = find_mask_id(tokenizer) if mask_id is None else mask_id
         self.max_length = find_max_length(model, tokenizer)
+        # each window has its own special tokens, which leave less room for the text
         special = tokenizer.num_special_tokens_to_add(pair=True) if overlap and tokenizer is not None else 0
         self.overlap = require_overlap(overlap, size=self.max_length, special=special)
         self.takes_pair = takes_pair
@@ -118,7 +119,7 @@ class Classifier:
     def place(self, device: torch.device, precision: Precision) -> None:
         """Move the model to a device and a precision; its fingerprint stays that of the saved weights."""
         if precision != self.precision:
-            _ = self.fingerprint
+            _ = self.fingerprint  # of the saved weights: a run is the same model in any precision
         place(self.model, device, precision)
 
     @property
@@ -161,15 +162,8 @@ class Classifier:
         if not texts:
             raise InputError("no texts were given; expected at least one")
         self.require_pairs(pairs)
-        columns = encode(
-            self.tokenizer,
-            texts,
-            pairs,
-            max_length=self.max_length,
-            layouts=True,
-            windows=self.overlap > 0,
-        )
-        rows = [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
+        limits: dict[str, Any] = {"max_length": self.max_length, "windows": self.overlap > 0}
+        rows = encode(self.tokenizer, texts, pairs, layouts=True, **limits)
         return Batch.from_rows(rows, pad_id=self.tokenizer.pad_token_id)
 
     def require_pairs(self, pairs: Sequence[str] | None) -> None:
@@ -204,6 +198,7 @@ class Classifier:
             return torch.cat([-logits, logits], dim=1)
         if self.label is None:
             return logits
+        # the softmax of -z/2 and z/2 is the sigmoid of z
         chosen = logits[:, self.label] / 2
         return torch.stack([-chosen, chosen], dim=1)
 
@@ -244,7 +239,7 @@ class Classifier:
             return average(logits, windows.counts), largest(features, windows.counts)
         inputs = batch.inputs_on(self.device)
         attended = inputs["attention_mask"].bool().unsqueeze(2)  # [B, T, 1]
-        if self._calls is None:
+        if self._calls is None:  # some layer's state passes no norm: all states are kept, and then reduced
             output, layers = self._layers(inputs)
             maxima = [largest_attended(state, attended) for state in layers]
         else:
@@ -269,8 +264,8 @@ class Classifier:
         normalizations = Normalizations()
         with torch.no_grad(), self._norms.shown_to(normalizations):
             states = self.model(**self._probe, output_hidden_states=True).hidden_states
-        calls = [call for state in states if (call := normalizations.call_of(state)) is not None]
-        return calls if len(calls) == len(states) else None
+        calls = [normalizations.call_of(state) for state in states]
+        return None if None in calls else cast(list[int], calls)
 
     @cached_property
     def classified_only(self) -> Callable[[], AbstractContextManager[None]]:
@@ -280,7 +275,7 @@ class Classifier:
     @property
     def _probe(self) -> dict[str, Tensor]:
         """Inputs that show what a forward pass does."""
-        ids = torch.arange(PROBE_LENGTH)[None] % len(self.embedding_matrix())
+        ids = torch.arange(PROBE_LENGTH)[None] % len(self.embedding_matrix())  # [1, T], in any vocabulary
         return {"input_ids": send(ids, self.device), "attention_mask": send(ids * 0 + 1, self.device)}
 
     @cached_property
@@ -303,18 +298,18 @@ def fingerprint_model(
 
     `without` names weights to leave out, and `settings_without` settings.
     """
-    settings = {
-        name: value
-        for name, value in model.config.to_diff_dict().items()
-        if name not in (*NOT_DECISIVE, *settings_without)
-    }
+    settings = model.config.to_diff_dict()
+    for name in (*NOT_DECISIVE, *settings_without):
+        settings.pop(name, None)
     if hasattr(model, "head_settings"):
         settings["head"] = model.head_settings
+    # the tokenizer belongs to the model: other tokens of a text are other inputs
     state = None if tokenizer is None else tokenizer_state(tokenizer)
     digest = hashlib.sha256(json.dumps([settings, state], sort_keys=True, default=str).encode())
     for name, tensor in sorted(model.state_dict().items()):
         if name not in without:
             digest.update(name.encode())
+            # as bytes, since NumPy has no bfloat16
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
 
@@ -334,15 +329,12 @@ def find_mask_id(tokenizer: PreTrainedTokenizerBase | None) -> int:
 
 def find_max_length(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None) -> int:
     """Return the maximum input length that model and tokenizer allow, in tokens with special tokens."""
-    limits = [
-        getattr(tokenizer, "model_max_length", None),
-        getattr(model.config, "max_position_embeddings", None),
-    ]
+    stated = getattr(model.config, "max_position_embeddings", None)
+    limits = [getattr(tokenizer, "model_max_length", None), stated]
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
-            # RoBERTa-like models number positions from padding_idx + 1
-            limits.append(
-                module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-            )
+            unused = 0 if module.padding_idx is None else module.padding_idx + 1
+            limits.append(module.num_embeddings - unused)  # RoBERTa numbers positions from padding_idx + 1
+    # tokenizers that state no limit have a huge one, and some configs -1
     positive = (int(limit) for limit in limits if limit is not None and limit > 0)
     return min(positive, default=DEFAULT_MAX_LENGTH)

@@ -47,7 +47,7 @@ def find_device(device: str | torch.device = AUTO) -> torch.device:
             f"unknown device {str(device)!r}; expected one of {', '.join(DEVICES)}; cuda:1 is the second GPU"
         ) from None
     if chosen.type == "cpu":
-        return torch.device("cpu")
+        return torch.device("cpu")  # cpu:0 is the same device, and would not compare equal
     if chosen.type != here.type or (chosen.index or 0) >= count:
         others = [f"{here.type}:{number}" for number in range(count)]
         raise InputError(
@@ -93,7 +93,7 @@ def supports(precision: str, device: torch.device) -> bool:
     """Return whether the hardware of a device supports a precision; emulation does not count."""
     if precision == "fp32":
         return True
-    if device.type == "cpu":
+    if device.type == "cpu":  # without these instructions bf16 is slower than fp32, by emulation
         return precision == "bf16" and bool(BF16_FLAGS & cpu_features())
     if precision == "fp16":
         return True
@@ -107,7 +107,7 @@ def supports(precision: str, device: torch.device) -> bool:
 def cpu_features() -> set[str]:
     """Return the names of the CPU's features, as reported by torch and the operating system."""
     known = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    features = {name for name, value in known.items() if value is True}
+    features = {name for name in known if known[name] is True}
     file = Path("/proc/cpuinfo")
     lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
     for line in lines:
@@ -129,8 +129,10 @@ def place(model: PreTrainedModel, device: torch.device, precision: Precision) ->
 
 def name_precision(dtype: torch.dtype) -> str:
     """Return the name of a data type, such as `bf16`."""
-    names = {value: name for name, value in DTYPES.items()}
-    return names.get(dtype, str(dtype).removeprefix("torch."))
+    for name, value in DTYPES.items():
+        if value == dtype:
+            return name
+    return str(dtype).removeprefix("torch.")
 
 
 def wide_type(device: torch.device) -> torch.dtype:
@@ -140,7 +142,7 @@ def wide_type(device: torch.device) -> torch.dtype:
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
     """Copy a tensor to a device, without waiting for the copy to finish if the device allows it."""
-    if tensor.device.type == "cpu" and device.type in PINNING:
+    if tensor.device.type == "cpu" and device.type in PINNING:  # a copy from other memory blocks the host
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
@@ -157,6 +159,7 @@ def token_budget(model: torch.nn.Module | None, device: torch.device) -> int:
     layers = getattr(config, "num_hidden_layers", 12)
     width = getattr(config, "hidden_size", 768)
     size = next(iter(model.parameters())).element_size() if model is not None else 4
+    # half of what is free; an estimate that is too high costs one retry, see `Evaluator.map`
     return max(smallest, min(largest, free // 2 // (layers * width * size * SAVED_VALUES)))
 
 

@@ -1,18 +1,39 @@
-"""Tokenization of texts: token ids, kinds of tokens, truncation, and positions in the text."""
+"""Tokenization of texts: token ids, kinds of tokens, truncation, positions, and a cache of splits.
+
+A cached file is verified before it is used, and created again if it is damaged. Files that have not been used
+for `MAX_UNUSED_DAYS` are deleted when a new one is written.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
+
+from ..data.splits import digest
+from ..files import intact, seal, writing
 from .tokens import CONTEXT, EXPLAINED, SPECIAL, Layout, Span, require_explained, require_unicode
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from tokenizers import Encoding
     from transformers import PreTrainedTokenizerBase
+
+FORMAT = 1
+"""Version of the rows that `encode` returns; if it changes, all splits are tokenized again."""
+MAX_UNUSED_DAYS = 30
+DAY = 86_400.0
+"""Seconds in a day."""
+Row = dict[str, Any]
 
 
 def encode(
@@ -23,10 +44,10 @@ def encode(
     max_length: int,
     layouts: bool = False,
     windows: bool = False,
-) -> dict[str, list[Any]]:
-    """Tokenize texts; return the columns `input_ids`, `kinds`, `truncated` and, if used, `token_type_ids`.
+) -> list[Row]:
+    """Tokenize texts; each row has `input_ids`, `kinds`, `truncated` and, if used, `token_type_ids`.
 
-    With `layouts`, there is also a column `layout`. An input of more than `max_length` tokens is truncated by
+    With `layouts`, it also has its `layout`. An input of more than `max_length` tokens is truncated by
     removing tokens from the longer of its two texts. With `windows`, only the shorter one is truncated, and
     only if it takes more than half of a window.
 
@@ -35,39 +56,31 @@ def encode(
     """
     require_unicode([*texts, *(pairs or ())])
     limit = None if windows else max_length
-    if tokenizer.is_fast:
-        columns = _encode_fast(tokenizer, texts, pairs, limit, layouts)
-    else:
-        contexts = repeat(None) if pairs is None else pairs
-        rows = [_encode_slow(tokenizer, *row, limit, layouts) for row in zip(texts, contexts, strict=False)]
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-    require_explained(columns["kinds"], texts)
-    for row in range(len(texts) if windows else 0):
-        _shorten(columns, row, max_length)
-    return columns
+    encode_all = _encode_fast if tokenizer.is_fast else _encode_slow
+    rows = [*encode_all(tokenizer, texts, pairs, limit, layouts)]
+    require_explained([row["kinds"] for row in rows], texts)
+    return [_shortened(row, max_length) for row in rows] if windows else rows
 
 
-def _shorten(columns: dict[str, list[Any]], row: int, max_length: int) -> None:
-    """Truncate the shorter text of a pair to half of the room in a window, if the pair needs windows."""
-    kinds = columns["kinds"][row]
-    if len(kinds) <= max_length:
-        return
+def _shortened(row: Row, max_length: int) -> Row:
+    """Truncate the shorter text of a pair to half of the room in a window, if the pair needs windows.
+
+    Windows move over the longer text; without this rule the shorter one could leave them no room to move.
+    """
+    kinds = row["kinds"]
     shorter = min((CONTEXT, EXPLAINED), key=kinds.count)
     room = (max_length - kinds.count(SPECIAL)) // 2
+    if len(kinds) <= max_length or kinds.count(shorter) <= room:
+        return row
     places = [place for place, kind in enumerate(kinds) if kind == shorter]
-    removed = {*places[room:]}
-    if not removed:
-        return
-    for name in {"input_ids", "token_type_ids", "kinds"} & {*columns}:
-        column = columns[name]
-        column[row] = [value for place, value in enumerate(column[row]) if place not in removed]
-    columns["truncated"][row] = True
-    if "layout" in columns:
-        layout = columns["layout"][row]
-        kept = room if shorter == EXPLAINED else len(layout.spans)
-        columns["layout"][row] = replace(
-            layout, spans=layout.spans[:kept], words=layout.words[:kept], truncated=True
-        )
+    row = {**row, "truncated": True}
+    for name in {"input_ids", "token_type_ids", "kinds"} & {*row}:
+        row[name] = [*row[name][: places[room]], *row[name][places[-1] + 1 :]]
+    if "layout" in row:
+        kept = room if shorter == EXPLAINED else len(row["layout"].spans)
+        spans, words = row["layout"].spans[:kept], row["layout"].words[:kept]
+        row["layout"] = replace(row["layout"], spans=spans, words=words, truncated=True)
+    return row
 
 
 def tokenizer_state(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
@@ -75,7 +88,7 @@ def tokenizer_state(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
     state: dict[str, Any] = {"class": type(tokenizer).__name__}
     if tokenizer.is_fast:
         state = json.loads(tokenizer.backend_tokenizer.to_str())
-        state |= {"truncation": None, "padding": None}  # set by the last call
+        state |= {"truncation": None, "padding": None}  # left by the last call, not part of the tokenizer
     special = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
     sides = [tokenizer.padding_side, tokenizer.truncation_side]
     vocabulary = None if tokenizer.is_fast else sorted(tokenizer.get_vocab().items())
@@ -89,57 +102,63 @@ def _encode_fast(
     pairs: Sequence[str] | None,
     max_length: int | None,
     layouts: bool,
-) -> dict[str, list[Any]]:
-    options = {"add_special_tokens": True, "return_attention_mask": False, "verbose": False}
-    second = None if pairs is None else list(pairs)
-    encoded = tokenizer(
-        list(texts), second, truncation=max_length is not None, max_length=max_length, **options
-    )
-    columns = {name: column for name, column in encoded.items() if name in ("input_ids", "token_type_ids")}
-    sequences = [encoding.sequence_ids for encoding in encoded.encodings]
-    columns["kinds"] = [[SPECIAL if s is None else s for s in sequence] for sequence in sequences]
-    columns["truncated"] = [bool(encoding.overflowing) for encoding in encoded.encodings]
-    if layouts:
-        rows = zip(texts, pairs or repeat(None), encoded.encodings, strict=False)
-        columns["layout"] = [_layout(*row) for row in rows]
-    return columns
+) -> Iterator[Row]:
+    options: dict[str, Any] = {"add_special_tokens": True, "return_attention_mask": False, "verbose": False}
+    second: Sequence[Any] = pairs or [None] * len(texts)
+    options |= {"truncation": max_length is not None, "max_length": max_length}
+    encoded = tokenizer([*texts], None if pairs is None else [*pairs], **options)
+    used = [name for name in ("input_ids", "token_type_ids") if name in encoded]
+    for number, encoding in enumerate(encoded.encodings):
+        row = {name: encoded[name][number] for name in used}
+        row["kinds"] = [SPECIAL if text is None else text for text in encoding.sequence_ids]
+        row["truncated"] = bool(encoding.overflowing)
+        if layouts:
+            row["layout"] = _layout(texts[number], second[number], encoding)
+        yield row
 
 
 def _layout(text: str, pair: str | None, encoding: Encoding) -> Layout:
-    rows = zip(encoding.sequence_ids, encoding.offsets, encoding.word_ids, strict=True)
-    explained = [(_trimmed(text, *span), word) for kind, span, word in rows if kind == EXPLAINED]
-    spans, words = zip(*explained, strict=True) if explained else ((), ())
-    return Layout(text, pair, spans, words, bool(encoding.overflowing))
+    spans: list[Span] = []
+    words: list[Any] = []
+    for kind, span, word in zip(encoding.sequence_ids, encoding.offsets, encoding.word_ids, strict=True):
+        if kind == EXPLAINED:
+            spans.append(_trimmed(text, *span))
+            words.append(word)
+    return Layout(text, pair, tuple(spans), tuple(words), bool(encoding.overflowing))
 
 
 def _encode_slow(
-    tokenizer: PreTrainedTokenizerBase, text: str, pair: str | None, max_length: int | None, layout: bool
-) -> dict[str, Any]:
-    """Tokenize a row with a pure-Python tokenizer (such as ESM's), which reports no character offsets."""
-    parts = [text] if pair is None else [text, pair]
-    ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(part)) for part in parts]
-    tokens = sum(map(len, ids))
-    special_tokens = tokenizer.num_special_tokens_to_add(pair=pair is not None)
-    room = tokens if max_length is None else max_length - special_tokens
-    truncated = tokens > room
-    while sum(map(len, ids)) > room:
-        max(reversed(ids), key=len).pop()
-    special = tokenizer.get_special_tokens_mask(*ids)
-    kinds = iter([EXPLAINED] * len(ids[0]) + [CONTEXT] * sum(map(len, ids[1:])))
-    row = {
-        "input_ids": tokenizer.build_inputs_with_special_tokens(*ids),
-        "kinds": [SPECIAL if is_special else next(kinds) for is_special in special],
-        "truncated": truncated,
-    }
-    if layout:
-        pieces = [tokenizer.decode([token]).strip() for token in ids[0]]
-        row["layout"] = _joined(pieces, pair, truncated)
-    return row
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    pairs: Sequence[str] | None,
+    max_length: int | None,
+    layouts: bool,
+) -> Iterator[Row]:
+    """Yield rows by a pure-Python tokenizer (such as ESM's), which reports no character offsets."""
+    special_tokens = tokenizer.num_special_tokens_to_add(pair=pairs is not None)
+    for text, pair in zip(texts, pairs or repeat(None), strict=False):
+        parts = [text] if pair is None else [text, pair]
+        ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(part)) for part in parts]
+        tokens = sum(map(len, ids))
+        room = tokens if max_length is None else max_length - special_tokens
+        while sum(map(len, ids)) > room:
+            max(reversed(ids), key=len).pop()  # of equally long texts the second
+        kinds = iter([EXPLAINED] * len(ids[0]) + [CONTEXT] * sum(map(len, ids[1:])))
+        special = tokenizer.get_special_tokens_mask(*ids)
+        row = {
+            "input_ids": tokenizer.build_inputs_with_special_tokens(*ids),
+            "kinds": [SPECIAL if is_special else next(kinds) for is_special in special],
+            "truncated": tokens > room,
+        }
+        if layouts:
+            pieces = [tokenizer.decode([token]).strip() for token in ids[0]]
+            row["layout"] = _joined(pieces, pair, tokens > room)
+        yield row
 
 
 def _joined(pieces: list[str], pair: str | None, truncated: bool) -> Layout:
     """Return the layout of the text that joins the tokens with spaces; each token is a word."""
-    ends = [end - 1 for end in accumulate(len(piece) + 1 for piece in pieces)]
+    ends = [end - 1 for end in accumulate(len(piece) + 1 for piece in pieces)]  # 1: the blank between
     spans = tuple((end - len(piece), end) for piece, end in zip(pieces, ends, strict=True))
     return Layout(" ".join(pieces), pair, spans, tuple(range(len(pieces))), truncated)
 
@@ -149,3 +168,60 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     return start, start + len(piece.strip())
+
+
+def tokenize(split: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: int) -> Dataset:
+    """Tokenize a split; its columns are those of `encode`, `labels`, and the row number as `index`.
+
+    The result is cached for each tokenizer and length. A pure-Python tokenizer depends on code that no digest
+    covers, so its rows are only kept in memory.
+    """
+
+    def columns(rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
+        encoded = encode(tokenizer, rows["text"], rows.get("context"), max_length=max_length)
+        named = {name: [row[name] for row in encoded] for name in encoded[0]}
+        return {**named, "labels": rows["label"], "index": numbers}
+
+    options = {"batched": True, "with_indices": True, "remove_columns": split.column_names}
+    if not tokenizer.is_fast:
+        return split.map(columns, keep_in_memory=True, load_from_cache_file=False, **options)
+    file = _cache_file(split, tokenizer, max_length)
+    with writing(file.parent), _verified(file):
+        return split.map(columns, cache_file_name=str(file), load_from_cache_file=True, **options)
+
+
+def _cache_file(split: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Path:
+    """Return the path of the cache file, which contains a digest of all that determines the tokens."""
+    import datasets
+
+    key = json.dumps([FORMAT, digest(split), tokenizer_state(tokenizer), max_length], sort_keys=True)
+    folder = Path(datasets.config.HF_DATASETS_CACHE) / "faithmeter"
+    return folder / f"tokens-{hashlib.sha256(key.encode()).hexdigest()[:32]}.arrow"
+
+
+@contextmanager
+def _verified(file: Path) -> Iterator[None]:
+    """Lock a cache file while the block reads it or, if it is missing or damaged, writes it.
+
+    A damaged file is deleted before the block; a new one is sealed after it.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    related = [file, *(file.with_name(f".{file.name}.{suffix}") for suffix in ("sha256", "lock"))]
+    with FileLock(related[-1]):
+        for path in related:
+            if path.exists() and time.time() - path.stat().st_mtime > DAY:  # a new time costs a new hash
+                os.utime(path)
+        if intact(file):
+            yield
+            return
+        file.unlink(missing_ok=True)
+        yield
+        seal(file)
+    remove_unused(file.parent)
+
+
+def remove_unused(folder: Path) -> None:
+    """Delete the files in a folder that have not been used for `MAX_UNUSED_DAYS`."""
+    for path in folder.iterdir():
+        if path.is_file() and time.time() - path.stat().st_mtime > MAX_UNUSED_DAYS * DAY:
+            path.unlink(missing_ok=True)

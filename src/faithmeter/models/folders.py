@@ -34,17 +34,18 @@ HEAD = re.compile(r"(^|\.)(classifier|score)\.(?!.*lora_)")
 """Weights of a head in an adapter's file."""
 MARKS = (RECORD, MODULES, ADAPTER)
 """Files that tell that a whole repository of the hub is needed, not what transformers would load."""
+PICKLED_MODULE = (
+    "a pickled module",
+    "build the module in Python, load its weights, and give it to fm.Classifier",
+)
 UNREADABLE = {
     ".onnx": ("an ONNX export", "save the PyTorch model that it was made from with save_pretrained"),
     ".h5": ("weights of TensorFlow", "convert them with a transformers 4 that has from_tf=True"),
     ".msgpack": ("weights of Flax", "convert them with a transformers 4 that has from_flax=True"),
     ".pkl": ("a pickle, which is not run", OBJECT_FIRST),
     ".joblib": ("a pickle, which is not run", OBJECT_FIRST),
-    ".pt": ("a pickled module", "build the module in Python, load its weights, and give it to fm.Classifier"),
-    ".pth": (
-        "a pickled module",
-        "build the module in Python, load its weights, and give it to fm.Classifier",
-    ),
+    ".pt": PICKLED_MODULE,
+    ".pth": PICKLED_MODULE,
 }
 """By suffix: what the only files of a folder are, and what to do."""
 MAX_REASON = 200
@@ -76,6 +77,7 @@ def load_model(
             raise InputError(explain_missing_head(folder, layout))
         encoder, report = _from_pretrained(AutoModel, layout.encoder, options)
         model, new = build(encoder, layout.parts, trained)
+    # names as in the new model, where the encoder is a part; its pooler is not used
     missing = {f"encoder.{name}" for name in report["missing_keys"] if not name.startswith("pooler.")}
     return model, {**report, "missing_keys": missing | new}
 
@@ -91,6 +93,7 @@ def _from_pretrained(
         weights_only=True,
         **options,
     )
+    # some versions of transformers tell the shapes, too
     mismatched = {key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]}
     return model, {**report, "mismatched_keys": mismatched}
 
@@ -106,7 +109,9 @@ def _load_adapter(folder: Path, part: str, options: dict[str, Any]) -> tuple[Pre
             f"there is no {ADAPTER_WEIGHTS} in {str(folder)!r}; save the adapter with safetensors"
         )
     tensors = load_file(folder / ADAPTER_WEIGHTS)
-    saved = {name.removeprefix("base_model.model.") for name in tensors}
+    saved = {
+        name.removeprefix("base_model.model.") for name in tensors
+    }  # not missing, though not in the base
     heads = [own for name, own in tensors.items() if own.ndim == 2 and HEAD.search(name)]
     if not heads:
         raise InputError(
@@ -210,7 +215,7 @@ def _download(name: str, revision: str | None) -> Path | None:
     import huggingface_hub
     from huggingface_hub.errors import EntryNotFoundError
 
-    for mark in MARKS:
+    for mark in MARKS:  # a small file each, asked for before any weights
         try:
             huggingface_hub.hf_hub_download(name, mark, revision=revision)
         except EntryNotFoundError:  # also without a network, if the cache has none

@@ -124,7 +124,7 @@ class SentenceClassifier(torch.nn.Module):
     def __init__(self, encoder: PreTrainedModel, pooling: str, layers: Sequence[torch.nn.Module]) -> None:
         super().__init__()
         if getattr(encoder, "pooler", None) is not None:  # unused, and often new, hence random, weights
-            encoder = copy.copy(encoder)
+            encoder = copy.copy(encoder)  # the user's own object keeps its pooler
             encoder._modules = {**encoder._modules, "pooler": None}
         self.encoder = encoder
         self.pooling = pooling
@@ -160,7 +160,7 @@ class SentenceClassifier(torch.nn.Module):
         states = output.last_hidden_state  # [B, T, H]
         vectors = POOLINGS[self.pooling](states, attention_mask[:, :, None].to(states))
         head: Any = self.layers[-1]
-        vectors = vectors.to(head.linear.weight)  # a user's encoder may be in half precision
+        vectors = vectors.to(head.linear.weight)  # a user's encoder may be in half precision, its head not
         for layer in self.layers:
             vectors = layer(vectors)
         loss = None if labels is None else ForSequenceClassificationLoss(labels, vectors, self.config)
@@ -176,31 +176,22 @@ class SentenceClassifier(torch.nn.Module):
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         # transformers leaves out names that are its defaults, and without names a layer is no head
         write_json(folder / SETTINGS, {**settings, "id2label": names})
-        pooling = {"word_embedding_dimension": width} | {
-            flag: name == self.pooling for flag, name in FLAGS.items()
-        }
-        modules = [("Transformer", "")]
-        for number, (kind, values, layer) in enumerate(
-            [("Pooling", pooling, None), *((type(own).__name__, own.settings, own) for own in self.layers)], 1
-        ):
-            part = folder / f"{number}_{kind}"
+        pooling = {"word_embedding_dimension": width}
+        pooling |= {flag: name == self.pooling for flag, name in FLAGS.items()}
+        parts: list[tuple[str, Any, Mapping[str, Tensor]]] = [("Pooling", pooling, {})]
+        for layer in self.layers:
+            parts.append((type(layer).__name__, layer.settings, layer.state_dict()))
+        kind = "sentence_transformers.models"
+        modules = [{"idx": 0, "name": "0", "path": "", "type": f"{kind}.Transformer"}]
+        for number, (name, values, tensors) in enumerate(parts, 1):
+            part = folder / f"{number}_{name}"
             part.mkdir(exist_ok=True)
             write_json(part / SETTINGS, values)
-            if layer is not None and (tensors := layer.state_dict()):
-                save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, part / WEIGHTS)
-            modules.append((kind, part.name))
-        write_json(
-            folder / MODULES,
-            [
-                {
-                    "idx": number,
-                    "name": str(number),
-                    "path": path,
-                    "type": f"sentence_transformers.models.{kind}",
-                }
-                for number, (kind, path) in enumerate(modules)
-            ],
-        )
+            if tensors:
+                save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, part / WEIGHTS)
+            entry = {"idx": number, "name": str(number), "path": part.name, "type": f"{kind}.{name}"}
+            modules.append(entry)
+        write_json(folder / MODULES, modules)
 
 
 def read_layout(folder: Path) -> Layout | None:
@@ -237,7 +228,7 @@ def build(
     if trained != classes:
         layers[-1] = Dense(torch.nn.Linear(linear.in_features, classes))
         new = {f"layers.{len(layers) - 1}.linear.{name}" for name in ("weight", "bias")}
-    elif (linear.out_features, classes) == (1, 2):
+    elif (linear.out_features, classes) == (1, 2):  # one logit for two classes, as of a binary head
         layers[-1] = Dense(linear_layer(*two_logits(linear.weight, linear.bias)))
     return SentenceClassifier(encoder, pooling, layers), new
 
@@ -298,11 +289,10 @@ def pooling_and_layers(parts: Sequence[Part]) -> tuple[str, list[Any]]:
     if not used or used[0].kind != "Pooling":
         raise InputError("the transformer is not followed by a pooling; expected mean, cls or max pooling")
     settings = used[0].settings
-    modes = settings.get("pooling_mode") or [
-        FLAGS.get(name, name)
-        for name, on in settings.items()
-        if on is True and name.startswith("pooling_mode")
-    ]
+    modes = settings.get("pooling_mode")  # since sentence-transformers 5.4; before, a flag for each mode
+    if not modes:
+        flags = [name for name, on in settings.items() if on is True and name.startswith("pooling_mode")]
+        modes = [FLAGS.get(name, name) for name in flags]
     modes = [modes] if isinstance(modes, str) else [*modes]
     if len(modes) != 1 or modes[0] not in POOLINGS:
         raise InputError(
@@ -322,10 +312,8 @@ def _layer(part: Part) -> Dense | Normalize:
             "dense layers with an activation of torch.nn, and normalizations"
         )
     weight = part.weights["linear.weight"].float()
-    return Dense(
-        linear_layer(weight, part.weights.get("linear.bias", weight.new_zeros(len(weight))).float()),
-        activation(),
-    )
+    bias = part.weights.get("linear.bias", weight.new_zeros(len(weight))).float()
+    return Dense(linear_layer(weight, bias), activation())
 
 
 def linear_layer(weight: Tensor, bias: Tensor) -> torch.nn.Linear:

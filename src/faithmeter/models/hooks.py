@@ -32,6 +32,7 @@ class EmbeddingHook:
 
     def __init__(self, lookup: torch.nn.Module) -> None:
         self._thread = ThreadState()
+        # a hook that returns None leaves the output as it is
         lookup.register_forward_hook(lambda *_: getattr(self._thread, "embeddings", None))
 
     @contextmanager
@@ -61,7 +62,7 @@ class LastLayerHook:
         candidates = outputs or named
         if candidates:
             handle = candidates[-1].register_forward_pre_hook(self._first)
-            if not self._is_exact(probe):
+            if not self._is_exact(probe):  # asked of each model: no list of architectures is complete
                 handle.remove()
 
     @contextmanager
@@ -125,6 +126,7 @@ class Normalizations:
 
     def add(self, before: Tensor, after: Tensor) -> None:
         call = len(self.outputs)
+        # several norms may read a state: the first of them is that of the next layer
         self._by_input.setdefault(before.data_ptr(), call)
         self._by_output[after.data_ptr()] = call
         self._inputs.append(before)
@@ -157,4 +159,4 @@ class Maxima:
 
 def largest_attended(state: Tensor, attended: Tensor) -> Tensor:
     """Return the maximum [B, H] of a state [B, T, H] over the attended tokens, bool Tensor [B, T, 1]."""
-    return state.masked_fill(~attended, -torch.inf).amax(dim=1)
+    return state.masked_fill(~attended, -torch.inf).amax(dim=1)  # padding is no feature of a text

@@ -48,13 +48,14 @@ def uniform_mask(
     mask = torch.zeros_like(allowed)
     for row, rng in zip(range(len(allowed)), generators, strict=True):
         rate = rng.random() / (1 - RATES[rates])  # a rate above 1 masks everything
+        # one number for each allowed token and none for padding: the mask is that of the row in any batch
         mask[row, allowed[row]] = torch.from_numpy(rng.random(int(allowed[row].sum())) < rate)
     return mask
 
 
 def random_scores(allowed: Tensor, generators: Iterable[np.random.Generator]) -> Tensor:
     """Return random scores, float64 Tensor [B, T]: U(0, 1) for each allowed token, 0 elsewhere."""
-    scores = torch.zeros(allowed.shape, dtype=torch.float64)
+    scores = torch.zeros(allowed.shape, dtype=torch.float64)  # in float32, two of many tokens would tie
     for row, rng in zip(range(len(allowed)), generators, strict=True):
         scores[row, allowed[row]] = torch.from_numpy(rng.random(int(allowed[row].sum())))
     return scores
@@ -81,10 +82,10 @@ def top_mask(scores: Tensor, allowed: Tensor, percent: int, *, already: Tensor |
         raise InputError("scores hold NaN, which has no rank; the model's output or the method is broken")
     if already is None:
         already = torch.zeros_like(allowed)
+    # in integers: 100 * 0.29 is 28.999… in floats, and one token fewer would be masked
     counts = allowed.sum(dim=1, keepdim=True) * percent // 100  # [B, 1]
+    # what is masked stays masked: it ranks before all else, and what may not be masked after all else
     ranked = scores.masked_fill(already & allowed, torch.inf).masked_fill(~allowed, -torch.inf)
-    order = ranked.argsort(dim=1, descending=True, stable=True)
-    places = torch.empty_like(order).scatter_(
-        1, order, torch.arange(order.shape[1], device=order.device).expand_as(order)
-    )
+    order = ranked.argsort(dim=1, descending=True, stable=True)  # stable: ties go to the leftmost token
+    places = order.argsort(dim=1)  # [B, T], the inverse permutation: the rank of each token
     return ((places < counts) | already) & allowed

@@ -96,6 +96,7 @@ def _sentence_classifier(
         scaled = [Normalize()] if getattr(body, "normalize_embeddings", False) else []
         body = body.model_body
     first, *others = body
+    # classes are told by name, so that neither library needs to be installed
     parts = [Part(type(module).__name__, _settings(module), module.state_dict()) for module in others]
     pooling, layers = pooling_and_layers(parts)
     problem = None
@@ -139,11 +140,12 @@ def read_linear(head: Any, labels: Sequence[str] | None) -> tuple[Tensor, Tensor
                 f"head is a {type(head).__name__}; expected a fitted linear classifier of scikit-learn, with "
                 "coef_, intercept_ and classes_, such as LogisticRegression"
             ) from None
-        bias = bias.expand(len(weight)).clone()  # intercept_ is 0.0 without one
+        bias = bias.expand(len(weight)).clone()  # [C]; intercept_ is 0.0 without one
     if len(weight) == 1 and len(classes) == 2:
         weight, bias = two_logits(weight, bias)
-    numbered = labels is not None and all(str(name).isdecimal() for name in classes)
-    names = [str(labels[int(name)] if numbered and labels else name) for name in classes]
+    names = [*map(str, classes)]
+    if labels is not None and all(map(str.isdecimal, names)):  # numbers stand for the names of the labels
+        names = [str(labels[int(name)]) for name in names]
     return weight, bias, names, MULTI_LABEL if several else None
 
 
@@ -178,10 +180,8 @@ class TorchClassifier(torch.nn.Module):
         tokens = 0 if tokenizer is None else len(tokenizer)
         self._lookup = [_find_embeddings(module, tokens)]  # in a list, so that its weights have one name
         with torch.inference_mode():
-            ids = (
-                torch.arange(PROBE, device=self._lookup[0].weight.device)[None]
-                % self._lookup[0].num_embeddings
-            )
+            lookup = self._lookup[0]
+            ids = torch.arange(PROBE, device=lookup.weight.device)[None] % lookup.num_embeddings  # [1, T]
             logits = self._logits({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
         config = PretrainedConfig(num_labels=logits.shape[1])
         if tokenizer is not None:
@@ -268,12 +268,12 @@ class StateHooks:
 def _parameters(module: torch.nn.Module) -> set[str] | None:
     """Return the names of the inputs that a module takes; None if it takes any."""
     parameters = inspect.signature(module.forward).parameters
-    if "input_ids" not in parameters and not any(own.kind is own.VAR_KEYWORD for own in parameters.values()):
+    anything = any(own.kind is own.VAR_KEYWORD for own in parameters.values())
+    if "input_ids" not in parameters and not anything:
         raise InputError(
             f"forward of the {type(module).__name__} takes {', '.join(parameters) or 'nothing'}; expected "
             "input_ids and attention_mask, as the tokenizers of transformers give them"
         )
-    anything = any(own.kind is own.VAR_KEYWORD for own in parameters.values())
     return None if anything else {*parameters}
 
 
@@ -287,8 +287,6 @@ def _find_embeddings(module: torch.nn.Module, tokens: int) -> torch.nn.Embedding
             f"the {type(module).__name__} has embedding layers of the sizes {sizes}; expected one with a row "
             f"for each of the tokenizer's {tokens} tokens"
         )
-    return (
-        min(fitting, key=lambda own: own.num_embeddings)
-        if tokens
-        else max(fitting, key=lambda own: own.num_embeddings)
-    )
+    # positions and token types have fewer rows than the vocabulary; without a tokenizer its size is unknown
+    choose = min if tokens else max
+    return choose(fitting, key=lambda own: own.num_embeddings)

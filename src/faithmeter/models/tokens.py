@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 import torch
@@ -46,11 +45,12 @@ class Layout:
         """Layout in which each unit is one token and one word."""
         if not self.units:
             return self
-        groups = [[*group] for _, group in groupby(zip(self.spans, self.units, strict=True), lambda x: x[1])]
-        spans = tuple(
-            (min(start for (start, _), _ in group), max(end for (_, end), _ in group)) for group in groups
-        )
-        return Layout(self.text, self.pair, spans, tuple(range(len(spans))), self.truncated)
+        spans: dict[int, Span] = {}  # unit → from the start of its first token to the end of its last
+        for (start, end), unit in zip(self.spans, self.units, strict=True):
+            first, last = spans.get(unit, (start, end))
+            spans[unit] = min(first, start), max(last, end)
+        words = tuple(range(len(spans)))
+        return Layout(self.text, self.pair, tuple(spans.values()), words, self.truncated)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class Batch:
 
         A unit is masked as a whole, if its first token is.
         """
-        return replace(self, input_ids=self.input_ids.masked_fill(whole_units(where, self.units), mask_id))
+        where = whole_units(where, self.units)
+        return replace(self, input_ids=self.input_ids.masked_fill(where, mask_id))  # the length stays
 
     @property
     def texts(self) -> list[str]:
@@ -109,7 +110,7 @@ class Batch:
         """Return each unit's sum of scores [B, T] at its first token, and 0 at all other tokens."""
         if self.units is None:
             return scores.masked_fill(~self.explained, 0)
-        parts = scores.masked_fill(~self.covered, 0)
+        parts = scores.masked_fill(~self.covered, 0)  # tokens outside of units add 0 to the first position
         return torch.zeros_like(parts).scatter_add_(1, self.units.clamp(min=0), parts)
 
     def maskable(self, scope: Scope) -> Tensor:
@@ -118,7 +119,7 @@ class Batch:
 
     def __getitem__(self, rows: slice | Tensor | Sequence[int]) -> Batch:
         """Return the selected texts as a batch of unchanged width."""
-        rows = torch.as_tensor(rows, dtype=torch.long) if not isinstance(rows, slice | Tensor) else rows
+        rows = rows if isinstance(rows, slice | Tensor) else torch.as_tensor(rows, dtype=torch.long)
         tensors = {name: tensor[rows] for name, tensor in self._tensors()}
         numbers = torch.arange(len(self))[rows.cpu() if isinstance(rows, Tensor) else rows].tolist()
         layouts = tuple(self.layouts[number] for number in numbers) if self.layouts else ()
@@ -150,10 +151,13 @@ class Batch:
         """Return tokenized rows as a padded batch; without `index`, they are numbered from 0."""
         kinds = pad((row["kinds"] for row in rows), SPECIAL)
         types = pad((row["token_type_ids"] for row in rows), 0) if "token_type_ids" in rows[0] else None
+        ids = [torch.as_tensor(row["input_ids"], dtype=torch.long) for row in rows]
         return cls(
-            input_ids=pad((row["input_ids"] for row in rows), pad_id),
-            attention_mask=pad(([1] * len(row["input_ids"]) for row in rows), 0),
-            content=kinds != SPECIAL,
+            input_ids=pad(ids, pad_id),
+            attention_mask=pad(
+                (torch.ones_like(row) for row in ids), 0
+            ),  # by length: the pad id may occur in a text
+            content=kinds != SPECIAL,  # padding is special, too
             explained=kinds == EXPLAINED,
             index=torch.as_tensor(range(len(rows)) if index is None else index),
             token_type_ids=types,
@@ -180,8 +184,10 @@ class Batch:
             1
         """
         special = {*special_ids, pad_id}
-        stripped = [_without_padding(row, pad_id) for row in rows]
-        typed = [{"input_ids": row, "kinds": kinds_from_ids(row, special)} for row in stripped]
+        typed: list[Row] = []
+        for row in rows:
+            ids = _without_padding(row, pad_id)
+            typed.append({"input_ids": ids, "kinds": kinds_from_ids(ids, special)})
         require_explained([row["kinds"] for row in typed])
         return cls.from_rows(typed, pad_id=pad_id)
 
@@ -195,7 +201,7 @@ def kinds_from_ids(row: Sequence[int], special: set[int]) -> list[int]:
     for position, token in enumerate(row):
         if token in special:
             ends_text = position > 0 and row[position - 1] not in special
-            leading += 1
+            leading += 1  # `<s> </s> …` begins with an empty text
             text = CONTEXT if ends_text or leading > 1 else text
             kinds.append(SPECIAL)
         else:
@@ -226,7 +232,7 @@ def require_explained(kinds: Sequence[Sequence[int]], texts: Sequence[str] | Non
             )
 
 
-def pad(rows: Iterable[Sequence[int]], value: int) -> Tensor:
+def pad(rows: Iterable[Sequence[int] | Tensor], value: int) -> Tensor:
     """Return rows of different lengths as one Tensor [B, T], padded with `value` on the right."""
     tensors = [torch.as_tensor(row, dtype=torch.long) for row in rows]
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
@@ -236,6 +242,7 @@ def whole_units(where: Tensor, units: Tensor | None) -> Tensor:
     """Return `where`, bool Tensor [B, T], with the value of its first token at every token of a unit."""
     if units is None:
         return where
+    # gather looks up each token's first token; outside of units (-1) it looks up any, and is not used
     return torch.where(units >= 0, where.gather(1, units.clamp(min=0)), where)
 
 

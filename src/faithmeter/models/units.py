@@ -38,16 +38,15 @@ def in_units(batch: Batch, unit: UnitName) -> Batch:
     if not batch.layouts:
         raise InputError(f"unit={unit}, but these rows were tokenized elsewhere; use encode, or unit=token")
     numbers = [number_units(NUMBERS[unit](layout)) for layout in batch.layouts]
-    units = torch.full(batch.input_ids.shape, -1)
+    units = torch.full(batch.input_ids.shape, -1)  # [B, T]
     for row, of_row in enumerate(numbers):
         positions = batch.explained[row].nonzero()[:, 0]  # [n]
-        firsts: dict[int, int] = {}
-        places = [firsts.setdefault(number, place) for place, number in enumerate(of_row)]
-        units[row, positions] = positions[places]
-    explained = units == torch.arange(units.shape[1])
-    layouts = tuple(
-        replace(layout, units=of_row) for layout, of_row in zip(batch.layouts, numbers, strict=True)
-    )
+        unit_of = torch.tensor(of_row, dtype=torch.long)  # [n]
+        begins = unit_of.diff(prepend=torch.tensor([-1])) > 0
+        units[row, positions] = positions[begins][unit_of]
+    explained = units == torch.arange(units.shape[1])  # the first token of a unit names itself
+    pairs = zip(batch.layouts, numbers, strict=True)
+    layouts = tuple(replace(layout, units=of_row) for layout, of_row in pairs)
     return replace(batch, explained=explained, layouts=layouts, units=units)
 
 
@@ -59,8 +58,10 @@ def require_unit(unit: str) -> None:
 
 def number_units(keys: Sequence[int | None]) -> tuple[int, ...]:
     """Return 0, 1, … for runs of equal keys, as `(0, 0, 1)` for `(4, 4, None)`."""
-    runs = enumerate(groupby(keys))
-    return tuple(number for number, (_, run) in runs for _ in run)
+    numbers: list[int] = []
+    for number, (_, run) in enumerate(groupby(keys)):
+        numbers += [number for _ in run]
+    return tuple(numbers)
 
 
 def _sentences(layout: Layout) -> list[int]:

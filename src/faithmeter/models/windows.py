@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import torch
 from torch import Tensor
 
 from ..errors import InputError
 from .devices import send
-from .tokens import CONTEXT, EXPLAINED, SPECIAL, Batch, pad
+from .tokens import CONTEXT, EXPLAINED, SPECIAL, Batch, Row, pad
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,10 @@ class Windows:
         """
         ends = torch.tensor(self.counts).cumsum(dim=0).tolist()
         groups = [torch.arange(start, end) for start, end in pairwise([0, *ends])]
-        parts = torch.cat([groups[row] for row in rows.tolist()])
-        counts = [self.counts[row] for row in rows.tolist()]
+        parts = torch.cat([groups[row] for row in rows.tolist()])  # [sum of counts]
+        counts = [self.counts[row] for row in rows.tolist()]  # [K]
         masks = where.repeat_interleave(torch.tensor(counts), dim=0).gather(1, self.positions[parts])
+        # padding has position 0, whose mask is another token's
         return parts, masks & self.batch.attention_mask[parts].bool(), counts
 
 
@@ -90,13 +91,12 @@ def split_windows(batch: Batch, *, size: int, overlap: int, pad_id: int) -> Wind
     if batch.token_type_ids is not None:
         columns["token_type_ids"] = batch.token_type_ids
     places = [[*_window_places(batch, kinds[row], row, size, overlap)] for row in range(len(batch))]
-    counts = [len(windows) for windows in places]
-    rows = torch.arange(len(batch)).repeat_interleave(torch.tensor(counts))
-    positions = [window for windows in places for window in windows]
-    parts = [
-        {name: column[row, at] for name, column in columns.items()}
-        for row, at in zip(rows.tolist(), positions, strict=True)
-    ]
+    counts = [*map(len, places)]
+    rows = torch.arange(len(batch)).repeat_interleave(torch.tensor(counts))  # [W]
+    positions = [*chain.from_iterable(places)]
+    parts: list[Row] = []
+    for row, at in zip(rows.tolist(), positions, strict=True):
+        parts.append({name: column[row, at] for name, column in columns.items()})
     windows = Batch.from_rows(parts, pad_id=pad_id, index=batch.index[rows].tolist())
     return Windows(windows, pad((place.tolist() for place in positions), 0), rows, counts)
 
@@ -110,6 +110,7 @@ def _window_places(batch: Batch, kinds: Tensor, row: int, size: int, overlap: in
         return
     texts = [(kinds == kind).nonzero()[:, 0] for kind in (EXPLAINED, CONTEXT)]
     moving = max(texts, key=len)
+    # special tokens and the other text are in every window: the model never saw a pair without them
     room = size - (length - len(moving))
     if room <= overlap:
         raise InputError(
@@ -128,5 +129,6 @@ def window_starts(length: int, room: int, overlap: int) -> list[int]:
 
     Neighbors share at least `overlap` tokens, and no smaller number of windows would do.
     """
+    # c windows reach to room + (c - 1) (room - overlap) ≥ length: c is (length - overlap) / (room - overlap)
     count = -((overlap - length) // (room - overlap))  # rounded up
     return [number * (length - room) // (count - 1) for number in range(count)]

@@ -67,7 +67,8 @@ class Admission:
 
     def __init__(self, model: ServedModel, limits: Limits) -> None:
         self.model, self.limits = model, limits
-        self.tokenizer = copy.deepcopy(model.clf.tokenizer)  # for the event loop, which is another thread
+        # for the event loop, which is another thread: two threads cannot use one tokenizer at a time
+        self.tokenizer = copy.deepcopy(model.clf.tokenizer)
         self.quick = Worker(model.clf, max_queued=limits.max_queued)
         self.long = Worker(model.clf, max_queued=limits.max_queued)
 
@@ -86,8 +87,8 @@ class Admission:
         self._require_short("pair", body.pair or "")
         pairs = None if body.pair is None else [body.pair]
         self.model.clf.require_pairs(pairs)
-        rows = encode(self.tokenizer, [body.text], pairs, max_length=self.model.clf.max_length)
-        return list(rows["kinds"][0]).count(EXPLAINED)
+        (row,) = encode(self.tokenizer, [body.text], pairs, max_length=self.model.clf.max_length)
+        return int(row["kinds"].count(EXPLAINED))
 
     def parse_methods(self, body: ExplainRequest) -> list[Method]:
         """Return the requested methods.
@@ -105,6 +106,7 @@ class Admission:
         Raises:
             InputError: The job could need more evaluations than the limits allow.
         """
+        # the bound, not what the cache may save: an answer must not depend on earlier requests
         if evaluations > self.limits.max_evaluations:
             raise InputError(
                 f"this could take {evaluations} evaluations of the model; expected at most "
@@ -114,7 +116,7 @@ class Admission:
         return self.quick if evaluations <= self.limits.max_quick_evaluations else self.long
 
     def _require_short(self, name: str, text: str) -> None:
-        words, limits = len(text.split()), self.limits
+        words, limits = len(text.split()), self.limits  # counted before the tokenizer, which is slower
         if words > limits.max_words:
             raise InputError(f"{name} has {words} words; expected at most {limits.max_words}: shorten it")
         if len(text) > limits.max_characters:

@@ -39,16 +39,16 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 RETRY_SECONDS = 2
 MAX_DETAIL_CHARACTERS = 500
 STATIC = Path(__file__).parent / "static"
+PROBLEMS = {
+    400: "The body is not JSON, or the host name is not one of this server's (see `--allowed-host`)",
+    401: "The token is missing (only where the server requires one)",
+    403: "The request comes from the page of another site",
+    413: "The request is too large",
+    422: "The request is not valid, or exceeds a limit",
+    503: "Too many requests are waiting; try again after `Retry-After` seconds",
+}
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    code: {"model": schemas.Problem, "description": description}
-    for code, description in {
-        400: "The body is not JSON, or the host name is not one of this server's (see `--allowed-host`)",
-        401: "The token is missing (only where the server requires one)",
-        403: "The request comes from the page of another site",
-        413: "The request is too large",
-        422: "The request is not valid, or exceeds a limit",
-        503: "Too many requests are waiting; try again after `Retry-After` seconds",
-    }.items()
+    code: {"model": schemas.Problem, "description": problem} for code, problem in PROBLEMS.items()
 }
 STREAM_EXAMPLE = (
     '{"stage": "random", "done": 1, "stages": 2, "evaluations": 679, "max_evaluations": 1423}\n'
@@ -94,7 +94,7 @@ def create_app(
         description=DESCRIPTION + (TOKEN_DESCRIPTION if token else ""),
         docs_url=None,  # FastAPI's own pages load scripts from another site; docs.html does not
         redoc_url=None,
-        middleware=[
+        middleware=[  # the first one is the outermost: also refusals have the headers
             Middleware(SecurityHeaders),
             Middleware(RequireHost, hosts=hosts),
             *([Middleware(RequireToken, token=token)] if token else []),
@@ -211,18 +211,13 @@ def _add_explain(app: FastAPI, admission: Admission) -> None:
     @_post(app, "/api/explain", schemas.ExplainResponse, summary)
     async def explain(body: schemas.ExplainRequest, request: Request) -> Response:
         methods = admission.parse_methods(body)
+        # an upper bound, told before the work: a beam over a long text would hold the worker for hours
         cost = explain_cost(methods, admission.count_tokens(body))
         worker = admission.choose_worker(cost)
 
         def work(evaluator: Evaluator, _: Job[JsonObject]) -> JsonObject:
-            return explain_text(
-                evaluator,
-                body.text,
-                pair=body.pair,
-                methods=methods,
-                label=body.label,
-                unit=body.unit,
-            ).to_dict()
+            chosen: dict[str, Any] = {"methods": methods, "label": body.label, "unit": body.unit}
+            return explain_text(evaluator, body.text, pair=body.pair, **chosen).to_dict()
 
         return await respond(request, worker, Job(work, cost))
 
@@ -265,7 +260,7 @@ async def _refuse_invalid(_: Request, error: Exception) -> Response:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return _refusal(400, f"the body is not JSON: {first['ctx']['error']}")
-    field = ".".join(str(part) for part in first["loc"] if part != "body")
+    field = ".".join(map(str, first["loc"])).removeprefix("body").removeprefix(".")
     return _refusal(422, f"{field}: {first['msg']}" if field else first["msg"])
 
 

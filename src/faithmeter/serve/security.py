@@ -71,6 +71,7 @@ class RequireHost:
         self.app, self.hosts = app, list(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Starlette's middleware answers in plain text; only its decision is used
         async def accept(scope: Scope, receive: Receive, _: Send) -> None:
             await self.app(scope, receive, send)
 
@@ -103,6 +104,7 @@ class RequireToken:
             return await self.app(scope, receive, send)
         if scope["path"] == "/" and self._matches(request.query_params.get(TOKEN_PARAMETER)):
             redirect = RedirectResponse(".", 303)
+            # not `secure`, as the server itself speaks HTTP; not readable by scripts of a page
             redirect.set_cookie(cookie, self.token.decode(), httponly=True, samesite="lax")
             return await redirect(scope, receive, send)
         detail = (
@@ -111,6 +113,7 @@ class RequireToken:
         return await _refusal(401, detail, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
 
     def _matches(self, candidate: str | None) -> bool:
+        # in constant time: the time of an ordinary comparison tells how many characters are right
         return candidate is not None and secrets.compare_digest(
             candidate.encode(errors="replace"), self.token
         )
@@ -149,6 +152,7 @@ class LimitRequests:
         if len(body) > self.max_bytes:
             detail = f"the request has more than {self.max_bytes} bytes; send a shorter text"
             return await _refusal(413, detail)(scope, receive, send)
+        # the body was taken from the connection, so it is given to the application once more
         messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
         async def replay() -> Message:
@@ -159,7 +163,7 @@ class LimitRequests:
     async def _read(self, receive: Receive) -> bytes | None:
         """Return the body, or None if the client disconnected; reading stops once the limit is exceeded."""
         parts, size, more = [], 0, True
-        while more and size <= self.max_bytes:
+        while more and size <= self.max_bytes:  # a client may lie about Content-Length, or leave it out
             message: dict[str, Any] = dict(await receive())
             if message["type"] == "http.disconnect":
                 return None

@@ -47,9 +47,8 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)[0]
         listening = socket.socket(family, kind, protocol)
         try:
-            if (
-                os.name == "posix"
-            ):  # allows a quick restart; on Windows it would allow two servers on one port
+            # allows a quick restart; on Windows it would allow two servers on one port
+            if os.name == "posix":
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(address)
             listening.listen(ACCEPT_BACKLOG)
@@ -84,7 +83,7 @@ def create_server(app: FastAPI) -> uvicorn.Server:
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            app.state.admission.close()
+            app.state.admission.close()  # else the server waits for jobs that nobody reads any more
             await super().shutdown(sockets)
 
     return Server(
@@ -92,7 +91,7 @@ def create_server(app: FastAPI) -> uvicorn.Server:
             app,
             http=LimitedConnection,
             ws="none",
-            lifespan="off",
+            lifespan="off",  # the application starts no work of its own
             log_config=None,
             log_level="warning",
             access_log=False,  # paths may hold the token
@@ -159,11 +158,11 @@ class LimitedConnection(H11Protocol):
             self.transport.close()
 
     def _close_slowest(self) -> None:
-        deadlines = {
-            connection: connection._timers["request"].when()
-            for connection in self.connections
-            if isinstance(connection, LimitedConnection) and "request" in connection._timers
-        }
+        deadlines: dict[LimitedConnection, float] = {}
+        for connection in self.connections:
+            if isinstance(connection, LimitedConnection) and "request" in connection._timers:
+                deadlines[connection] = connection._timers["request"].when()
+        # the connection that has just come waits for its first request, so there is at least one
         slowest = min(deadlines, key=deadlines.__getitem__)
         slowest._stop_timer("request")
         self.connections.discard(slowest)  # now: more connections may arrive before connection_lost is called
@@ -196,6 +195,6 @@ class LogFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        if len(text) > MAX_LOG_CHARACTERS:
+        if len(text) > MAX_LOG_CHARACTERS:  # a traceback may quote a request
             text = f"{text[: MAX_LOG_CHARACTERS // 2]} … {text[-MAX_LOG_CHARACTERS // 2 :]}"
         return escape_controls(text)

@@ -35,6 +35,7 @@ async def respond(request: Request, worker: Worker, job: Job[JsonObject]) -> Res
         JobStopped: The job was stopped before it ended, and the response is not a stream.
     """
     future = worker.start(job)
+    # a page that is closed or typed into asks for nothing any more; its job would block the next one
     disconnection = asyncio.create_task(_wait_for_disconnect(request))
     disconnection.add_done_callback(lambda _: job.stop())
     messages = _progress_and_result(job, future, disconnection)
@@ -75,7 +76,7 @@ def _result_or_error(future: asyncio.Future[JsonObject]) -> JsonObject:
         return {"result": future.result()}
     if isinstance(error, InputError | JobStopped):
         return {"error": str(error)}
-    logger.error("a request failed", exc_info=error)
+    logger.error("a request failed", exc_info=error)  # its text may hold paths of the server
     return {"error": FAILURE}
 
 

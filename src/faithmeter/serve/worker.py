@@ -47,7 +47,7 @@ class Job(Generic[Result]):
     stopped: bool = False
 
     def run(self, evaluator: Evaluator) -> Result:
-        evaluator.progress = self.count
+        evaluator.progress = self.count  # called after each micro-batch, which is where a job can stop
         try:
             self.stage = "working"
             self.count(0)
@@ -79,7 +79,7 @@ class Worker:
     """
 
     def __init__(self, clf: Classifier, *, max_queued: int) -> None:
-        own = copy.copy(clf)
+        own = copy.copy(clf)  # shallow: the weights are those of all workers
         own.tokenizer = copy.deepcopy(clf.tokenizer)
         self._evaluator = Evaluator(own, memory=MAX_CACHE_BYTES)
         self._executor = ThreadPoolExecutor(1)

@@ -21,9 +21,9 @@ from ..data import Task
 from ..data.splits import digest
 from ..files import timed, writing
 from ..models.classifier import find_max_length
+from ..models.encoding import tokenize
 from ..models.folders import load_tokenizer
 from ..models.loading import load
-from ..models.token_cache import tokenize
 from ..phases import Progress, start_phase
 from ..stats.metrics import majority
 from . import UNFINISHED
