@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +12,7 @@ import typer
 from ..config import BASELINE, CLASSES
 from ..errors import InputError
 from ..files import require_writable
+from .options import option
 from .progress import Overall, bars
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
 from .screen import Store, output, print_costs, print_json, quiet, show
@@ -21,11 +22,11 @@ from .screen import Store, output, print_costs, print_json, quiet, show
 class Columns:
     """Options that name the texts, and the classes of true labels."""
 
-    data: Annotated[Path | None, typer.Option(help="file with your texts")] = None
-    text: Annotated[str, typer.Option(help="column with the text to classify and explain")] = ""
-    label: Annotated[str, typer.Option(help="column with true labels; only compared with")] = ""
-    pair: Annotated[str, typer.Option(help="column with a second text, the context")] = ""
-    classes: Annotated[str, typer.Option(help=CLASSES)] = ""
+    data: Path | None = option(None, "file with your texts")
+    text: str = option("", "column with the text to classify and explain")
+    label: str = option("", "column with true labels; only compared with")
+    pair: str = option("", "column with a second text, the context")
+    classes: str = option("", CLASSES)
 
     def require(self, model: str) -> None:
         """Raise an InputError unless file and column of the texts are given."""
@@ -39,22 +40,17 @@ class Columns:
 class Work:
     """Options on how much is done."""
 
-    method: Annotated[
-        list[str],
-        typer.Option("--method", "-m", help="may be repeated; default: the four of `measure`"),
-    ] = field(default_factory=list)
-    limit: Annotated[int, typer.Option(min=0, help="held-out texts to measure; 0 takes all")] = 200
-    budget: Annotated[
-        str, typer.Option(help="time after which no further method is begun: 90s, 10m, 1.5h")
-    ] = ""
+    method: list[str] = option([], "may be repeated; default: the four of `measure`", "--method", "-m")
+    limit: int = option(200, "held-out texts to measure; 0 takes all", min=0)
+    budget: str = option("", "time after which no further method is begun: 90s, 10m, 1.5h")
 
 
 @dataclass(frozen=True)
 class Adapting:
     """Options of the adaptation."""
 
-    epochs: Annotated[int, typer.Option(min=1, help="epochs of an adaptation at most")] = 5
-    learning_rate: Annotated[float, typer.Option(help="peak learning rate of an adaptation")] = 2e-5
+    epochs: int = option(5, "epochs of an adaptation at most", min=1)
+    learning_rate: float = option(2e-5, "peak learning rate of an adaptation")
 
 
 def audit(

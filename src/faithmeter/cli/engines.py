@@ -8,45 +8,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from ..errors import InputError, unknown
+from .options import option
 
 ENGINES = ("local", "ray")
-Engine = Annotated[
-    str,
-    typer.Option("--engine", help="local: this machine; ray: a Ray cluster (needs the extra ray)"),
-]
-Address = Annotated[
-    str,
-    typer.Option(
-        help="HOST:PORT of the Ray cluster's head, or auto on one of its machines; "
-        "default: $RAY_ADDRESS, or a cluster of this machine alone"
-    ),
-]
-CpusPerRun = Annotated[
-    float | None, typer.Option(min=0.0, help="CPUs that Ray reserves for each worker (1)", show_default=False)
-]
-GpusPerRun = Annotated[
-    float | None,
-    typer.Option(
-        min=0.0,
-        help="GPUs that Ray reserves for each worker; 0.5: two share one (1 if the cluster has any, else 0)",
-        show_default=False,
-    ),
-]
 
 
 @dataclass(frozen=True)
 class Workers:
     """Options that choose who executes the work."""
 
-    engine: Engine = "local"
-    address: Address = ""
-    cpus_per_run: CpusPerRun = None
-    gpus_per_run: GpusPerRun = None
+    engine: str = option("local", "local: this machine; ray: a Ray cluster (needs the extra ray)", "--engine")
+    address: str = option(
+        "",
+        "HOST:PORT of the Ray cluster's head, or auto on one of its machines; default: $RAY_ADDRESS, or a "
+        "cluster of this machine alone",
+    )
+    cpus_per_run: float | None = option(
+        None, "CPUs that Ray reserves for each worker (1)", min=0.0, show_default=False
+    )
+    gpus_per_run: float | None = option(
+        None,
+        "GPUs that Ray reserves for each worker; 0.5: two share one (1 if the cluster has any, else 0)",
+        min=0.0,
+        show_default=False,
+    )
 
     @property
     def on_ray(self) -> bool:
@@ -59,12 +46,10 @@ class Workers:
         gpus = self.gpus_per_run
         if self.engine not in ENGINES:
             raise unknown("--engine", self.engine, ENGINES)
-        options = {"address": self.address or None, "cpus-per-run": self.cpus_per_run, "gpus-per-run": gpus}
-        for option, value in options.items():
+        of_ray = {"address": self.address or None, "cpus-per-run": self.cpus_per_run, "gpus-per-run": gpus}
+        for name, value in of_ray.items():
             if value is not None and self.engine != "ray":
-                raise InputError(
-                    f"--{option} {value} goes with --engine ray; add that, or leave --{option} out"
-                )
+                raise InputError(f"--{name} {value} goes with --engine ray; add that, or leave --{name} out")
         if gpus is not None and not gpus <= 1 and gpus % 1:  # nan and inf, too
             raise InputError(
                 f"--gpus-per-run {gpus:g}; expected a part of one GPU, such as 0.5, or a whole number of "

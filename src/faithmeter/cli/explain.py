@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -12,7 +12,7 @@ import typer
 from ..config import MeasureConfig, UnitName
 from ..errors import InputError
 from ..files import require_writable, writing
-from .options import Loading, Unit
+from .options import Loading, Unit, option
 from .progress import bars, phases
 from .requirements import Gate, hold, parse_requirements, quantities
 from .screen import console, marked, note, output, print_json, quiet, show
@@ -46,43 +46,8 @@ Checkpoint = Annotated[
         help="a folder made by `faithmeter train`, another saved classifier, or a hub name",
     ),
 ]
-Methods = Annotated[
-    list[str],
-    typer.Option(
-        "--method",
-        "-m",
-        help="method, e.g. loo-sign or beam(width=20); may be repeated; auto, or auto(budget=200) "
-        "evaluations per text, takes the most faithful one on the validation texts of the training",
-    ),
-]
 Given = Annotated[str | None, typer.Argument(help="the text to explain; '-' reads it from standard input")]
 Context = Annotated[str | None, typer.Argument(help="a second text, for a model that reads two")]
-ClassToExplain = Annotated[
-    str | None, typer.Option("--class", help="class to explain; default: the predicted class")
-]
-LabelColumn = Annotated[
-    str | None, typer.Option("--label", help="column with the class to explain; default: the predicted one")
-]
-Rows = Annotated[
-    Path | None, typer.Option(help="your own data, such as a csv file, all rows of which are explained")
-]
-Lines = Annotated[
-    Path | None, typer.Option(help="file with one text per line, or .jsonl with `text`, `pair` and `label`")
-]
-Html = Annotated[
-    Path | None, typer.Option(help="write an HTML page to this file", callback=_require_writable)
-]
-Csv = Annotated[
-    Path | None, typer.Option(help="write the scores of all words to this file", callback=_require_writable)
-]
-Verify = Annotated[
-    bool | None,
-    typer.Option(
-        "--verify/--no-verify",
-        help="measure whether the explanation of a single text is faithful; default: yes, if it is short",
-        show_default=False,
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -91,12 +56,14 @@ class Words:
 
     given: Given = None
     context: Context = None
-    name: ClassToExplain = None
-    data: Rows = None
+    name: str | None = option(None, "class to explain; default: the predicted class", "--class")
+    data: Path | None = option(None, "your own data, such as a csv file, all rows of which are explained")
     text: TextColumn = None
-    label: LabelColumn = None
+    label: str | None = option(
+        None, "column with the class to explain; default: the predicted one", "--label"
+    )
     pair: PairColumn = None
-    file: Lines = None
+    file: Path | None = option(None, "file with one text per line, or .jsonl with `text`, `pair` and `label`")
 
     def read(self) -> list[Row]:
         """Return the texts; raise an InputError unless they are given in one way."""
@@ -109,17 +76,28 @@ class Words:
 class Files:
     """Options that name files to write."""
 
-    html: Html = None
-    csv: Csv = None
+    html: Path | None = option(None, "write an HTML page to this file", callback=_require_writable)
+    csv: Path | None = option(None, "write the scores of all words to this file", callback=_require_writable)
 
 
 @dataclass(frozen=True)
 class Explaining:
     """Options on how texts are explained."""
 
-    method: Methods = field(default_factory=lambda: ["loo-sign"])
-    verify: Verify = None
-    seed: Annotated[int, typer.Option(min=0, help="seed of the random orders of --verify")] = 0
+    method: list[str] = option(
+        ["loo-sign"],
+        "method, e.g. loo-sign or beam(width=20); may be repeated; auto, or auto(budget=200) evaluations "
+        "per text, takes the most faithful one on the validation texts of the training",
+        "--method",
+        "-m",
+    )
+    verify: bool | None = option(
+        None,
+        "measure whether the explanation of a single text is faithful; default: yes, if it is short",
+        "--verify/--no-verify",
+        show_default=False,
+    )
+    seed: int = option(0, "seed of the random orders of --verify", min=0)
     unit: Unit = "token"
 
 

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..files import require_writable
 from ..runs.processes import end_with_parent, free_memory, usable_cores
 from .engines import Workers, import_all, imported
-from .options import Device
+from .options import Device, option
 from .progress import RunLines, bars
 from .screen import Json, Store, marked, note, output, print_json, quiet, table
 
@@ -40,16 +40,14 @@ LOG = "grid.log"
 class Processes(Workers):
     """Options that choose who executes the runs."""
 
-    processes: Annotated[
-        str,
-        typer.Option(
-            "--workers",
-            help="processes that share the runs and the cores; auto: one for each core, as far as the memory "
-            "suffices; 0: as the file says, or 1",
-        ),
-    ] = "0"
+    processes: str = option(
+        "0",
+        "processes that share the runs and the cores; auto: one for each core, as far as the memory "
+        "suffices; 0: as the file says, or 1",
+        "--workers",
+    )
     device: Device = "auto"
-    call: Annotated[str, typer.Option(hidden=True, help="call that started this worker process")] = ""
+    call: str = option("", "call that started this worker process", hidden=True)
 
 
 def grid(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
@@ -16,7 +16,7 @@ from ..errors import unknown
 from ..files import require_writable
 from .engines import Workers
 from .explain import Checkpoint
-from .options import Loading, Unit
+from .options import Loading, Unit, option
 from .progress import Overall, bars, phase_bars
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
 from .screen import Store, note, print_bounds, print_json, quiet, remark_verdict, show
@@ -36,14 +36,13 @@ TrainedWithOption = Annotated[
         "default: as its record says, unknown without one",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="seed of the random orders")]
 
 
 @dataclass(frozen=True)
 class Checking:
     """Options on the in-distribution check, which every measurement begins with."""
 
-    seed: Seed = 0
+    seed: int = option(0, "seed of the random orders", min=0)
     trained_with: TrainedWithOption = ""
 
     @property
@@ -56,39 +55,30 @@ class Checking:
 class Erasing(Checking):
     """Options on what is measured, and how."""
 
-    method: Annotated[
-        list[str],
-        typer.Option(
-            "--method",
-            "--methods",
-            "-m",
-            help="may be repeated; `paper` is the ten of the paper; default: gradient size, integrated "
-            "gradients, leave one out, a search as their ceiling, and your own",
-        ),
-    ] = field(default_factory=list)
-    scores: Annotated[
-        list[str],
-        typer.Option(
-            help="jsonl file with scores of your own, measured like a method; may be repeated, NAME=FILE "
-            "names them; without --method only they are measured"
-        ),
-    ] = field(default_factory=list)
-    step: Annotated[int, typer.Option(min=1, max=100, help="percent of tokens erased per step")] = 10
+    method: list[str] = option(
+        [],
+        "may be repeated; `paper` is the ten of the paper; default: gradient size, integrated gradients, "
+        "leave one out, a search as their ceiling, and your own",
+        "--method",
+        "--methods",
+        "-m",
+    )
+    scores: list[str] = option(
+        [],
+        "jsonl file with scores of your own, measured like a method; may be repeated, NAME=FILE names them; "
+        "without --method only they are measured",
+    )
+    step: int = option(10, "percent of tokens erased per step", min=1, max=100)
     unit: Unit = "token"
-    metric: Annotated[
-        str,
-        typer.Option(help="metric of curves and areas, also your own (--import); default: that of the task"),
-    ] = ""
-    explain: Annotated[
-        str, typer.Option(help="class that is explained: the true label, or the one that is predicted")
-    ] = "label"
-    complement: Annotated[
-        bool,
-        typer.Option(
-            "--complement",
-            help="also evaluate texts with only the erased part left, and print the metrics of other papers",
-        ),
-    ] = False
+    metric: str = option(
+        "", "metric of curves and areas, also your own (--import); default: that of the task"
+    )
+    explain: str = option("label", "class that is explained: the true label, or the one that is predicted")
+    complement: bool = option(
+        False,
+        "also evaluate texts with only the erased part left, and print the metrics of other papers",
+        "--complement",
+    )
 
     @property
     def settings(self) -> dict[str, Any]:

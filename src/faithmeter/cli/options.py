@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
@@ -31,14 +31,6 @@ PrecisionOption = Annotated[
 Unit = Annotated[
     str, typer.Option(help="what is scored and erased as one piece: token, word or sentence", metavar="UNIT")
 ]
-Overlap = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        help="read a text that is longer than the model's limit in windows that share this many tokens; "
-        "0 truncates it",
-    ),
-]
 Resume = Annotated[bool, typer.Option("--resume", help="continue an unfinished run")]
 Restart = Annotated[
     bool, typer.Option("--restart", help="delete an unfinished or finished run and start over")
@@ -58,6 +50,23 @@ PANELS = {
 }
 """Groups of options in `--help`, by the option's name; all others are about the model and its methods."""
 OTHERS = "Model and method"
+OPTION = "option"
+"""Key of an option in the metadata of a field."""
+
+
+def option(default: Any, text: str, *names: str, **settings: Any) -> Any:
+    """Declare an option as a field of a group; one with a list as its default may be repeated.
+
+    Args:
+        default: Value without the option.
+        text: Text of the help.
+        *names: Names on the command line; by default that of the field.
+        **settings: Further settings of `typer.Option`.
+    """
+    metadata = {OPTION: typer.Option(*names, help=text, **settings)}
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,12 @@ class Computing:
 class Loading(Computing):
     """Options on how a model is loaded and evaluated."""
 
-    overlap: Overlap = 0
+    overlap: int = option(
+        0,
+        "read a text that is longer than the model's limit in windows that share this many tokens; 0 "
+        "truncates it",
+        min=0,
+    )
 
     @property
     def options(self) -> dict[str, Any]:
@@ -111,7 +125,7 @@ def as_command(verb: Verb) -> Verb:
         else:
             parameters.append(own.replace(kind=own.KEYWORD_ONLY))
             continue
-        groups[own.name] = group, [option.name for option in options]
+        groups[own.name] = group, [each.name for each in options]
         parameters += options
     parameters += [_parameter("quiet", Quiet, False), _parameter("verbose", Verbose, False)]
 
@@ -119,8 +133,8 @@ def as_command(verb: Verb) -> Verb:
         # before the groups are made: their errors are printed as loudly as asked for
         volume.quiet, volume.verbose = quiet and not verbose, verbose
         for name, (group, names) in groups.items():
-            given = [option for option in names if option in arguments]
-            arguments[name] = group(**{option: arguments.pop(option) for option in given})
+            given = [each for each in names if each in arguments]
+            arguments[name] = group(**{each: arguments.pop(each) for each in given})
         return verb(**arguments)
 
     for parameter in parameters:
@@ -139,10 +153,13 @@ def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empt
 def _of_group(group: Any) -> Iterator[inspect.Parameter]:
     """Yield a parameter for each field of a group of options."""
     hints = get_type_hints(group, include_extras=True)
-    for field in fields(group):
+    for each in fields(group):
         # dataclasses take a mutable default only from a factory, typer only as a value
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        yield _parameter(field.name, hints[field.name], default)
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        hint = hints[each.name]
+        yield _parameter(
+            each.name, Annotated[hint, each.metadata[OPTION]] if each.metadata else hint, default
+        )
 
 
 def _of_config(config: type[Config], argument: list[str]) -> Iterator[inspect.Parameter]:
@@ -150,27 +167,27 @@ def _of_config(config: type[Config], argument: list[str]) -> Iterator[inspect.Pa
     for name in argument:
         text = "a folder with a saved classifier, or a hub name"
         yield _parameter(name, Annotated[str, typer.Argument(metavar="CHECKPOINT", help=text)])
-    for name, field in config.model_fields.items():
-        if name in argument or FILLED in field.metadata:  # what the run itself fills in is no option
+    for name, each in config.model_fields.items():
+        if name in argument or FILLED in each.metadata:  # what the run itself fills in is no option
             continue
-        choices = get_args(field.annotation)
-        text = f"{field.description} ({', '.join(choices)})" if choices else str(field.description)
-        show_default = field.default != "" and field.default is not False  # these say nothing to a reader
-        option = typer.Option("--" + name.replace("_", "-"), help=text, show_default=show_default)
-        kind: Any = type(field.default)  # the parser takes a choice as text; the config checks it
-        yield _parameter(name, Annotated[kind, option], field.default)
+        choices = get_args(each.annotation)
+        text = f"{each.description} ({', '.join(choices)})" if choices else str(each.description)
+        show_default = each.default != "" and each.default is not False  # these say nothing to a reader
+        made = typer.Option("--" + name.replace("_", "-"), help=text, show_default=show_default)
+        kind: Any = type(each.default)  # the parser takes a choice as text; the config checks it
+        yield _parameter(name, Annotated[kind, made], each.default)
 
 
 def _choose_panel(parameter: inspect.Parameter) -> None:
     """Put an option into its group of the help."""
-    option = parameter.annotation.__metadata__[0]
-    if not isinstance(option, OptionInfo):
+    made = parameter.annotation.__metadata__[0]
+    if not isinstance(made, OptionInfo):
         return
     # in `Annotated`, the first name of an option arrives as its default
-    given = map(str, (option.default, *(option.param_decls or ())))
+    given = map(str, (made.default, *(made.param_decls or ())))
     names = [name for name in given if name.startswith("--")]
     name = names[0].lstrip("-").replace("-", "_") if names else parameter.name
-    option.rich_help_panel = OTHERS
+    made.rich_help_panel = OTHERS
     for panel, members in PANELS.items():
         if name in members.split():
-            option.rich_help_panel = panel
+            made.rich_help_panel = panel

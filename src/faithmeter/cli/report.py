@@ -10,6 +10,7 @@ import typer
 
 from ..errors import InputError
 from ..files import require_writable, writing
+from .options import option
 from .progress import phases
 from .screen import Json, note, print_json, quiet, show
 
@@ -24,13 +25,9 @@ STORE = Path("runs")
 class Pages:
     """Options on the pages to write."""
 
-    page: Annotated[Path | None, typer.Option("--output", "-o", help="page to write", show_default=PAGE)] = (
-        None
-    )
-    page_only: Annotated[
-        bool, typer.Option("--page-only", help="write no tables and figures beside the page")
-    ] = False
-    examples: Annotated[int, typer.Option(min=0, help="largest number of example texts")] = 500
+    page: Path | None = option(None, "page to write", "--output", "-o", show_default=PAGE)
+    page_only: bool = option(False, "write no tables and figures beside the page", "--page-only")
+    examples: int = option(500, "largest number of example texts", min=0)
 
 
 def report(

@@ -7,14 +7,15 @@ import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from ..config import BASELINE
 from ..errors import InputError, unknown
 from ..verdict import Verdict
+from .options import option
 from .screen import Json, console, marked
 
 if TYPE_CHECKING:
@@ -27,26 +28,18 @@ AREAS = ("acu", "racu")
 QUANTITIES = (*AREAS, *(f"{area}.{bound}" for area in AREAS for bound in ("lower", "upper")), "p")
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
-Require = Annotated[
-    list[str],
-    typer.Option(
-        help="such as 'loo-sign:racu>=40', 'loo-sign:acu.lower>=20', 'check:p>=0.05'; if not met, exit code 1"
-    ),
-]
-EvenIfUntrusted = Annotated[
-    bool,
-    typer.Option(
-        "--even-if-untrusted", help="let requirements hold for measurements that must not be trusted"
-    ),
-]
-
 
 @dataclass(frozen=True)
 class Gate:
     """Options on what a result must meet, which decides the exit code, and on how it is printed."""
 
-    require: Require = field(default_factory=list)
-    even_if_untrusted: EvenIfUntrusted = False
+    require: list[str] = option(
+        [],
+        "such as 'loo-sign:racu>=40', 'loo-sign:acu.lower>=20', 'check:p>=0.05'; if not met, exit code 1",
+    )
+    even_if_untrusted: bool = option(
+        False, "let requirements hold for measurements that must not be trusted", "--even-if-untrusted"
+    )
     as_json: Json = False
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ..config import MeasureConfig
 from ..errors import InputError
 from ..serve.limits import Limits
 from .explain import Checkpoint
 from .measure import TrainedWithOption, as_strategy
-from .options import Computing
+from .options import Computing, option
 from .progress import phases
 from .screen import console, quiet
 from .texts import ClassName, DataDir, TaskName
@@ -42,20 +40,11 @@ class Training:
 class Listening:
     """Options on where the server listens, and how much it does for a request."""
 
-    host: Annotated[
-        str, typer.Option(help="address to listen on; any but this machine's own requires a token")
-    ] = "127.0.0.1"
-    port: Annotated[int, typer.Option(min=0, max=65535, help="port to listen on; 0 chooses a free one")] = (
-        8000
-    )
-    allowed: Annotated[
-        list[str],
-        typer.Option("--allowed-host", help="additional Host header to accept; may be repeated"),
-    ] = field(default_factory=list)
-    max_words: Annotated[int, typer.Option(min=1, help="maximum words in a text")] = Limits.max_words
-    max_evaluations: Annotated[int, typer.Option(min=1, help="model evaluations allowed per request")] = (
-        Limits.max_evaluations
-    )
+    host: str = option("127.0.0.1", "address to listen on; any but this machine's own requires a token")
+    port: int = option(8000, "port to listen on; 0 chooses a free one", min=0, max=65535)
+    allowed: list[str] = option([], "additional Host header to accept; may be repeated", "--allowed-host")
+    max_words: int = option(Limits.max_words, "maximum words in a text", min=1)
+    max_evaluations: int = option(Limits.max_evaluations, "model evaluations allowed per request", min=1)
 
 
 def serve(checkpoint: Checkpoint, training: Training, computing: Computing, listening: Listening) -> None:

@@ -14,6 +14,7 @@ import typer
 
 from ..config import CLASSES
 from ..errors import InputError, unknown
+from .options import option
 from .screen import note
 
 if TYPE_CHECKING:
@@ -22,33 +23,8 @@ if TYPE_CHECKING:
 
 TaskName = Annotated[str, typer.Option("--task", help="default: the task that the checkpoint was trained on")]
 DataDir = Annotated[Path | None, typer.Option(help="folder with the official files of the task")]
-Limit = Annotated[int, typer.Option(min=0, help="only the first texts of the test split; 0 takes all")]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        help="your own data instead of a task; without --text: the data that the checkpoint was trained on, "
-        "if moved"
-    ),
-]
 TextColumn = Annotated[str | None, typer.Option("--text", help="column with the text to explain")]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option("--label", help="column with the label; several columns of 0 and 1: with commas between"),
-]
 PairColumn = Annotated[str | None, typer.Option("--pair", help="column with a second text, the context")]
-RationaleColumn = Annotated[str | None, typer.Option("--rationale", help="column with human rationales")]
-Valid = Annotated[
-    Path | None,
-    typer.Option(
-        help="file with validation rows, which the check is fitted on; default: split off from --data, else "
-        "those of the training"
-    ),
-]
-Test = Annotated[
-    Path | None,
-    typer.Option(help="file whose rows are all test texts; default: test rows are split off from --data"),
-]
-Classes = Annotated[str, typer.Option(help=CLASSES)]
 ClassName = Annotated[
     str | None, typer.Option("--class", help="label to look at, for a model that gives several at once")
 ]
@@ -60,14 +36,26 @@ class Texts:
 
     task: TaskName = ""
     data_dir: DataDir = None
-    limit: Limit = 0
-    data: Data = None
+    limit: int = option(0, "only the first texts of the test split; 0 takes all", min=0)
+    data: Path | None = option(
+        None,
+        "your own data instead of a task; without --text: the data that the checkpoint was trained on, if "
+        "moved",
+    )
     text: TextColumn = None
-    label: LabelColumn = None
+    label: str | None = option(
+        None, "column with the label; several columns of 0 and 1: with commas between", "--label"
+    )
     pair: PairColumn = None
-    valid: Valid = None
-    test: Test = None
-    classes: Classes = ""
+    valid: Path | None = option(
+        None,
+        "file with validation rows, which the check is fitted on; default: split off from --data, else "
+        "those of the training",
+    )
+    test: Path | None = option(
+        None, "file whose rows are all test texts; default: test rows are split off from --data"
+    )
+    classes: str = option("", CLASSES)
     name: ClassName = None
 
     @property
@@ -87,7 +75,7 @@ class Texts:
 class TextsWithRationales(Texts):
     """Options that name the texts to measure, and what people call the reason in them."""
 
-    rationale: RationaleColumn = None
+    rationale: str | None = option(None, "column with human rationales", "--rationale")
 
 
 def _own_test_texts(checkpoint: str, texts: Texts) -> Task | None:
@@ -99,7 +87,7 @@ def _own_test_texts(checkpoint: str, texts: Texts) -> Task | None:
     rationale = getattr(texts, "rationale", None)
     columns = {"--text": texts.text, "--label": texts.label, "--pair": texts.pair, "--rationale": rationale}
     options = {**columns, "--valid": texts.valid, "--test": texts.test}
-    given = [f"{option} {value}" for option, value in options.items() if value]
+    given = [f"{name} {value}" for name, value in options.items() if value]
     if not given:
         return None
     source = f"--data {data}" if data else f"--test {texts.test}"
@@ -109,9 +97,9 @@ def _own_test_texts(checkpoint: str, texts: Texts) -> Task | None:
         raise InputError(
             f"--task {texts.task} and {source} with columns exclude each other; leave one of them out"
         )
-    for option in ("--text", "--label"):
-        if not columns[option]:
-            raise InputError(f"{source} requires {option}, the name of that column")
+    for name in ("--text", "--label"):
+        if not columns[name]:
+            raise InputError(f"{source} requires {name}, the name of that column")
     from ..data import own_task
     from ..models.loading import kind_of_model
 
