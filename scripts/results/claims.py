@@ -93,7 +93,7 @@ OF_SMOKE = "agmnp"
 
 def gather_claims(study: Study, base: Study, smoke: Study) -> list[Claim]:
     """Return all claims of the study and of the base-size encoder, and some of the smoke grid, in order."""
-    claims = []
+    claims: list[Claim] = []
     for letter, (find, _) in QUESTIONS.items():
         claims += find(study)
         if letter not in OF_TASKS:
