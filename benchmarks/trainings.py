@@ -15,8 +15,9 @@ from faithmeter.config import TrainConfig
 from faithmeter.data import task
 from faithmeter.models.encoding import tokenize
 from faithmeter.stats.metrics import score
-from faithmeter.training.masked_eval import Sweep
-from faithmeter.training.trainer import SELECTION, make_trainer, training_arguments
+from faithmeter.training.inputs import Encoder
+from faithmeter.training.masked_eval import Masks, Sweep
+from faithmeter.training.trainer import SELECTION, judge_epochs, make_trainer, training_arguments
 
 from .light import TRAINING, Flops
 from .race import OURS, Contender, Work
@@ -40,11 +41,13 @@ def work(setting: Setting) -> Work:
         rows[name] = Dataset.from_list([row | {"labels": row["labels"] % len(clf.labels)} for row in tokens])
     validation = Sweep(
         rows["validation"].to_list(),
-        mask_id=clf.mask_id,
-        scope=config.scope,
-        seed=config.seed,
-        stream="validation",
-        conditions=SELECTION[config.validation],
+        Masks(
+            mask_id=clf.mask_id,
+            scope=config.scope,
+            seed=config.seed,
+            stream="validation",
+            conditions=SELECTION[config.validation],
+        ),
     )
 
     def new_model() -> Any:
@@ -53,8 +56,10 @@ def work(setting: Setting) -> Work:
 
     def masked() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            model, tokenizer = new_model(), clf.tokenizer
-            make_trainer(config, stories, model, tokenizer, rows["train"], validation, Path(folder)).train()
+            encoder = Encoder(new_model(), clf.tokenizer, set())
+            judge = judge_epochs(config, stories, encoder.model, validation, None)
+            arguments = training_arguments(config, stories, Path(folder))
+            make_trainer(config, encoder, rows["train"], validation, arguments, judge).train()
 
     def bare() -> None:
         with tempfile.TemporaryDirectory() as folder:

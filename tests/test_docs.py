@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 import faithmeter
+from toy import tiny
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -60,6 +65,35 @@ def claim_letters() -> set[str]:
 def test_the_list_of_packages_is_that_of_the_code() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", TEXTS[ROOT / "CONTRIBUTING.md"], re.MULTILINE)
     assert rows == list(faithmeter.LAYERS.items())
+
+
+def test_a_text_passes_the_functions_that_contributors_are_told(tmp_path: Path) -> None:
+    _, _, section = TEXTS[ROOT / "CONTRIBUTING.md"].partition("### The way of a text")
+    names = re.findall(r"`((?:\w+\.)+\w+)`", section.partition("\n##")[0].partition("benchmarks/")[0])
+    functions: list[Any] = [_resolve(*_parts(name)) for name in names]
+    listed = {inspect.unwrap(value).__code__: name for value, name in zip(functions, names, strict=True)}
+    entered = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            entered.add(frame.f_code)
+
+    rows = [f"{text},{label}" for text, label in (("good film", "a"), ("bad dull film", "b")) * 10]
+    (tmp_path / "own.csv").write_text("\n".join(["text,label", *rows]))
+    sys.setprofile(note)
+    try:
+        task = faithmeter.own_task(tmp_path / "own.csv", text="text", label="label", all_test=True)
+        result = faithmeter.measure(tiny(labels=2), task, ["grad-l2"], limit=4, cache_dir=tmp_path / "runs")
+        result.acu("grad-l2")
+    finally:
+        sys.setprofile(None)
+    assert len(names) <= 30
+    assert not [name for code, name in listed.items() if code not in entered]
+
+
+def _parts(name: str) -> tuple[str, list[str]]:
+    package, *rest = name.split(".")
+    return package, rest
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -11,11 +11,13 @@ from transformers import TrainerCallback
 
 import faithmeter as fm
 from faithmeter.runs.measured import task_of
+from faithmeter.training import Goal, Session
 from faithmeter.training.finetuning import finetune
 
 
 def run(config: fm.TrainConfig, folder: Path, **options: Any) -> dict[str, Any]:
-    return finetune(config, task_of(config), folder, **options)
+    goal = Goal(**{name: options.pop(name) for name in ("erased", "previous") if name in options})
+    return finetune(config, task_of(config), folder, goal, Session(**options))
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:

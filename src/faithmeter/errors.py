@@ -72,6 +72,7 @@ def optional() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
+        # a missing library of the core is an incomplete installation, whose traceback helps
         if library not in EXTRAS:
             raise
         raise InputError(
@@ -91,6 +92,7 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> Input
     """
     names = sorted(known)
     lowered = {n.lower(): n for n in names}
+    # lower case on both sides: RTE and rte are alike
     close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=MIN_SIMILARITY)
     guess = f"; did you mean {lowered[close[0]]!r}?" if close else f"; expected one of {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}{guess}{' ' + hint if hint else ''}")

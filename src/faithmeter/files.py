@@ -88,6 +88,7 @@ def read_sealed_json(path: Path) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(data)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is not readable: {error}") from error
+    # the checksum was taken with an empty string in its place
     blank = data[: -len(SEAL_END) - SHA256_DIGITS] + SEAL_END
     if data != _fill_seal(blank) and not _is_sealed_by_value(value):
         raise InputError(f"{path} is not as it was written: its checksum is wrong")
@@ -153,6 +154,7 @@ def atomic(path: Path) -> Iterator[Path]:
         try:
             yield temporary
             with temporary.open("rb") as file:
+                # before the rename: after a loss of power, a new name must not show an empty file
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         finally:
@@ -165,6 +167,7 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        # torch and safetensors hide the number in a message
         number = getattr(error, "errno", None) or (errno.ENOSPC if FULL.search(str(error)) else None)
         if number not in REMEDIES:
             raise
@@ -206,6 +209,7 @@ def file_state(paths: Iterable[Path]) -> State:
 def file_checksum(path: Path) -> str:
     """Return the SHA-256 of a file's contents, cached until the file changes."""
     state = file_state([path])
+    # gigabytes of weights are hashed once for a process, unless their file changes
     if state not in _checksums:
         with path.open("rb") as file:
             _checksums[state] = hashlib.file_digest(file, "sha256").hexdigest()
@@ -223,6 +227,7 @@ def seal(path: Path) -> None:
     """
     files = [path]
     if path.is_dir():
+        # hidden files are temporary, or checksums of others
         visible = (file for file in path.iterdir() if not file.name.startswith("."))
         files = sorted(file for file in visible if file.is_file() and file.name != SUMS)
     _write_checksums(path, files, [file.name for file in files])
@@ -268,6 +273,7 @@ def intact(path: Path, remedy: str = "it is created again") -> bool:
         return False
     except (OSError, ValueError) as error:  # the checksums themselves are damaged
         changed = {str(error): ""}
+    # an unfinished file is no damage
     if not expected or "missing" in changed.values():
         return False
     if changed:
@@ -285,6 +291,7 @@ def escape_formula(value: object) -> object:
     if not (isinstance(value, str) and FORMULA.match(value)):
         return value
     try:
+        # a negative number looks like a formula and is none
         float(value)
     except ValueError:
         return f"'{value}"

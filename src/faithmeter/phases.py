@@ -20,6 +20,7 @@ def start_phase(progress: Progress | None, phase: str, total: int) -> Advance:
         if progress is not None:
             progress(phase, done, total)
 
+    # a display shows the phase before its first text is done, which may take long
     advance(0)
     return advance
 

@@ -72,6 +72,7 @@ def digest_source(function: object, *settings: object, name: str, version: str =
     if isinstance(function, FunctionType):  # also if it is that of an installed plugin
         content.add(function.__code__)
     package = sys.modules.get(find_place(function)[0].partition(".")[0])
+    # a plugin's functions are covered by name only, so its version stands for its source
     if package is not None and _is_installed(package):
         content.add(str(getattr(package, "__version__", "")))
     content.add(function)
@@ -105,6 +106,7 @@ class _Content:
         if id(value) in self.seen:
             self.put("seen", str(self.seen[id(value)][0]))
             return
+        # before its parts, which may refer back to it
         self.seen[id(value)] = len(self.seen), value
         self.put(kind.__qualname__)
         if _is_importable(value):
@@ -143,6 +145,7 @@ class _Content:
             case _ if isinstance(value, type(functools.cache(len))):
                 self.add(value.__wrapped__)
             case Mapping():
+                # dicts that are equal may differ in order
                 for key in sorted(value, key=_order):
                     self.add_all(key, value[key])
             case set() | frozenset():
@@ -153,6 +156,7 @@ class _Content:
             case re.Pattern():
                 self.add_all(value.pattern, value.flags)
             case _:
+                # torch may not be loaded: then nothing can be one of its values
                 return self._add_array(value)
         return True
 
@@ -178,6 +182,7 @@ class _Content:
         kind = type(value)
         slots = _slotnames(kind)
         has_state = hasattr(value, "__dict__") or slots or kind is object
+        # what a class of Python itself needs; more means fields of C that nobody sees
         room = object.__basicsize__ + np.dtype(np.intp).itemsize * (2 + len(slots))  # dict, weak references
         if not has_state or kind.__basicsize__ > room or kind.__itemsize__:
             if self.version:
@@ -195,6 +200,7 @@ class _Content:
 
     def _add_class(self, kind: type) -> None:
         self.put(kind.__qualname__)
+        # inherited methods are part of what an object does
         self.add_all(*kind.__bases__)
         for name, member in sorted(vars(kind).items()):
             is_code = isinstance(member, FunctionType | staticmethod | classmethod | property)
@@ -223,8 +229,10 @@ class _Content:
         by_step: dict[str, set[str]] = {}
         for step in steps:
             by_step.setdefault(step.opname, set()).add(str(step.argval))
+        # more than are taken from each module: covering too much only measures again
         attributes = {name for code in _nested(function.__code__) for name in code.co_names}
         names = by_step.get("LOAD_GLOBAL", set()) | by_step.get("LOAD_NAME", set())
+        # what the function sets itself is its result and not its source
         for name in sorted(names - by_step.get("STORE_GLOBAL", set())):
             if name in function.__globals__:
                 self.put(name)
@@ -263,6 +271,7 @@ class _Content:
             with suppress(OSError):
                 self.put(inspect.getsource(code))
                 return
+        # without a source, the bytecode is what runs
         self.put(code.co_code, *code.co_names, *code.co_varnames)
         self.add(code.co_consts)
 
@@ -270,6 +279,7 @@ class _Content:
 def _nested(code: CodeType) -> Iterator[CodeType]:
     """Yield a code object and those of the functions and comprehensions in it."""
     yield code
+    # inner functions are constants of the outer one's code
     for value in code.co_consts:
         if isinstance(value, CodeType):
             yield from _nested(value)
@@ -301,6 +311,7 @@ def _is_installed(module: ModuleType) -> bool:
     """Return whether a module belongs to Python or to an installed package, not to the user."""
     if module.__name__ == "__main__":
         return False
+    # a namespace package has a path and no file; a module that is built in has neither
     files = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
     file = next((file for file in files if file), None)
     return file is None or _is_library(file)

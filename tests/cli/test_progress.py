@@ -56,7 +56,7 @@ def test_time_belongs_to_the_task_that_just_worked(clock) -> None:
 
 def test_bounds_are_told_cheapest_first(capsys, monkeypatch) -> None:
     from faithmeter.cli.screen import print_bounds
-    from faithmeter.runs.bounded import Bounds
+    from faithmeter.measuring.costs import Bounds
 
     monkeypatch.setattr(volume, "quiet", False)
     print_bounds(Bounds(5, {"check": 50, "loo-sign": 1200, "grad-l2": 100}))

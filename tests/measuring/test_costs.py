@@ -8,10 +8,9 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.measuring.costs import bound_evaluations, sort_by_cost
-from faithmeter.measuring.plan import Settings, plan_measurement
+from faithmeter.measuring.costs import bound_evaluations, bound_measurement, sort_by_cost
+from faithmeter.measuring.plan import Extent, Settings, plan_measurement
 from faithmeter.methods import parse
-from faithmeter.runs.bounded import bound_measurement
 from toy import rows_batch, tiny
 
 PERCENTS = tuple(range(0, 101, 10))
@@ -48,7 +47,7 @@ def test_what_is_missing_is_bounded_by_the_first_slice(tmp_path: Path) -> None:
     """Four texts of two words; the check is fitted on eight others."""
     (tmp_path / "own.csv").write_text("\n".join(["text,label", *["good film,a", "bad film,b"] * 2]))
     clf, task = tiny(labels=2), fm.own_task(tmp_path / "own.csv", text="text", label="label", all_test=True)
-    plan = plan_measurement(clf, task, ["grad-l2", "loo-sign"], tests={}, settings=Settings(), limit=2)
+    plan = plan_measurement(clf, task, ["grad-l2", "loo-sign"], {}, Settings(), Extent(limit=2))
     missing = {"random": 2, "grad-l2": 2, "loo-sign": 2}
     bounds = bound_measurement(plan, missing, fitting=8)
     # eleven steps of two texts; a random order is one more, gradients are ten; leave-one-out has two tokens

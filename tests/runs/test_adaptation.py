@@ -82,7 +82,7 @@ def test_a_log_file_gets_lines_of_every_phase(faithmeter, place: Path, tmp_path:
     texts = ("--data", place / "texts.csv", "--text", "review", "--limit", 48, "--epochs", 1)
     result = faithmeter("adapt", place / "original", *texts, "-o", tmp_path)
     assert result.code == 0, result.err
-    finished = [line.partition(":")[0] for line in result.err.splitlines() if "(100 %)" in line]
+    finished = [line.partition(":")[0] for line in result.err.splitlines() if "100 %" in line]
     phases = ["predict", "validate", "test", "fit tests", "check", "agreement", "explain"]
     assert [name for name in finished if name in phases] == phases
 

@@ -10,7 +10,8 @@ import pytest
 
 import faithmeter as fm
 from faithmeter.runs import processes
-from faithmeter.training import finetuning
+from faithmeter.training import LABELS_ONLY, Session, finetuning
+from faithmeter.training.steps import StepReport
 
 
 class Launcher:
@@ -34,8 +35,9 @@ def train_together(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: list[st
         processes.subprocess, "Popen", type("Fake", (Launcher,), {"lines": lines, "result": result})
     )
     steps: list[tuple[int, int, str]] = []
+    report = StepReport(lambda *step: steps.append(step))
     processes.finetune_together(
-        fm.TrainConfig(), folder, processes=2, resume=False, show=lambda *step: steps.append(step)
+        fm.TrainConfig(), folder, LABELS_ONLY, Session(callbacks=[report], processes=2)
     )
     return steps
 
@@ -71,8 +73,9 @@ def test_every_process_that_fails_says_why_and_ends_with_an_error(tmp_path, monk
 def test_the_first_process_reports_progress_and_the_result(
     tmp_path, monkeypatch, capsys, rank: str, lines: int
 ) -> None:
-    def succeed(*_: Any, callbacks: list[Any], **__: Any) -> dict[str, Any]:
-        for callback in callbacks:
+    def succeed(*given: Any) -> dict[str, Any]:
+        *_, session = given
+        for callback in session.callbacks:
             callback.show(1, 2, "epoch 1")
         return {"best_epoch": 1}
 

@@ -15,7 +15,7 @@ import fake_ray
 from faithmeter.config import MeasureConfig
 from faithmeter.runs import cluster, shards
 from faithmeter.runs.join import compute_here
-from faithmeter.runs.measurements import measure_checkpoint
+from faithmeter.runs.measurements import Conduct, measure_checkpoint
 from faithmeter.runs.shards import MAX_LOSSES, Source, compute_on_ray
 from faithmeter.store.run_store import RunStore
 
@@ -34,7 +34,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measure(checkpoint: Path, store: Path, *, shared: bool) -> pd.DataFrame:
     config = MeasureConfig(methods=("grad-l2",), limit=TEXTS, step=50)
     compute = partial(compute_on_ray, Source(str(checkpoint))) if shared else compute_here
-    return measure_checkpoint(checkpoint, config, RunStore(store), compute=compute).frame
+    return measure_checkpoint(checkpoint, config, RunStore(store), conduct=Conduct(compute=compute)).frame
 
 
 def test_actors_give_the_result_of_one_process_even_if_they_are_lost(checkpoint, tmp_path, monkeypatch):

@@ -11,8 +11,7 @@ import pytest
 
 from faithmeter.errors import DamageWarning
 from faithmeter.measuring.trace import Trace, join_traces
-from faithmeter.store.merging import merge_slices
-from faithmeter.store.traces import Shelf
+from faithmeter.store.traces import Shelf, merge_slices
 
 TESTS = {"crossfit": "crossfit-12", "published": "published-34"}
 

@@ -142,7 +142,7 @@ def _show_outcomes(
 
 def work(run: Run, store: RunStore, lines: RunLines, device: str = "auto") -> None:
     """Execute one run, with a progress bar that is removed at the end; a measurement runs on `device`."""
-    from ..grid.work import perform
+    from ..grid.planned import perform
 
     try:
         perform(run, store, partial(lines.show, run.name, ""), device)

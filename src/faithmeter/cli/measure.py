@@ -23,8 +23,8 @@ from .screen import Store, note, print_bounds, print_json, quiet, remark_verdict
 from .texts import TextsWithRationales
 
 if TYPE_CHECKING:
+    from ..measuring.costs import Bounds
     from ..measuring.result import Result
-    from ..runs.bounded import Bounds
     from ..runs.join import Compute
     from ..runs.measured import Origin
 
@@ -159,7 +159,7 @@ def run(
     """
     from ..runs.join import compute_here
     from ..runs.measured import HERE
-    from ..runs.measurements import measure_checkpoint
+    from ..runs.measurements import Conduct, measure_checkpoint
     from ..store.run_store import RunStore
 
     quiet()
@@ -173,16 +173,9 @@ def run(
                 print_bounds(bounds)
                 overall.plan(bounds.evaluations)
 
-        return measure_checkpoint(
-            checkpoint,
-            config,
-            RunStore(root),
-            origin or HERE,
-            device=device,
-            progress=phase_bars(progress, overall),
-            announce=announce,
-            compute=compute or compute_here,
-        )
+        bar = phase_bars(progress, overall)
+        conduct = Conduct(device, bar, announce, compute or compute_here)
+        return measure_checkpoint(checkpoint, config, RunStore(root), origin or HERE, conduct)
 
 
 @contextmanager

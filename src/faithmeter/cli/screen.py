@@ -24,7 +24,7 @@ from ..verdict.formats import format_percent
 
 if TYPE_CHECKING:
     from ..report.blocks import Block
-    from ..runs.bounded import Bounds
+    from ..measuring.costs import Bounds
     from ..store.records import TrainRecord
     from ..verdict import Verdict
 

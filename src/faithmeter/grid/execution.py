@@ -68,6 +68,7 @@ def execute(
             if reason:
                 failed[run] = reason
             report(run, outcome)
+        # nothing could be done: all that is left is at work elsewhere
         if waiting == pending:
             time.sleep(RETRY_SECONDS)
         pending = waiting
@@ -128,6 +129,7 @@ def record_failure(run: Run, error: Exception, store: RunStore, call: str) -> st
         "error": reason,
         "traceback": "".join(traceback.format_exception(error)),
         "failed": datetime.now(UTC).isoformat(timespec="seconds"),
+        # other processes of this call skip the run; the next call tries it again
         "call": call,
         "environment": environment(),
     }

@@ -170,6 +170,7 @@ def read(path: str | Path, *, data_dir: str | Path | None = None) -> Grid:
     with _locate_errors(path):
         file = GridFile(**entries)
         _require_known(file)
+        # of equal runs, such as the start of several methods' Recursive ROAR, the first place counts
         for run in _expand(file, data_dir):
             runs.setdefault(f"{run.config.digest}-{run.trained.digest}", run)
     return Grid(list(runs.values()), file.workers)
@@ -183,6 +184,7 @@ def _expand(file: GridFile, data_dir: str | Path | None) -> Iterator[Run]:
         options |= {"task": task, "model": model, "seed": seed}
         if data_dir is not None:
             options["data_dir"] = str(data_dir)
+        # a strategy that is only measured is trained, too
         measured = () if file.measure is None else file.measure.strategies or file.strategies
         trainings = {
             pair: Run(_train_config(options, pair)) for pair in dict.fromkeys([*file.strategies, *measured])
@@ -194,12 +196,14 @@ def _expand(file: GridFile, data_dir: str | Path | None) -> Iterator[Run]:
         if file.roar is not None and _roar_covers(file.roar, task, model, seed):
             plain = Run(_train_config(options, PLAIN))
             yield plain
+            # Recursive ROAR needs a random order of its own to compare with
             for method in dict.fromkeys([BASELINE, *file.roar.methods]):
                 yield from _roar_steps(plain, method, file.roar.step)
 
 
 def _entries(table: Validated) -> dict[str, Any]:
     """Return the entries that the file sets in a table, without defaults."""
+    # a default in [task.NAME] must not undo what [train] sets
     return table.model_dump(exclude_unset=True)
 
 
@@ -250,6 +254,7 @@ def _roar_steps(plain: Run, method: str, step: int) -> Iterator[Run]:
     options = plain.config.to_dict()
     for percent in [*range(step, 100, step), 100]:
         config = RoarConfig(**options, method=str(erasing), code=erasing.code, percent=percent, step=step)
+        # each step explains the model of the one before it
         run = Run(config, run)
         yield run
 

@@ -35,8 +35,7 @@ from ..store.run_store import Busy, RunStore
 from ..store.traces import find_subjects
 from ..training import UNFINISHED
 from .execution import failure_file, record_failure, settle
-from .planned import Run
-from .work import Show, perform
+from .planned import Run, Show, perform
 
 RETRIES = 3
 """Number of times that a run is started again after its worker or node was lost."""
@@ -143,6 +142,7 @@ def execute_on_ray(
 
     try:
         while pending or working:
+            # asked each time, as nodes join and leave
             room = count_places(resources) + AHEAD
             at_work = {claimed.run for claimed in working.values()}
             waiting: list[Run] = []
@@ -214,6 +214,7 @@ def _finish(claimed: Claimed, call: Any, store: RunStore, name: str) -> tuple[st
     run = claimed.run
     with claimed.locks:
         try:
+            # records come last in it, so a kill here leaves an unfinished run and no broken one
             for path, data in ray.get(call).items():
                 with atomic(store.root / path) as temporary:
                     temporary.write_bytes(data)
@@ -250,6 +251,7 @@ def list_files(root: Path, folder: str = "") -> dict[str, int]:
     """
     paths = [path for path in (root / folder).rglob("*") if path.is_file() and path.suffix != TEMPORARY]
     paths.sort(key=lambda path: (path.name in (RECORD, MANIFEST), path))
+    # a file counts as written if its time changed; contents need not be compared
     names = {path.relative_to(root): path.stat().st_mtime_ns for path in paths}
     return {name.as_posix(): changed for name, changed in names.items() if name.parts[0] != LOCKS}
 

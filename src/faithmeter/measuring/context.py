@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..config import TrainedWith, UnitName
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from ..stats.behavior import Recalibration
+    from .trace import Trace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,21 +71,47 @@ FACTS = (
     *("agreement", "cost", "p_plain"),
 )
 """Fields of a context that evidence has, too."""
+KEPT = (
+    *("metric", "others", "threshold", "floors", "trained_with"),
+    *("classes_by_number", "precision", "agreement", "scores"),
+)
+"""Fields of a context that the manifest of a measurement keeps; the others follow from texts and traces."""
+
+
+def make_context(traces: Collection[Trace], texts: DataFrame, **facts: Any) -> Context:
+    """Return the context of traces on these texts, given the facts that do not follow from them."""
+    devices = dict.fromkeys(device for trace in traces for device in trace.devices)
+    truncated = float(texts["truncated"].mean())
+    return Context(truncated=truncated, device=", ".join(devices), inputs=texts, **facts)
 
 
 def join_contexts(contexts: Sequence[Context]) -> Context:
     """Return the context of several seeds: of each fact that differs, the one that asks for most care."""
-    first, tests = contexts[0], [set(context.floors) for context in contexts]
-    shared = [test for test in first.floors if all(test in names for names in tests)]
-    agreements = [context.agreement for context in contexts if not math.isnan(context.agreement)]
-    return replace(
-        first,
-        floors={test: max(context.floors[test] for context in contexts) for test in shared},
-        truncated=max(context.truncated for context in contexts),
-        classes_by_number=any(context.classes_by_number for context in contexts),
-        device=", ".join(dict.fromkeys(context.device for context in contexts)),
-        precision=min(context.precision for context in contexts),  # bf16 and fp16 sort before fp32
-        ranks_alike=min(context.ranks_alike for context in contexts),
-        agreement=min(agreements, default=math.nan),
-        recalibrations=tuple(next(iter(context.recalibrations), None) for context in contexts),
-    )
+    changes = {}
+    for name, choose in MOST_CAREFUL.items():
+        changes[name] = choose([getattr(context, name) for context in contexts])
+    recalibrations = tuple(next(iter(context.recalibrations), None) for context in contexts)
+    return replace(contexts[0], recalibrations=recalibrations, **changes)
+
+
+def _join_floors(floors: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the highest floor of each test that all seeds have."""
+    tests = [test for test in floors[0] if all(test in own for own in floors)]
+    return {test: max(own[test] for own in floors) for test in tests}
+
+
+def _least(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]  # a NaN compares with nothing
+    return min(known, default=math.nan)
+
+
+MOST_CAREFUL: dict[str, Callable[[Any], Any]] = {
+    "floors": _join_floors,
+    "truncated": max,
+    "classes_by_number": any,
+    "device": lambda devices: ", ".join(dict.fromkeys(devices)),
+    "precision": min,  # bf16 and fp16 sort before fp32
+    "ranks_alike": min,
+    "agreement": _least,
+}
+"""By field of a context, the fact of several seeds that asks for most care."""

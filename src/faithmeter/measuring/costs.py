@@ -3,14 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import InputError
 from ..methods.registry import Method
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
+from .plan import Plan, Settings
+from .texts import SLICE, read_slices
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 MAX_EVALUATIONS = 20_000
 """Evaluations up to which a text is measured without being asked to; a text of 512 tokens needs fewer."""
+
+
+class Bounds(NamedTuple):
+    """Evaluations that a measurement makes at most.
+
+    Attributes:
+        texts: Number of texts that are missing, of the method that lacks most.
+        evaluations: By method; equal ones of several methods are made once.
+    """
+
+    texts: int
+    evaluations: Mapping[str, int]
+
+
+def bound_measurement(plan: Plan, missing: Mapping[str, int], fitting: int = 0) -> Bounds:
+    """Bound the evaluations of a measurement by those of its first slice, as if all slices were like it.
+
+    Args:
+        plan: The measurement.
+        missing: Number of texts that each method has not erased yet, of methods that lack any.
+        fitting: Number of validation texts on which the in-distribution tests must be fitted first.
+    """
+    from .fitting import CHECK
+
+    methods = {name: plan.methods[name] for name in missing}
+    texts, bounds = bound_slice(plan.evaluator, plan.rows, methods, plan.settings)
+    evaluations = {CHECK: fitting} if fitting else {}
+    for name, bound in bounds.items():
+        evaluations[name] = round(missing[name] / texts * bound)
+    return Bounds(max(missing.values()), evaluations)
+
+
+def bound_slice(
+    evaluator: Evaluator, rows: Dataset, methods: Mapping[str, Method], settings: Settings
+) -> tuple[int, dict[str, int]]:
+    """Return the number of texts in the first slice, and by method the evaluations of these at most."""
+    batch, _ = next(read_slices(evaluator, rows, min(SLICE, len(rows)), settings.unit))
+    tokens, windows = count_tokens(batch), evaluator.count_windows(batch)
+    bounds = {}
+    for name, method in methods.items():
+        bounds[name] = bound_evaluations(method, tokens, settings.percents, windows)
+    return len(batch), bounds
 
 
 def bound_evaluations(
@@ -21,10 +69,13 @@ def bound_evaluations(
     A recursive method explains the tokens that are left at each step. Every step is evaluated once more. Each
     window of a text is an evaluation; by default, a text has one.
     """
+    # nothing is explained at 100 %, and only once by a method that is not recursive
     explained = percents[:-1] if method.recursive else percents[:1]
-    each = (sum(method.evaluations(n - n * percent // 100) for percent in explained) for n in tokens)
-    counts = windows or [1] * len(tokens)
-    return sum(count * (own + len(percents)) for count, own in zip(counts, each, strict=True))
+    bound = 0
+    for n, count in zip(tokens, windows or [1] * len(tokens), strict=True):
+        own = sum(method.evaluations(n - n * percent // 100) for percent in explained)
+        bound += count * (own + len(percents))
+    return bound
 
 
 def sort_by_cost(

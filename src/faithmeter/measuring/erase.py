@@ -57,6 +57,7 @@ def erase(
     """
     if list(percents) != sorted(set(percents)) or not all(0 <= percent <= 100 for percent in percents):
         raise InputError(f"percents are {tuple(percents)}; expected increasing numbers from 0 to 100")
+    # masks are drawn and compared here; only evaluations go to the device
     batch = batch.to(torch.device("cpu"))
     known = None if scores is None else _as_scores(scores, batch)
     return _steps(Evaluator.of(clf), batch, as_labels(labels, batch), parse(method), percents, known)
@@ -85,12 +86,16 @@ def _steps(
     masked, unchanged = batch, torch.ones(len(batch), dtype=torch.bool)
     for percent in percents:
         already = explained & (masked.input_ids == clf.mask_id)
+        # n·p // 100 in integers: floats would round some counts down by one
         growing = sizes * percent // 100 > already.sum(dim=1)
+        # Scores of the whole text may be given. Once masked, only a recursive method has other ones.
         stale = torch.where(unchanged, known is None, method.recursive)
+        # at 100 % the order does not matter
         rows = (growing & stale & (percent < 100)).nonzero()[:, 0]
         if len(rows):
             scores[rows] = explain(clf, masked[rows], labels[rows], method)
         unchanged &= ~growing
+        # what is masked already stays, whatever its new score; ties go to the leftmost unit
         masked = batch.masked(top_mask(scores, explained, percent, already=already), clf.mask_id)
         yield percent, masked
 
@@ -111,6 +116,7 @@ def trace_erasure(
     with timed(seconds, "explain"):
         scores = explain(evaluator, batch, labels, method)
         steps = erase(evaluator, batch, labels, method, percents=percents, scores=scores)
+        # the steps are nested, so the first step of each token tells them all
         masked = torch.stack([step.input_ids == evaluator.mask_id for _, step in steps])  # [S, B, T]
     # argmax of a row of False is 0, so tokens that are never masked need their own number
     first = torch.where(masked.any(dim=0), masked.int().argmax(dim=0), NEVER)  # [B, T]
@@ -125,16 +131,21 @@ def trace_erasure(
         percents=tuple(percents),
         rows=batch.index.numpy(),
         targets=labels.numpy(),
+        # float32 from birth: what memory and disk hold is the same, so a result read again has equal digits
         logits=variants.spread(logits.float().numpy()),
-        scores=tuple(own[where].numpy() for own, where in zip(scores, batch.explained, strict=True)),
-        steps=tuple(
-            own[where].numpy().astype(np.uint8) for own, where in zip(first, batch.explained, strict=True)
-        ),
+        scores=_by_text(scores, batch.explained),
+        steps=_by_text(first.to(torch.uint8), batch.explained),
         pvalues=pvalues,
         seconds=seconds,
         code=method.code,
         numbers=evaluator.predicts_number,
     )
+
+
+def _by_text(values: Tensor, explained: Tensor) -> tuple[NDArray[Any], ...]:
+    """Return the values [B, T] of the explained units of each text."""
+    ends = explained.sum(dim=1).cumsum(dim=0).tolist()
+    return tuple(np.split(values[explained].numpy(), ends[:-1]))
 
 
 def check_trace(evaluator: Evaluator, batch: Batch, trace: Trace, tests: Tests) -> dict[str, NDArray[Any]]:
@@ -148,6 +159,7 @@ def keep_erased(evaluator: Evaluator, batch: Batch, labels: Tensor, trace: Trace
     """Return the label's probability [N, S] when only the units that a step masks are left."""
     variants = _Variants.of(batch, _first_steps(batch, trace), len(trace.percents))
     rows = variants.rows
+    # sufficiency: of the covered tokens only the masked units stay, special tokens and context are untouched
     erased = variants.of_steps(batch, evaluator).input_ids == evaluator.mask_id
     others = batch[rows].covered & ~erased
     logits = evaluator.logits(batch[rows].masked(others, evaluator.mask_id))
@@ -172,6 +184,7 @@ class _Variants:
     @classmethod
     def of(cls, batch: Batch, first: Tensor, steps: int) -> _Variants:
         """Return the variants of texts whose tokens are first masked at these steps, Tensor [B, T]."""
+        # in a short text several steps mask nothing new; these are not evaluated again
         fresh = torch.stack([((first == step) & batch.explained).any(dim=1) for step in range(steps)])
         fresh[0] = True  # the first step evaluates every text
         step, rows = fresh.nonzero(as_tuple=True)  # [K]
@@ -193,6 +206,7 @@ class _Variants:
 def _first_steps(batch: Batch, trace: Trace) -> Tensor:
     """Return the first step that masks each token, Tensor [B, T]; 255 for tokens that are not explained."""
     first = torch.full(batch.explained.shape, NEVER)
+    # units are stored text by text in the order of their tokens, as the mask selects them
     first[batch.explained] = torch.from_numpy(np.concatenate(trace.steps)).long()
     return first
 
@@ -206,5 +220,6 @@ def states(evaluator: Evaluator, batch: Batch) -> tuple[Tensor, Tensor]:
         return states
 
     logits, features = evaluator.gather(work, batch, torch.arange(len(batch)))
+    # a NaN would silently predict class 0
     require_finite(logits, batch.index)
     return logits.double(), features.float()

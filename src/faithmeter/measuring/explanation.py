@@ -80,10 +80,10 @@ class Explanation(Rendered):
     value: float | None = None
 
     def __repr__(self) -> str:
-        scores = {method: [word.scores[method] for word in self.words] for method in self.methods}
-        words = (
-            f"{method}: {self.words[strongest(values, 1)[0]].text!r}" for method, values in scores.items()
-        )
+        words = []
+        for method in self.methods:
+            [place] = strongest([word.scores[method] for word in self.words], 1)
+            words.append(f"{method}: {self.words[place].text!r}")
         return f"<Explanation for {self.label!r}, strongest word by {', '.join(words) or 'no method'}>"
 
     @property
@@ -93,7 +93,9 @@ class Explanation(Rendered):
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values, including the prediction."""
-        units = {"words": self.words, "tokens": self.tokens}
+        units = {}
+        for name, own in (("words", self.words), ("tokens", self.tokens)):
+            units[name] = [{**vars(unit), "scores": dict(unit.scores)} for unit in own]
         return {
             "text": self.text,
             "pair": self.pair,
@@ -105,7 +107,7 @@ class Explanation(Rendered):
             "methods": list(self.methods),
             "device": self.device,
             "precision": self.precision,
-            **{name: [{**vars(unit), "scores": dict(unit.scores)} for unit in units[name]] for name in units},
+            **units,
         }
 
     def rows(self, row: int = 0) -> list[dict[str, Any]]:
@@ -197,11 +199,10 @@ def explain_texts(
         raise InputError(f"{len(texts)} texts with {len(labels)} labels; expected one label for each text")
     batch: Batch = in_units(clf.encode(texts, pairs), unit)
     logits = clf.logits(batch)  # [B, C]
-    predicted = logits.argmax(dim=1).tolist()
-    classes = [
-        guess if label is None else class_number(clf.labels, label)
-        for guess, label in zip(predicted, labels, strict=True)
-    ]
+    classes: list[int] = logits.argmax(dim=1).tolist()
+    for row, label in enumerate(labels):
+        if label is not None:
+            classes[row] = class_number(clf.labels, label)
     parsed = {str(method): method for method in map(parse, methods)}
     scores = {name: explain(clf, batch, classes, method) for name, method in parsed.items()}
     explanations = []
@@ -245,12 +246,8 @@ def name_prediction(probabilities: Mapping[str, float], value: float | None) -> 
 
 def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tuple[Unit, ...]:
     """Return the pieces with their score by method, given the scores of the explained tokens."""
-    return tuple(
-        Unit(
-            piece.text,
-            piece.start,
-            piece.end,
-            {method: piece_score(piece, of_tokens) for method, of_tokens in scores.items()},
-        )
-        for piece in pieces
-    )
+    units = []
+    for piece in pieces:
+        own = {method: piece_score(piece, of_tokens) for method, of_tokens in scores.items()}
+        units.append(Unit(piece.text, piece.start, piece.end, own))
+    return tuple(units)

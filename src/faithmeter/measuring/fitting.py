@@ -69,6 +69,7 @@ class Masking:
         """Return a mask [B, T] drawn as in fine-tuning."""
         chosen = torch.zeros(len(batch), dtype=torch.bool)
         chosen[STRATEGIES[self.strategy]] = True
+        # the same rows of a batch as in training: with `half` every other one, so whole texts are normal, too
         allowed = batch.maskable(self.scope) & chosen[:, None]
         return uniform_mask(allowed, row_generators(self.seed, "masf", batch.index), rates=self.rates)
 
@@ -108,6 +109,7 @@ def fit_tests(
     """
     masking = Masking(trained_with, scope, rates, seed)
     names = getattr(clf, "labels", task.labels)
+    # of a model with several labels, the one that is asked for
     task = class_task(task, names)
     tests = fit_tests_on(clf, task.split("validation"), masking, progress)
     match = match_classes(names, task.labels) if task.label is not None else None
@@ -115,6 +117,7 @@ def fit_tests(
     if not evaluator.predicts_number:
         split, deciding = task.split("validation"), {CROSSFIT: tests[CROSSFIT]}
         trace = trace_masked(evaluator, split, deciding, RECALIBRATION_TEXTS, seed)
+        # labels of measured tasks are the truth, those of texts alone the model's own predictions
         known, own = (fit_recalibration(trace, each, rows_held_out(len(split))) for each in (match, None))
         for test in tests.values():
             test.recalibration, test.own_recalibration = known, own
@@ -132,7 +135,9 @@ def fit_recalibration(trace: Trace, match: ClassMatch | None, references: NDArra
             are treated alike, so that new ones are rejected as often as chance wants it.
     """
     labels = torch.from_numpy(trace.targets)
+    # without labels, whole texts tell what the model says, masked ones whether it still means it
     targets = trace.predictions[:, 0] if match is None else match.to_model(labels).numpy()
+    # at 0 % nothing is masked, and at 100 % nothing is left to be recalibrated on
     steps = [step for step, percent in enumerate(PERCENTS) if 0 < percent < 100]
     known = recalibrate(trace.logits[:, steps], targets, [PERCENTS[step] for step in steps])
     ranked = np.sort(trace.pvalues[CROSSFIT][np.isin(trace.rows, references)][:, steps], axis=0)  # [R, S]

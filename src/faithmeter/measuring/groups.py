@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,36 @@ from ..stats.metrics import score
 from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
 from ..stats.predictions import Predictions
 from .trace import Trace
+
+Owner = TypeVar("Owner", bound="Remembering")
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
+
+
+class Remembering(Protocol):
+    """Object with a memory of what it has computed."""
+
+    @property
+    def _memory(self) -> dict[Any, Any]: ...
+
+
+def remembered(
+    method: Callable[Concatenate[Owner, Arguments], Value],
+) -> Callable[Concatenate[Owner, Arguments], Value]:
+    """Return a method that computes once what it returns for the same arguments of the same object.
+
+    Unlike `functools.cache`, it keeps no object alive: what is remembered goes with the object.
+    """
+
+    @wraps(method)
+    def look_up(self: Owner, /, *args: Arguments.args, **options: Arguments.kwargs) -> Value:
+        key = (method.__name__, *args, *options.items())
+        if key not in self._memory:
+            self._memory[key] = method(self, *args, **options)
+        value: Value = self._memory[key]
+        return value
+
+    return look_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +74,7 @@ class Group:
     @property
     def methods(self) -> list[str]:
         """Names of the methods, the baseline first."""
-        return [BASELINE, *(name for name in self.seeds[0] if name != BASELINE)]
+        return list(dict.fromkeys([BASELINE, *self.seeds[0]]))
 
     @property
     def percents(self) -> tuple[int, ...]:
@@ -57,26 +87,20 @@ class Group:
 
     def select(self, methods: Sequence[str]) -> Group:
         """Return the group with only these methods and the baseline."""
+        # the baseline goes along: each curve is compared with it
         names = dict.fromkeys([BASELINE, *methods])
         seeds = [{name: seed[name] for name in names} for seed in self.seeds]
         return Group(seeds, self.texts, self.classes, self.metric)
 
     def values(self, method: str, quantity: str) -> NDArray[Any]:
         """Return what a curve of this quantity is computed from, in each seed and text, [G, N, S]."""
-        traces = [seed[method] for seed in self.seeds]
-        if quantity == PROBABILITY:
-            return np.stack([trace.probabilities[: self.texts] for trace in traces])
-        return np.stack([trace.predictions[: self.texts] for trace in traces])
+        attribute = "probabilities" if quantity == PROBABILITY else "predictions"
+        return np.stack([getattr(seed[method], attribute)[: self.texts] for seed in self.seeds])
 
+    @remembered
     def curves(self, method: str, quantity: str) -> tuple[Curve, ...]:
         """Return the curve of a method in each seed, in a metric or as the label's mean probability."""
-        key = "curves", method, quantity
-        if key not in self._memory:
-            self._memory[key] = tuple(
-                self._curve(values, quantity) for values in self.values(method, quantity)
-            )
-        curves: tuple[Curve, ...] = self._memory[key]
-        return curves
+        return tuple(self._curve(values, quantity) for values in self.values(method, quantity))
 
     def _curve(self, values: NDArray[Any], quantity: str) -> Curve:
         if quantity == PROBABILITY:
@@ -88,12 +112,11 @@ class Group:
     def areas(self, method: str, kind: str, metric: str | None = None) -> list[float]:
         """Return the area of a kind in each seed; `metric` replaces the task's."""
         quantity = KINDS[kind].of_metric(metric or self.metric)
-        if quantity == PROBABILITY and self.numbers:
+        if quantity == PROBABILITY and self.numbers:  # a predicted number has no probability
             return [math.nan] * len(self.seeds)
         ratios = np.asarray(self.percents) / 100
-        pairs = zip(self.curves(method, quantity), self.curves(BASELINE, quantity), strict=True)
         areas = []
-        for curve, random in pairs:
+        for curve, random in zip(self.curves(method, quantity), self.curves(BASELINE, quantity), strict=True):
             area = float(KINDS[kind].area(np.array(curve.values), np.array(random.values), ratios))
             areas.append(math.nan if math.isnan(area) else area)  # one NaN: it equals itself by identity
         return areas
@@ -103,13 +126,10 @@ class Group:
         arrays = {name: self.values(name, quantity) for name in self.methods}
         return Predictions(self.labels, arrays, self.classes, quantity, self.percents)
 
+    @remembered
     def intervals(self, quantity: str) -> TextIntervals:
         """Return the intervals over texts or, with several seeds, over seeds and texts."""
-        key = "intervals", quantity
-        if key not in self._memory:
-            self._memory[key] = resample_texts(self.predictions(quantity))
-        intervals: TextIntervals = self._memory[key]
-        return intervals
+        return resample_texts(self.predictions(quantity))
 
     def interval(self, method: str, kind: str) -> Interval:
         """Return the interval of a method's area of a kind; undefined for the probability of numbers."""
@@ -122,13 +142,10 @@ class Group:
         """Whether the model predicts numbers."""
         return self.seeds[0][BASELINE].numbers
 
+    @remembered
     def ranking(self, kind: str) -> Ranking:
         """Return the methods ranked by a kind of area, with a test of each pair."""
-        key = "ranking", kind
-        if key not in self._memory:
-            self._memory[key] = rank_methods(self.predictions(KINDS[kind].of_metric(self.metric)), kind)
-        ranking: Ranking = self._memory[key]
-        return ranking
+        return rank_methods(self.predictions(KINDS[kind].of_metric(self.metric)), kind)
 
     @cached_property
     def ceilings(self) -> tuple[Curve, ...] | None:
@@ -140,6 +157,7 @@ class Group:
         if len(self.methods) < 3 or "best" not in find_searches(self.methods):  # one is the baseline
             return None
         ceilings = []
+        # the best order of each text need not give the best curve of all texts, so each method competes
         for place, best in enumerate(best_erasures(self.predictions(self.metric))):
             random = self.curves(BASELINE, self.metric)[place]
             curves = [self.curves(name, self.metric)[place] for name in self.methods]
@@ -155,6 +173,7 @@ class Group:
         shares = []
         for place, area in enumerate(self.areas(method, "acu")):
             highest = acu(self.ceilings[place], self.curves(BASELINE, self.metric)[place])
+            # a ceiling of 0 or less means that no order does better than chance
             shares.append(area / highest if highest > 0 else math.nan)
         return shares
 
@@ -168,11 +187,13 @@ class Group:
         trace, texts = seed[method], self.texts
         kept = None if trace.kept is None else trace.kept[:texts]
         values = text_metrics(trace.probabilities[:texts], kept, trace.percents, shares)
+        # normalized by the best and the worst order, which only searches find
         if {"best", "worst"} <= find_searches(seed):
             erased = {name: each.probabilities[:texts] for name, each in seed.items()}
             values["naopc"] = normalized_aopc(erased)[method]
         means = dict.fromkeys(OTHER_METRICS, math.nan)
         for name, of_texts in values.items():
+            # texts for which a metric is undefined are left out
             if np.isfinite(of_texts).any():
                 means[name] = float(np.nanmean(of_texts))
         return means
@@ -182,3 +203,8 @@ def mean_of(values: Sequence[float]) -> float:
     """Return the mean; a single value is unchanged to its last bit, and a NaN is `math.nan` itself."""
     mean = values[0] if len(values) == 1 else sum(values) / len(values)
     return math.nan if math.isnan(mean) else mean
+
+
+def mean_each(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the mean of each name's values, 0 where one lacks a name that the first has."""
+    return {name: mean_of([own.get(name, 0.0) for own in values]) for name in values[0]}

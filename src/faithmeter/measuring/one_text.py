@@ -126,16 +126,11 @@ class TextMeasurement(EqualByFields, Measured, Rendered):
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "method": name,
-                "acu": erasure.acu,
-                "racu": erasure.racu,
-                "chance": erasure.chance,
-                **{f"p_{test}": p for test, p in erasure.p.items()},
-            }
-            for name, erasure in self.methods.items()
-        )
+        rows = []
+        for name, erasure in self.methods.items():
+            areas = {"method": name, "acu": erasure.acu, "racu": erasure.racu, "chance": erasure.chance}
+            rows.append(areas | {f"p_{test}": p for test, p in erasure.p.items()})
+        return pd.DataFrame(rows)
 
     def to_csv(self, path: str | Path) -> None:
         """Write `table()` to a CSV file."""
@@ -153,18 +148,12 @@ class TextMeasurement(EqualByFields, Measured, Rendered):
     @property
     def evidence(self) -> TextEvidence:
         """Facts from which doubts and verdict are derived."""
-        methods = {
-            name: TextMethodEvidence(
-                erasure.acu,
-                erasure.chance,
-                erasure.p,
-                {
-                    test: dict(zip(self.percents, values, strict=True))
-                    for test, values in erasure.pvalues.items()
-                },
-            )
-            for name, erasure in self.methods.items()
-        }
+        methods = {}
+        for name, erasure in self.methods.items():
+            steps = {}
+            for test, pvalues in erasure.pvalues.items():
+                steps[test] = dict(zip(self.percents, pvalues, strict=True))
+            methods[name] = TextMethodEvidence(erasure.acu, erasure.chance, erasure.p, steps)
         return TextEvidence(
             methods=methods,
             floors=self.floors,
@@ -234,10 +223,12 @@ def measure_text(
     batch: Batch = in_units(evaluator.encode([text], None if pair is None else [pair]), unit)
     predicted = int(evaluator.logits(batch).argmax())
     number = predicted if label is None else class_number(evaluator.labels, label)
+    # one copy of the text for each order, numbered so that each draws an order of its own
     copies = replace(batch[torch.zeros(orders, dtype=torch.long)], index=torch.arange(orders))
     random = parse(f"{BASELINE}(seed={seed})")
     quantity: Quantity = "number" if evaluator.predicts_number else "probability"
     curves = _values(trace_erasure(evaluator, copies, torch.full((orders,), number), random, percents, {})).T
+    # what speaks for the lower value raises the number when it is erased
     sign = -1 if quantity == "number" and number == 0 else 1
     if progress is not None:
         progress(BASELINE, 1, 1 + len(parsed))
@@ -287,6 +278,7 @@ def _compare(
     """
     curve, mean = _curve(percents, sign * values), _curve(percents, sign * curves.mean(axis=1))
     area = acu(curve, mean)
+    # equal areas differ in the last bits of sums; the method itself is one of the orders, so chance > 0
     as_good = sum(acu(_curve(percents, sign * order), mean) >= area - ROUNDING for order in curves.T)
     return Erasure(
         probability=values.tolist(),

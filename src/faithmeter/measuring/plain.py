@@ -42,17 +42,17 @@ def describe_result(result: Result) -> dict[str, Any]:
 
 
 def _describe_method(result: Result, method: str) -> dict[str, Any]:
-    context = result.context
+    context, p, pvalues = result.context, {}, {}
+    for test in result.tests:
+        p[test] = result.p(method, test)
+        pvalues[test] = {percent: step._asdict() for percent, step in result.pvalues(method, test).items()}
     return {
         **_describe_areas(result, method, context.metric),
         "texts": result.texts_of(method),
         "intervals": _describe_intervals(result, method),
         "others": {metric: _describe_areas(result, method, metric) for metric in context.others},
-        "p": {test: result.p(method, test) for test in result.tests},
-        "pvalues": {
-            test: {percent: step._asdict() for percent, step in result.pvalues(method, test).items()}
-            for test in result.tests
-        },
+        "p": p,
+        "pvalues": pvalues,
         "evaluations": result.evaluations[method],
         "evaluations_alone": result.evaluations_alone[method],
         "seconds": result.seconds[method],
@@ -88,16 +88,15 @@ def table_result(result: Result) -> DataFrame:
     import pandas as pd
 
     evaluations, alone, seconds = result.evaluations, result.evaluations_alone, result.seconds
-    return pd.DataFrame(
-        {
-            "method": name,
-            **{kind: result.area(name, kind) for kind in KINDS},
-            "share_of_ceiling": result.share_of_ceiling(name),
-            **{f"p_{test}": result.p(name, test) for test in result.tests},
-            "texts": result.texts_of(name),
-            "evaluations": evaluations[name],
-            "evaluations_alone": alone[name],
-            "seconds": sum(seconds[name].values()),
-        }
-        for name in result.ranked
-    )
+    rows = []
+    for name in result.ranked:
+        row: dict[str, Any] = {"method": name}
+        for kind in KINDS:
+            row[kind] = result.area(name, kind)
+        row["share_of_ceiling"] = result.share_of_ceiling(name)
+        for test in result.tests:
+            row[f"p_{test}"] = result.p(name, test)
+        row |= {"texts": result.texts_of(name), "evaluations": evaluations[name]}
+        row |= {"evaluations_alone": alone[name], "seconds": sum(seconds[name].values())}
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class Settings:
         require_unit(self.unit)
         if self.explain not in get_args(Explained):
             raise unknown("explain", self.explain, get_args(Explained))
+        # frozen, so that a plan cannot change while traces are written under its digest
         object.__setattr__(self, "percents", whole_percents(self.percents))
 
     def of_model(self, clf: Model) -> Settings:
@@ -112,27 +113,60 @@ class Plan:
         """Numbers of all rows of a regression task, which are measured; None for classes."""
         return np.array(self.rows["value"][:]) if "value" in self.rows.column_names else None
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Facts that the context of a result rests on, and that a manifest keeps (see `context.KEPT`)."""
+        task = self.task
+        return {
+            "metric": task.metric,
+            "others": tuple(metric for metric in task.metrics if metric != task.metric),
+            "threshold": task.threshold,
+            "floors": floors_of(self.tests),
+            "trained_with": trained_with_of(self.tests),
+            "classes_by_number": bool(self.match.note),
+            "precision": self.settings.precision,
+            "agreement": agreement_of(self.evaluator),
+            "scores": {name: method.scores for name, method in self.methods.items() if method.scores},
+        }
+
+
+class Extent(NamedTuple):
+    """Texts that are measured, and the metric of their curves.
+
+    Attributes:
+        limit: Number of texts: the first ones of the split; 0 measures all.
+        split: The split.
+        metric: Name of the metric; None for that of the task.
+    """
+
+    limit: int = 0
+    split: str = "test"
+    metric: str | None = None
+
+
+WHOLE_SPLIT = Extent()
+"""All test texts, by the metric of the task."""
+
 
 def plan_measurement(
     clf: Model,
     task: Task | Texts,
     methods: Names,
-    *,
     tests: Tests,
     settings: Settings,
-    limit: int = 0,
-    role: str = "test",
-    metric: str | None = None,
+    extent: Extent = WHOLE_SPLIT,
 ) -> Plan:
-    """Resolve a measurement of methods on the first `limit` texts of a split; 0 measures all of them.
+    """Resolve a measurement, before any text is explained.
 
     Of texts without labels, those that the model predicts are explained.
 
     Raises:
         InputError: A value is not valid, or model, task and methods do not fit each other.
     """
+    limit, split, metric = extent
     if limit < 0:
         raise InputError(f"limit is {limit}; expected how many texts to measure, or 0 for all")
+    # a new evaluator: its cache holds what this measurement evaluates, and nothing of others
     evaluator, own = Evaluator(clf), not isinstance(task, Task)
     if not isinstance(task, Task):
         task = label_texts(evaluator, task)
@@ -142,9 +176,10 @@ def plan_measurement(
     if settings.explain == "predicted":
         task, own = _judged_by_the_model(task), True
     task = task if metric is None else task.with_metric(metric)
-    rows = task.split(role)
+    rows = task.split(split)
     count = min(limit or len(rows), len(rows))
     named = with_baseline(parse_methods(methods))
+    # precision and overlap are the loaded model's, whatever was asked for
     plan = Plan(evaluator, task, rows, count, named, tests, settings.of_model(clf), own)
     _require_variety(plan)
     require_own_scores(plan)
@@ -164,11 +199,13 @@ def label_texts(clf: Evaluator, texts: Texts) -> Task:
             "the model predicts numbers, and texts alone have none; expected a task: fm.own_task"
         )
     with_context = [isinstance(text, tuple | list) and [*map(type, text)] == [str, str] for text in texts]
-    if not with_context or not (all(with_context) or all(isinstance(text, str) for text in texts)):
+    alone = [isinstance(text, str) for text in texts]
+    if not alone or not (all(with_context) or all(alone)):
         raise InputError(f"texts are {texts!r:.60}; expected a list of texts, or of pairs (text, context)")
     columns: dict[str, list[Any]] = {"text": [*texts], "label": [0] * len(texts)}
     if all(with_context):
         columns["text"], columns["context"] = map(list, zip(*texts, strict=True))
+    # the labels are filled in below; reading needs some
     split, predicted = Dataset.from_dict(columns), []
     for batch, _ in read_slices(clf, split, len(split)):
         predicted += clf.logits(batch).argmax(dim=1).tolist()
@@ -190,6 +227,7 @@ def with_baseline(methods: Iterable[Method]) -> dict[str, Method]:
     """Return methods by name, random erasure first: the baseline, of which `random(seed=1)` sets the seed."""
     named = {BASELINE: parse(BASELINE)}
     for method in methods:
+        # the first baseline with options is the one; further orders at random are methods like any other
         if method.name != BASELINE or (method.options and named[BASELINE].options):
             named[str(method)] = method
         elif method.options:
@@ -211,7 +249,7 @@ def floors_of(tests: Tests | None) -> dict[str, float]:
 
 def trained_with_of(tests: Tests | None) -> TrainedWith:
     """Return the masking strategy that the tests assume for the model's training; unknown without tests."""
-    return next((test.trained_with for test in (tests or {}).values()), "unknown")
+    return next(iter(tests.values())).trained_with if tests else "unknown"
 
 
 def recalibration_of(tests: Tests | None, *, own: bool = False) -> Recalibration | None:
@@ -255,16 +293,15 @@ def refuse_complement(clf: Model, *, complement: bool) -> None:
 def require_own_scores(plan: Plan) -> None:
     """Raise an InputError if scores that were computed elsewhere do not fit the texts, before any work."""
     given = [method for method in plan.methods.values() if method.scores]
-    if not given:
-        return
     rows = plan.rows
-    contexts = rows["context"][:] if "context" in rows.column_names else [""] * len(rows)
     for method in given:
         if isinstance(method.function, Lookup):
+            contexts = rows["context"][:] if "context" in rows.column_names else [""] * len(rows)
             method.function.require_known(rows["text"][:], contexts)
-    for batch, labels in read_slices(plan.evaluator, rows, plan.count, plan.settings.unit):
-        for method in given:
-            method.function(plan.evaluator, batch, labels)
+    if given:  # whether the number of scores is that of the units only shows on the tokens
+        for batch, labels in read_slices(plan.evaluator, rows, plan.count, plan.settings.unit):
+            for method in given:
+                method.function(plan.evaluator, batch, labels)
 
 
 def _require_variety(plan: Plan) -> None:

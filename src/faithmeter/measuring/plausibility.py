@@ -39,6 +39,7 @@ def mark_rationales(inputs: DataFrame | None) -> dict[int, NDArray[np.bool_]]:
         return marks
     for row, starts, ends, parts in inputs[["row", "starts", "ends", "rationale"]].itertuples(index=False):
         mark = mark_rationale([*zip(starts, ends, strict=True)], () if parts is None else parts)
+        # AUPRC needs a positive, and token F1 a rationale with a unit in it
         if mark.any():
             marks[int(row)] = mark
     return marks
@@ -64,6 +65,7 @@ def score_text(scores: NDArray[np.float64], marks: NDArray[np.bool_]) -> dict[st
 
     count = int(marks.sum())
     chosen = np.zeros_like(marks)
+    # as many units as the rationale has, so that precision and recall are one number
     chosen[np.argsort(-scores, kind="stable")[:count]] = True
     both = int((chosen & marks).sum())
     return {

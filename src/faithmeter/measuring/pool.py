@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,14 +17,15 @@ from ..stats.behavior import Behavior, most_doubtful
 from ..stats.guessing import best_guess, lead_over_guessing
 from ..stats.intervals import Interval
 from ..stats.metrics import score
-from ..stats.recalibration import check_behavior
 from ..verdict import MAIN_KIND, NUMBER_KIND
 from .context import Context
-from .groups import Group, mean_of
+from .groups import Group, mean_each, mean_of, remembered
 from .trace import Trace
 
 Seed = Mapping[str, Trace]
 """Traces of one training by the name of the method, among them that of the baseline."""
+Place = tuple[tuple[int, ...], int]
+"""Numbers of the used seeds that have a method, and of the texts that they share."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,20 +57,23 @@ class Pool:
     @cached_property
     def comparable(self) -> tuple[Seed, ...]:
         """Seeds that were measured on the same texts and steps as most."""
-        alike = [
-            [other for other in self.seeds if _fits(other[BASELINE], seed[BASELINE])] for seed in self.seeds
-        ]
-        sizes = [len(seeds) for seeds in alike]
-        return tuple(alike[sizes.index(max(sizes))])
+        alike = []
+        for seed in self.seeds:
+            same = [other for other in self.seeds if _fits(other[BASELINE], seed[BASELINE])]
+            alike.append(tuple(same))
+        return max(alike, key=len)
 
     @cached_property
     def learned_seeds(self) -> tuple[Seed, ...]:
         """Comparable seeds whose model passes the task's threshold and is better than guessing."""
-        return tuple(seed for seed in self.comparable if self._has_learned(seed))
+        return tuple(filter(self._has_learned, self.comparable))
 
     @property
     def used(self) -> tuple[Seed, ...]:
-        """Seeds that count: those that learned the task or, if none did, all that are comparable."""
+        """Seeds that count: those that learned the task or, if none did, all that are comparable.
+
+        A model that has not learned cannot be explained, and would pull the means towards 0.
+        """
         return self.learned_seeds or self.comparable
 
     def _has_learned(self, seed: Seed) -> bool:
@@ -91,16 +95,15 @@ class Pool:
     def behavior(self) -> Behavior | None:
         """Behavioral check of the used seed that it speaks most against; None if one was not checked."""
         recalibrations = dict(enumerate(self.context.recalibrations))
+        counted = set(map(id, self.used))
         checks = []
         for number, seed in enumerate(self.seeds):
-            trace, known = seed[BASELINE], recalibrations.get(number)
-            if not any(seed is other for other in self.used):
+            if id(seed) not in counted:
                 continue
-            if known is None or trace.numbers:
+            trace, known = seed[BASELINE], recalibrations.get(number)
+            if known is None or trace.numbers:  # one unchecked seed leaves the mean of all unchecked
                 return None
-            known = known.at([percent for percent in trace.percents if 0 < percent < 100])
-            steps = [trace.percents.index(percent) for percent in known.percents]
-            checks.append(check_behavior(known, trace.logits[:, steps], trace.targets))
+            checks.append(trace.check_behavior(known))
         return most_doubtful(checks)
 
     @property
@@ -116,8 +119,10 @@ class Pool:
     @cached_property
     def methods(self) -> list[str]:
         """Names of the measured methods, the baseline first."""
-        names = dict.fromkeys(name for seed in self.used for name in seed)
-        return [BASELINE, *(name for name in names if name != BASELINE)]
+        names = {BASELINE: None}
+        for seed in self.used:
+            names |= dict.fromkeys(seed)
+        return list(names)
 
     @property
     def texts(self) -> int:
@@ -132,42 +137,42 @@ class Pool:
         """Return with how many of the seeds that count a method was measured."""
         return len(self._place(method)[0])
 
-    def _place(self, method: str) -> tuple[tuple[int, ...], int]:
+    def _place(self, method: str) -> Place:
         """Return the numbers of the used seeds that have a method, and of the texts that they share."""
         having = tuple(number for number, seed in enumerate(self.used) if method in seed)
         if not having:
             raise unknown("measured method", method, self.methods)
-        sizes = [min(len(self.used[number][name]) for name in (method, BASELINE)) for number in having]
-        return having, min(sizes)
-
-    def _group(self, seeds: Sequence[Seed], methods: Sequence[str], texts: int) -> Group:
-        chosen = [{name: seed[name] for name in methods} for seed in seeds]
-        return Group(chosen, texts, self.context.classes, self.metric)
+        # all methods begin with the same texts, so the fewest are a prefix of all others
+        return having, min(min(len(self.used[n][method]), len(self.used[n][BASELINE])) for n in having)
 
     def group(self, method: str) -> Group:
         """Return the methods that were measured with the same seeds on as many texts, with this one."""
-        place = self._place(method)
-        key = "group", place
-        if key not in self._memory:
-            same = [name for name in self.methods if name == BASELINE or self._place(name) == place]
-            seeds = [self.used[number] for number in place[0]]
-            self._memory[key] = self._group(seeds, same, place[1])
-        group: Group = self._memory[key]
-        return group
+        return self._group_of(self._place(method))
+
+    @remembered
+    def _group_of(self, place: Place) -> Group:
+        same = [name for name in self.methods if self._place(name) == place]
+        return self._cut(place, [BASELINE, *same])
 
     def group_with_more(self, method: str) -> Group:
         """Return all methods that were measured on at least the texts of this one, cut to these."""
-        return self._group_at(*self._place(method))
+        return self._group_at(self._place(method))
 
-    def _group_at(self, numbers: tuple[int, ...], texts: int) -> Group:
+    @remembered
+    def _group_at(self, place: Place) -> Group:
         """Return all methods that these seeds have on so many texts or more, cut to these."""
-        key = "with more", numbers, texts
-        if key not in self._memory:
-            seeds = [self.used[number] for number in numbers]
-            names = [name for name in self.methods if all(len(seed.get(name, ())) >= texts for seed in seeds)]
-            self._memory[key] = self._group(seeds, names, texts)
-        group: Group = self._memory[key]
-        return group
+        numbers, texts = place
+        enough = []
+        for name in self.methods:
+            if all(len(self.used[number].get(name, ())) >= texts for number in numbers):
+                enough.append(name)
+        return self._cut(place, enough)
+
+    def _cut(self, place: Place, methods: list[str]) -> Group:
+        numbers, texts = place
+        names = dict.fromkeys(methods)
+        seeds = [{name: self.used[number][name] for name in names} for number in numbers]
+        return Group(seeds, texts, self.context.classes, self.metric)
 
     @cached_property
     def rivals(self) -> list[str]:
@@ -176,7 +181,7 @@ class Pool:
         Searches are left out, as they optimize the measured order.
         """
         rivals = [name for name in self.methods if name not in (BASELINE, *self.optimizers)]
-        places = Counter(self._place(name) for name in rivals)
+        places = Counter(map(self._place, rivals))
         usual = max(places, key=lambda place: (places[place], len(place[0]), place[1]), default=None)
         return [name for name in rivals if self._place(name) == usual]
 
@@ -193,22 +198,25 @@ class Pool:
     @property
     def evaluations(self) -> dict[str, int]:
         """By method, the mean number of model evaluations; methods measured together share equal ones."""
-        return {name: round(mean_of([t.evaluations for t in self._traces(name)])) for name in self.methods}
+        return self._mean_counts("evaluations")
 
     @property
     def evaluations_alone(self) -> dict[str, int]:
         """By method, the mean number that it would have needed alone."""
-        return {
-            name: round(mean_of([t.evaluations_alone for t in self._traces(name)])) for name in self.methods
-        }
+        return self._mean_counts("evaluations_alone")
+
+    def _mean_counts(self, attribute: str) -> dict[str, int]:
+        counts = {}
+        for name in self.methods:
+            counts[name] = round(mean_of([getattr(trace, attribute) for trace in self._traces(name)]))
+        return counts
 
     @property
     def seconds(self) -> dict[str, dict[str, float]]:
         """By method and phase, the mean number of seconds."""
         seconds = {}
         for name in self.methods:
-            phases = [trace.seconds for trace in self._traces(name)]
-            seconds[name] = {phase: mean_of([each.get(phase, 0.0) for each in phases]) for phase in phases[0]}
+            seconds[name] = mean_each([trace.seconds for trace in self._traces(name)])
         return seconds
 
     def _traces(self, method: str) -> list[Trace]:

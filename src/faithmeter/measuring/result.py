@@ -19,7 +19,6 @@ from ..stats.comparisons import Ranking
 from ..stats.curves import Curve, racu_divisor
 from ..stats.intervals import Interval, TextIntervals
 from ..stats.masf import CROSSFIT
-from ..stats.other_metrics import OTHER_METRICS
 from ..stats.pvalues import (
     CountTest,
     DatasetPValue,
@@ -39,7 +38,7 @@ from ..verdict import (
 )
 from ..verdict.formats import format_metric, format_percent
 from .context import FACTS
-from .groups import Group, mean_of
+from .groups import Group, mean_each, mean_of, remembered
 from .plausibility import mark_rationales, score_trace
 from .pool import Pool, Seed
 from .rendered import Rendered
@@ -87,17 +86,17 @@ class Result(Pool, Measured, Rendered):
 
     def first(self, texts: int) -> Result:
         """Return the result on the first texts, with the methods that were measured on as many."""
-        seeds = tuple(
-            {name: trace.first(texts) for name, trace in seed.items() if len(trace) >= texts}
-            for seed in self.seeds
-        )
-        return Result(seeds, self.context)
+        seeds = []
+        for seed in self.seeds:
+            seeds.append({name: trace.first(texts) for name, trace in seed.items() if len(trace) >= texts})
+        return Result(tuple(seeds), self.context)
 
     def in_context(self, **facts: Any) -> Result:
         """Return the result with other facts of its context, such as what sibling runs tell."""
         result = Result(self.seeds, replace(self.context, **facts))
-        groups = {key: value for key, value in self._memory.items() if key[0] in ("group", "with more")}
-        result._memory.update(groups)  # these do not depend on such facts, and hold the costly intervals
+        for key, value in self._memory.items():
+            if isinstance(value, Group):  # it depends on no such fact, and holds the costly intervals
+                result._memory[key] = value
         return result
 
     def curve(self, method: str, metric: str | None = None) -> Curve:
@@ -123,14 +122,10 @@ class Result(Pool, Measured, Rendered):
         """Return the area of a kind, the mean over seeds."""
         return mean_of(self.seed_areas(method, kind, metric))
 
+    @remembered
     def interval(self, method: str, kind: str = "") -> Interval:
         """Return the confidence interval of an area over texts or, with several seeds, seeds and texts."""
-        kind = kind or self.main_kind
-        key = "interval", method, kind
-        if key not in self._memory:
-            self._memory[key] = self.group(method).interval(method, kind)
-        interval: Interval = self._memory[key]
-        return interval
+        return self.group(method).interval(method, kind or self.main_kind)
 
     def acu(self, method: str, metric: str | None = None) -> float:
         """Return the area between the curve of random erasure and that of a method, as a fraction."""
@@ -159,15 +154,10 @@ class Result(Pool, Measured, Rendered):
         """The rivals ranked by their areas, with a test of each pair."""
         return self._compared.ranking(self.main_kind)
 
-    @property
+    @cached_property
     def _compared(self) -> Group:
-        """The rivals, alone with the baseline."""
-        key = "rivals", tuple(self.rivals)
-        if key not in self._memory:
-            group = self.group(self.rivals[0] if self.rivals else BASELINE)
-            self._memory[key] = group.select(self.rivals)
-        rivals: Group = self._memory[key]
-        return rivals
+        """The rivals, alone with the baseline: searches do not compete."""
+        return self.group(self.rivals[0] if self.rivals else BASELINE).select(self.rivals)
 
     @property
     def leaders(self) -> tuple[str, ...]:
@@ -191,7 +181,7 @@ class Result(Pool, Measured, Rendered):
         both, count = tuple(number for number in numbers if number in others), min(texts, more)
         if not both:
             return 0, {}
-        group = self._group_at(both, count)
+        group = self._group_at((both, count))
         return count, {name: mean_of(group.areas(name, self.main_kind)) for name in group.methods[1:]}
 
     @property
@@ -207,21 +197,20 @@ class Result(Pool, Measured, Rendered):
     @property
     def tests(self) -> list[str]:
         """Names of the in-distribution tests that every trace of the baseline has."""
-        first, *others = [seed[BASELINE].pvalues for seed in self.used]
-        return [test for test in first if all(test in pvalues for pvalues in others)]
+        shared = dict.fromkeys(self.used[0][BASELINE].pvalues)  # a set in their order
+        for seed in self.used:
+            shared = dict.fromkeys(test for test in shared if test in seed[BASELINE].pvalues)
+        return list(shared)
 
+    @remembered
     def seed_pvalues(self, method: str, test: str) -> list[dict[int, DatasetPValue]]:
         """Return the p-value of all texts by percentage erased, with each seed."""
         if test not in self.tests:
             raise unknown("test", test, self.tests or ["what measure(tests=fit_tests(…)) was given"])
-        key = "pvalues", method, test
-        if key not in self._memory:
-            group = self.group(method)
-            steps = [seed[method].pvalues[test][: group.texts].T for seed in group.seeds]
-            self._memory[key] = [
-                dict(zip(group.percents, map(dataset_pvalue, values), strict=True)) for values in steps
-            ]
-        pvalues: list[dict[int, DatasetPValue]] = self._memory[key]
+        group, pvalues = self.group(method), []
+        for seed in group.seeds:
+            steps = seed[method].pvalues[test][: group.texts].T  # [S, N]
+            pvalues.append(dict(zip(group.percents, map(dataset_pvalue, steps), strict=True)))
         return pvalues
 
     def pvalues(self, method: str, test: str) -> dict[int, DatasetPValue]:
@@ -230,12 +219,17 @@ class Result(Pool, Measured, Rendered):
         Several seeds are combined by Simes' method.
         """
         seeds = self.seed_pvalues(method, test)
-        return {percent: join_pvalues([steps[percent] for steps in seeds]) for percent in seeds[0]}
+        joined = {}
+        for percent in seeds[0]:
+            joined[percent] = join_pvalues([steps[percent] for steps in seeds])
+        return joined
 
     def p(self, method: str, test: str) -> float:
         """Return the combined p-value of all texts at all steps below 100 %."""
-        seeds = self.seed_pvalues(method, test)
-        return float(simes([of_steps({at: step.p for at, step in steps.items()}) for steps in seeds]))
+        combined = []
+        for steps in self.seed_pvalues(method, test):
+            combined.append(of_steps({percent: step.p for percent, step in steps.items()}))
+        return float(simes(combined))
 
     def unusual(self, method: str) -> CountTest | None:
         """Return how many erased texts look unusual beside validation texts masked at the same rates.
@@ -265,9 +259,15 @@ class Result(Pool, Measured, Rendered):
         """Facts from which doubts and verdict are derived."""
         context, tests, leader = self.context, self.tests, next(iter(self.leaders), None)
         baseline = self.group(BASELINE)
-        several = leader is not None and self.seeds_of(leader) > 1
-        whole = [curve.values[0] for curve in baseline.curves(BASELINE, self.metric)]
-        others = [name for name in self.methods if name not in {BASELINE, *self.rivals, *self.optimizers}]
+        spread, shared = math.nan, {}
+        if leader is not None:
+            if self.seeds_of(leader) > 1:
+                spread = float(np.std(self.seed_areas(leader), ddof=1))
+            # rivals are ranked by their tests; what was measured on other texts is compared on shared ones
+            ranked = {BASELINE, *self.rivals, *self.optimizers}
+            shared = {name: self.shared_areas(name, leader) for name in self.methods if name not in ranked}
+        random = baseline.curves(BASELINE, self.metric)
+        whole = [curve.values[0] for curve in random]
         return gather_evidence(
             {name: self._method_evidence(name) for name in self.methods},
             self.seed_pvalues(BASELINE, choose_test(tests)) if tests else [],
@@ -275,17 +275,15 @@ class Result(Pool, Measured, Rendered):
             lead=self.lead,
             behavior=self.behavior,
             optimizers=self.optimizers,
-            training_spread=float(np.std(self.seed_areas(leader), ddof=1))
-            if leader and several
-            else math.nan,
+            training_spread=spread,
             group=self.leaders,
             texts_needed=self.texts_needed,
-            shared={name: self.shared_areas(name, leader) for name in others} if leader else {},
+            shared=shared,
             metric=self.metric,
             whole=mean_of(whole),
             majority=self.majority,
             converged=min(whole) > context.threshold,
-            racu_divisor=mean_of([racu_divisor(curve) for curve in baseline.curves(BASELINE, self.metric)]),
+            racu_divisor=mean_of([*map(racu_divisor, random)]),
             seeds=len(self.used),
             unlearned_seeds=len(self.comparable) - len(self.used),
             other_seeds=context.other_seeds + len(self.seeds) - len(self.comparable),
@@ -295,14 +293,14 @@ class Result(Pool, Measured, Rendered):
         )
 
     def _method_evidence(self, method: str) -> MethodEvidence:
-        p = {test: self.p(method, test) for test in self.tests if self._has_test(method, test)}
+        p = {}
+        for test in self.tests:  # a trace that was measured before may lack a test of the baseline
+            if all(test in trace.pvalues for trace in self._traces(method)):
+                p[test] = self.p(method, test)
         area = self.interval(method).or_mean()
         beyond = None if self.main_kind == NUMBER_KIND else self.interval(method, "beyond").or_mean()
         texts, seeds = self.texts_of(method), self.seeds_of(method)
         return MethodEvidence(area, p, texts, seeds, beyond, self.unusual(method))
-
-    def _has_test(self, method: str, test: str) -> bool:
-        return all(test in seed[method].pvalues for seed in self.group(method).seeds)
 
     def metrics(self, method: str, shares: Sequence[int] | None = None) -> dict[str, float]:
         """Return the metrics of other papers on these erasures (docs/metrics.md); NaN where undefined.
@@ -312,9 +310,7 @@ class Result(Pool, Measured, Rendered):
             shares: Percents that comprehensiveness, sufficiency and log-odds average over; by default those
                 of ERASER (1, 5, 10, 20, 50) that were measured.
         """
-        group = self.group_with_more(method)
-        seeds = group.other_metrics(method, shares)
-        return {name: mean_of([values[name] for values in seeds]) for name in OTHER_METRICS}
+        return mean_each(self.group_with_more(method).other_metrics(method, shares))
 
     @cached_property
     def plausibility(self) -> dict[str, dict[str, float]]:
@@ -325,10 +321,7 @@ class Result(Pool, Measured, Rendered):
         marks = mark_rationales(self.context.inputs)
         agreements = {}
         for name in self.methods if marks else []:
-            seeds = [score_trace(seed[name], marks) for seed in self.group(name).seeds]
-            agreements[name] = {
-                measure: mean_of([values[measure] for values in seeds]) for measure in seeds[0]
-            }
+            agreements[name] = mean_each([score_trace(trace, marks) for trace in self._traces(name)])
         return agreements
 
     @cached_property
@@ -371,10 +364,6 @@ class Result(Pool, Measured, Rendered):
         return describe_result(self)
 
 
-def _spread(values: Sequence[float]) -> float:
-    return float(np.std(values, ddof=1))
-
-
 def _mean_curve(curves: Sequence[Curve]) -> Curve:
-    points = tuple(mean_of(values) for values in zip(*(curve.values for curve in curves), strict=True))
-    return replace(curves[0], values=points)
+    steps = zip(*[curve.values for curve in curves], strict=True)  # the values of all seeds at each step
+    return replace(curves[0], values=tuple(map(mean_of, steps)))

@@ -61,8 +61,10 @@ def trace_slice(work: Work, part: Slice, report: Report = lambda *_: None) -> di
         evaluator.progress = partial(_beat, report, name)
         before, evaluator.requested = evaluator.evaluations, {}
         trace = trace_erasure(evaluator, part.batch, part.labels, method, work.settings.percents, work.tests)
+        # p-values were computed on the way; the complement, if asked for, is evaluated now
         trace = _complete(work, part, trace)
         evaluations = evaluator.evaluations - before
+        # equal inputs that another method had evaluated already would have been its own
         alone = evaluations + sum(evaluator.requested.values())
         traces[name] = replace(
             trace,

@@ -26,6 +26,7 @@ def read_slices(
     clf: Evaluator, split: Dataset, count: int, unit: UnitName = "token"
 ) -> Iterator[tuple[Batch, Tensor]]:
     """Yield the first `count` texts of a split and their labels, one slice at a time."""
+    # a batch never spans two slices, so the numbers of a slice do not depend on those before it
     for start in range(0, count, SLICE):
         yield read_rows(clf, split, range(start, min(start + SLICE, count)), unit)
 
@@ -33,6 +34,7 @@ def read_slices(
 def read_rows(clf: Evaluator, split: Dataset, rows: range, unit: UnitName = "token") -> tuple[Batch, Tensor]:
     """Return the tokenized texts of some rows of a split, numbered as in the split, and their labels."""
     part = split.select(rows)[:]
+    # from here on, a word or a sentence is scored and masked as one piece
     batch = in_units(clf.encode(part["text"], part.get("context")), unit)
     return replace(batch, index=torch.tensor(rows)), torch.tensor(part["label"])
 

@@ -6,10 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..stats.behavior import Behavior, Recalibration
+from ..stats.recalibration import check_behavior
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -73,31 +77,22 @@ class Trace:
         return predictions
 
     @cached_property
-    def log_losses(self) -> NDArray[np.float64]:
-        """Negative logarithm of the label's probability, [N, S]; NaN for numbers."""
-        if self.numbers:
-            return np.full(self.logits.shape[:2], math.nan)
-        logits = self.logits.astype(np.float64)
-        shifted = logits - logits.max(axis=2, keepdims=True)  # so that no exponential overflows
-        own = np.take_along_axis(shifted, self._labels, axis=2)[:, :, 0]
-        losses: NDArray[np.float64] = np.log(np.exp(shifted).sum(axis=2)) - own
-        return losses
-
-    @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """Probability of the label of each text at each step, [N, S]; NaN for numbers."""
         if self.numbers:
             return np.full(self.logits.shape[:2], math.nan)
         logits = self.logits.astype(np.float64)
-        exponentials = np.exp(logits - logits.max(axis=2, keepdims=True))
-        own = np.take_along_axis(exponentials, self._labels, axis=2)[:, :, 0]
+        exponentials = np.exp(logits - logits.max(axis=2, keepdims=True))  # the largest is 1: no overflow
+        labels = self.targets.astype(np.int64)[:, None, None]  # [N, 1, 1], an index into the classes
+        own = np.take_along_axis(exponentials, labels, axis=2)[:, :, 0]
         probabilities: NDArray[np.float64] = own / exponentials.sum(axis=2)
         return probabilities
 
-    @property
-    def _labels(self) -> NDArray[np.int64]:
-        """Class of each text as an index into the logits, [N, 1, 1]."""
-        return self.targets.astype(np.int64)[:, None, None]
+    def check_behavior(self, known: Recalibration) -> Behavior:
+        """Return the behavioral check of texts that were erased at random, at the rates that it knows."""
+        known = known.at([percent for percent in self.percents if 0 < percent < 100])
+        steps = [self.percents.index(percent) for percent in known.percents]
+        return check_behavior(known, self.logits[:, steps], self.targets)
 
     def masked(self, text: int, step: int) -> list[int]:
         """Return the numbers of the explained units that are masked in a text at a step."""
@@ -106,50 +101,65 @@ class Trace:
 
     def first(self, count: int) -> Trace:
         """Return the trace of the first texts."""
-        return self._select(np.arange(min(count, len(self))))
+        return self._select(slice(0, count))
 
     def cut(self, stops: Iterable[int]) -> list[Trace]:
         """Return the pieces that end before the rows with these numbers; the first has the costs of all."""
+        # stops outside the trace cut nothing
         places = {int(np.searchsorted(self.rows, stop)) for stop in stops} - {0, len(self)}
-        pieces = [self._select(piece) for piece in np.split(np.arange(len(self)), sorted(places))]
+        pieces = []
+        for start, stop in pairwise([0, *sorted(places), len(self)]):
+            pieces.append(self._select(slice(start, stop)))
+        # the sum over all pieces stays what was spent
         free = [replace(piece, evaluations=0, evaluations_alone=0, seconds={}) for piece in pieces[1:]]
         return [pieces[0], *free]
 
-    def _select(self, places: NDArray[np.int64]) -> Trace:
-        """Return the trace of the texts at these places; facts of the work stay those of all texts."""
+    def _select(self, part: slice) -> Trace:
+        """Return the trace of a part of the texts; facts of the work stay those of all texts."""
         return replace(
             self,
-            rows=self.rows[places],
-            targets=self.targets[places],
-            logits=self.logits[places],
-            scores=tuple(self.scores[place] for place in places),
-            steps=tuple(self.steps[place] for place in places),
-            pvalues={test: values[places] for test, values in self.pvalues.items()},
-            kept=None if self.kept is None else self.kept[places],
+            rows=self.rows[part],
+            targets=self.targets[part],
+            logits=self.logits[part],
+            scores=self.scores[part],
+            steps=self.steps[part],
+            pvalues={test: values[part] for test, values in self.pvalues.items()},
+            kept=None if self.kept is None else self.kept[part],
         )
 
 
 def join_traces(parts: Sequence[Trace]) -> Trace:
     """Return one trace of the texts of all parts, which are slices of one method's texts, in order."""
-    first = parts[0]
+    pvalues = {}
+    for test in parts[0].pvalues:
+        pvalues[test] = np.concatenate([part.pvalues[test] for part in parts])
     kept = [part.kept for part in parts if part.kept is not None]
+    stacked: dict[str, Any] = {}
+    for name in ("rows", "targets", "logits"):
+        stacked[name] = np.concatenate([getattr(part, name) for part in parts])
     return replace(
-        first,
-        rows=np.concatenate([part.rows for part in parts]),
-        targets=np.concatenate([part.targets for part in parts]),
-        logits=np.concatenate([part.logits for part in parts]),
-        scores=sum((part.scores for part in parts), ()),
-        steps=sum((part.steps for part in parts), ()),
-        pvalues={test: np.concatenate([part.pvalues[test] for part in parts]) for test in first.pvalues},
+        parts[0],
+        **stacked,
+        scores=tuple(chain.from_iterable(part.scores for part in parts)),
+        steps=tuple(chain.from_iterable(part.steps for part in parts)),
+        pvalues=pvalues,
         kept=np.concatenate(kept) if len(kept) == len(parts) else None,
-        evaluations=sum(part.evaluations for part in parts),
-        evaluations_alone=sum(part.evaluations_alone for part in parts),
-        seconds={
-            phase: sum(part.seconds.get(phase, 0.0) for part in parts)
-            for phase in dict.fromkeys(phase for part in parts for phase in part.seconds)
-        },
-        devices=tuple(dict.fromkeys(device for part in parts for device in part.devices)),
+        **add_costs([vars(part) for part in parts]),
     )
+
+
+def add_costs(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sum of what several parts of a trace cost, and where they were computed."""
+    total: dict[str, Any] = {"evaluations": 0, "evaluations_alone": 0}
+    seconds: dict[str, float] = {}
+    devices: dict[str, None] = {}  # a set in the order of the parts
+    for part in parts:
+        for name in total:
+            total[name] += part[name]
+        for phase, spent in part["seconds"].items():
+            seconds[phase] = seconds.get(phase, 0.0) + spent
+        devices |= dict.fromkeys(part["devices"])
+    return {**total, "seconds": seconds, "devices": tuple(devices)}
 
 
 def frame_trace(trace: Trace) -> DataFrame:
@@ -162,7 +172,9 @@ def frame_trace(trace: Trace) -> DataFrame:
     import pandas as pd
 
     texts, steps = len(trace), len(trace.percents)
+    # all texts of a step together, as the columns below
     masked = [trace.masked(text, step) for step in range(steps) for text in range(texts)]
+    # once, at the first step: they are those of the whole text
     scores = [scores.tolist() for scores in trace.scores]
     columns = {
         "row": np.tile(trace.rows, steps),

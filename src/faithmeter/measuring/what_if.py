@@ -110,6 +110,7 @@ def probe_text(
             f"tokens, 0 to {len(positions) - 1}: this text has {len(positions)}"
         )
     where = torch.zeros_like(batch.explained)
+    # numbers count explained tokens, positions all tokens of the row
     where[0, positions[numbers]] = True
     predicted, pvalues = _evaluate(evaluator, batch.masked(where, evaluator.mask_id), tests or {})
     return Probe(

@@ -23,6 +23,7 @@ from ..runs.measured import task_of
 from ..runs.run import finetune_in, run_once
 from ..store.records import RoarRecord
 from ..store.run_store import RunStore, Unready
+from ..training import Goal, Session
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -79,8 +80,8 @@ def roar(
                 progress=progress,
             ),
         )
-        options: dict[str, Any] = {"resume": True, "erased": erased, "previous": earlier.fingerprint}
-        result = finetune_in(config, task, folder, processes, callbacks, None, **options)
+        goal = Goal(erased, earlier.fingerprint)
+        result = finetune_in(config, task, folder, goal, Session(True, callbacks, processes=processes))
         plain = earlier.plain if isinstance(earlier, RoarRecord) else earlier.unmasked
         return {**result, "plain": plain, "seconds": {"explain": explained, **result["seconds"]}}
 

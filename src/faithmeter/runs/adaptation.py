@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -22,16 +22,18 @@ from ..files import timed
 from ..measuring.fitting import Masking, fit_tests_on, masked_pvalues, trace_masked
 from ..measuring.plan import Tests, floors_of, recalibration_of
 from ..measuring.texts import read_slices
-from ..measuring.trace import Trace
 from ..methods.registry import explain, parse
 from ..models.classes import match_classes
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
 from ..models.loading import choose_label, load
+from ..models.tokens import Batch
 from ..phases import Advance, Progress, as_part, start_phase
 from ..stats.intervals import Interval, bootstrap_interval
 from ..stats.masf import MIN_ROWS
+from ..stats.pvalues import DatasetPValue
 from ..store.records import AdaptRecord
+from ..training import Enough, Goal, Session
 from ..training.inputs import load_splits, summarize_inputs
 from ..verdict import choose_test, is_measurable, largest_outside_share, rejects
 from .fitted_tests import fitted_tests
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
 
     from ..store.run_store import RunStore
     from ..training.inputs import Inputs
-    from ..training.trainer import Enough
 
 CHECKED_TEXTS = 200
 """Held-out texts on which both models are checked."""
@@ -96,8 +97,10 @@ def adapt(
     """
     complete = complete_config(config)
 
+    session = Session(resume, callbacks, progress)
+
     def work(folder: Path) -> dict[str, Any]:
-        return adapt_model(complete, folder, resume=resume, callbacks=callbacks, progress=progress)
+        return adapt_model(complete, folder, session)
 
     record = run_once(complete, store, work, resume=resume, restart=restart, read=read_inputs)
     return cast(AdaptRecord, record)
@@ -133,14 +136,7 @@ def read_inputs(config: TrainConfig) -> Inputs:
     return summarize_inputs(texts, load_splits(config, texts), original.fingerprint)
 
 
-def adapt_model(
-    config: AdaptConfig,
-    folder: Path,
-    *,
-    resume: bool,
-    callbacks: Sequence[TrainerCallback],
-    progress: Progress | None = None,
-) -> dict[str, Any]:
+def adapt_model(config: AdaptConfig, folder: Path, session: Session) -> dict[str, Any]:
     """Adapt a classifier, save it in `folder`, and return the results of training and comparison."""
     from ..training.finetuning import finetune
 
@@ -150,24 +146,20 @@ def adapt_model(
         texts = texts_task(config, original.labels)
         splits = load_splits(config, texts)
         truth = true_labels(config, original, texts, splits["test"])
-        done = start_phase(progress, "predict", sum(len(rows) for rows in splits.values()))
+        done = start_phase(session.progress, "predict", sum(map(len, splits.values())))
         logits = {name: predict(original, rows, done) for name, rows in splits.items()}
         labels = {name: values.argmax(dim=1).tolist() for name, values in logits.items()}
         require_variety(original.labels, labels["train"])
         task = labeled_task(splits, labels, name=config.task_or_data, classes=original.labels)
+        # the comparison and later measurements read these labels, which need the original no more
         write_labeled(folder / LABELED, task)
-    result = finetune(
-        config,
-        task,
-        folder,
-        resume=resume,
-        targets=logits["train"].softmax(dim=1).numpy(),
-        enough=stop_rule(config, original, task.splits["validation"]),
-        callbacks=callbacks,
-        progress=progress,
-    )
+    enough = stop_rule(config, original, task.splits["validation"])
+    goal = Goal(targets=logits["train"].softmax(dim=1).numpy(), enough=enough)
+    result = finetune(config, task, folder, goal, session)
     with timed(seconds, "compare"):
-        comparison = compare_models(config, original, folder, task, result["data"], truth, progress)
+        both = Both(original, load(folder))
+        tests = fit_both(config, both, folder, task, result["data"], session.progress)
+        comparison = compare_models(config, both, tests, task.splits["test"], truth, session.progress)
     return {
         **result,
         **summarize_inputs(texts, splits, original.fingerprint),
@@ -238,10 +230,13 @@ def stop_rule(config: AdaptConfig, original: Classifier, validation: Dataset) ->
     classifiers: dict[int, Classifier] = {}  # one for each model, as each adds hooks
 
     def enough(model: PreTrainedModel, agreement: float) -> bool:
+        # the cheap condition first: the check evaluates every text eleven times
         if agreement < config.agreement or len(checked) < MIN_ROWS:
             return False
         clf = classifiers.setdefault(id(model), Classifier(model, original.tokenizer))
+        # halves that share no text: a test that is applied to what it was fitted on accepts everything
         tests = fit_tests_on(clf, fitted, masking(config, config.strategy))
+        # a check that could not say no must not end the training
         if not rejects(floors_of(tests)[choose_test(tests)]):
             return False
         pvalues = masked_pvalues(trace_masked(clf, checked, tests, STOP_TEXTS, config.seed))
@@ -255,114 +250,116 @@ def masking(config: AdaptConfig, trained_with: TrainedWith) -> Masking:
     return Masking(trained_with, config.scope, config.rates, config.seed)
 
 
+class Both(NamedTuple):
+    """The classifier as it was, and the adapted one."""
+
+    original: Classifier
+    adapted: Classifier
+
+
+def fit_both(
+    config: AdaptConfig, both: Both, folder: Path, task: LabeledTask, data: str, progress: Progress | None
+) -> list[Tests]:
+    """Return the in-distribution tests of the original and of the adapted model, whose tests are saved.
+
+    Each is fitted on texts masked as in the training of its own model: what is normal differs.
+    """
+    validation, record = task.splits["validation"], training_record(config.model)
+    trained_with: TrainedWith = record.trained.strategy if record else "unknown"
+    total = 2 * len(validation)
+    before, after = (as_part(progress, "fit tests", done, total) for done in (0, len(validation)))
+    known = filled_config(MeasureConfig(), config, both.adapted.fingerprint, data)
+    return [
+        fit_tests_on(both.original, validation, masking(config, trained_with), before),
+        fitted_tests(both.adapted, folder, task, known, progress=after),
+    ]
+
+
 def compare_models(
     config: AdaptConfig,
-    original: Classifier,
-    folder: Path,
-    task: LabeledTask,
-    data: str,
+    both: Both,
+    tests: Sequence[Tests],
+    test: Dataset,
     truth: Tensor | None,
-    progress: Progress | None = None,
+    progress: Progress | None,
 ) -> dict[str, Any]:
     """Return the agreement of both models on the held-out texts, their checks, and how alike they explain."""
-    adapted, test, validation = load(folder), task.splits["test"], task.splits["validation"]
-    record = training_record(config.model)
-    trained_with: TrainedWith = record.trained.strategy if record else "unknown"
-    known = filled_config(MeasureConfig(), config, adapted.fingerprint, data)
-    parts = [as_part(progress, "fit tests", n, 2 * len(validation)) for n in (0, len(validation))]
-    tests = {
-        original: fit_tests_on(original, validation, masking(config, trained_with), parts[0]),
-        adapted: fitted_tests(adapted, folder, task, known, progress=parts[1]),
-    }
     checked = min(CHECKED_TEXTS, len(test))
-    steps = {}
-    for number, (clf, own) in enumerate(tests.items()):
+    values: dict[str, Any] = {"floors": floors_of(tests[1]), "checked_texts": checked, "truth": {}}
+    shares = []
+    for number, (name, clf) in enumerate(both._asdict().items()):
         part = as_part(progress, "check", number * checked, 2 * checked)
-        trace = trace_masked(clf, test, own, checked, config.seed, part)
-        steps[clf] = masked_pvalues(trace)
-    p_original, p_adapted = (
-        {name: {percent: step.p for percent, step in own.items()} for name, own in checks.items()}
-        for checks in steps.values()
-    )
-    done = start_phase(progress, "agreement", len(test))
-    labels, predictions = torch.tensor(test["label"][:]), predict(adapted, test, done).argmax(dim=1)
-    both = {"original": labels, "adapted": predictions}
-    return {
-        **measure_agreement(labels, predictions, len(original.labels)),
-        "behavior": check_trace(tests[adapted], trace),  # the last trace is that of the adapted model
-        "p_original": p_original,
-        "p_adapted": p_adapted,
-        "floors": floors_of(tests[adapted]),
-        **{
-            name: largest_outside_share(steps[clf][choose_test(steps[clf])])
-            for name, clf in (("outside_share", adapted), ("outside_share_original", original))
-        },
-        "checked_texts": checked,
-        "truth": {}
-        if truth is None
-        else {name: float((own == truth).double().mean()) for name, own in both.items()},
-        **compare_explanations(original, adapted, test, config.compare, progress),
-    }
+        trace = trace_masked(clf, test, tests[number], checked, config.seed, part)
+        pvalues = masked_pvalues(trace)
+        values[f"p_{name}"] = {own: _plain_pvalues(steps) for own, steps in pvalues.items()}
+        shares.append(largest_outside_share(pvalues[choose_test(pvalues)]))
+    values["outside_share_original"], values["outside_share"] = shares
+    known = recalibration_of(tests[1])
+    if known is not None:  # the last trace is that of the adapted model
+        values["behavior"] = trace.check_behavior(known).to_dict()
+    labels = torch.tensor(test["label"][:])  # the original's predictions
+    predictions = predict(both.adapted, test, start_phase(progress, "agreement", len(test))).argmax(dim=1)
+    if truth is not None:
+        for name, own in zip(both._fields, (labels, predictions), strict=True):
+            values["truth"][name] = float((own == truth).double().mean())
+    values |= measure_agreement(labels, predictions, len(both.original.labels))
+    return values | compare_explanations(both, test, config.compare, progress)
+
+
+def _plain_pvalues(steps: Mapping[int, DatasetPValue]) -> dict[int, float]:
+    return {percent: step.p for percent, step in steps.items()}
 
 
 def measure_agreement(original: Tensor, adapted: Tensor, classes: int) -> dict[str, float]:
     """Return how often two models agree, how often a constant would, and Cohen's kappa."""
+    # agreement by chance: both models' shares of each class, multiplied
     shares = [torch.bincount(each, minlength=classes).double() / len(each) for each in (original, adapted)]
     agreement, by_chance = float((original == adapted).double().mean()), float(shares[0] @ shares[1])
     kappa = (agreement - by_chance) / (1 - by_chance) if by_chance < 1 else math.nan
     return {"agreement": agreement, "constant": float(shares[0].max()), "kappa": kappa}
 
 
-def check_trace(tests: Tests, trace: Trace) -> dict[str, Any] | None:
-    """Return the behavioral check of randomly masked texts as plain values; None if it was not fitted."""
-    from ..stats.recalibration import check_behavior
-
-    known = recalibration_of(tests)
-    if known is None:
-        return None
-    known = known.at([percent for percent in trace.percents if 0 < percent < 100])
-    steps = [trace.percents.index(percent) for percent in known.percents]
-    return check_behavior(known, trace.logits[:, steps], trace.targets).to_dict()
-
-
 def compare_explanations(
-    original: Classifier,
-    adapted: Classifier,
-    rows: Dataset,
-    method: str,
-    progress: Progress | None = None,
+    both: Both, rows: Dataset, method: str, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Return how similarly two models rank the tokens of texts, explaining the original's prediction."""
     from scipy.stats import spearmanr
 
-    batch, labels = next(read_slices(Evaluator(original), rows, min(EXPLAINED_TEXTS, len(rows))))
+    batch, labels = next(read_slices(Evaluator(both.original), rows, min(EXPLAINED_TEXTS, len(rows))))
     tokens = batch.explained.sum(dim=1)
-    count = max(1, int((tokens.cumsum(dim=0) <= EXPLAINED_TOKENS).sum()))
+    count = max(1, int((tokens.cumsum(dim=0) <= EXPLAINED_TOKENS).sum()))  # a single long text, at least
     batch, labels = batch[range(count)], labels[:count]
-    bound = sum(parse(method).evaluations(n) for n in tokens[:count].tolist())
-    done, scores = start_phase(progress, "explain", 2 * bound), []
-    for clf in (original, adapted):
-        left = bound
-
-        def count_down(evaluations: int) -> None:
-            nonlocal left
-            step = min(left, evaluations)
-            left -= step
-            done(step)
-
-        scores.append(explain(Evaluator(clf, progress=count_down), batch, labels, method))
-        done(left)  # equal inputs are evaluated once
-    pairs = [
-        tuple(own[row, explained].double().numpy() for own in scores)
-        for row, explained in enumerate(batch.explained)
-    ]
-    ranked = [(one, two) for one, two in pairs if np.ptp(one) and np.ptp(two)]  # the others have no order
-    correlations = [float(spearmanr(one, two).statistic) for one, two in ranked]
+    bound = sum(map(parse(method).evaluations, tokens[:count].tolist()))
+    done = start_phase(progress, "explain", 2 * bound)
+    of_original, of_adapted = (_explain_counted(clf, batch, labels, method, bound, done) for clf in both)
+    correlations, same_top = [], 0
+    for row, explained in enumerate(batch.explained):
+        one, two = (scores[row, explained].double().numpy() for scores in (of_original, of_adapted))
+        same_top += int(one.argmax() == two.argmax())
+        if np.ptp(one) and np.ptp(two):  # equal scores have no order to correlate
+            correlations.append(float(spearmanr(one, two).statistic))
     interval = bootstrap_interval(correlations) if correlations else Interval.undefined(0)
     return {
         "rank_agreement": interval.mean,
         "rank_lower": interval.lower,
         "rank_upper": interval.upper,
-        "same_top": float(np.mean([one.argmax() == two.argmax() for one, two in pairs])),
+        "same_top": same_top / count,
         "explained_texts": count,
     }
+
+
+def _explain_counted(
+    clf: Classifier, batch: Batch, labels: Tensor, method: str, bound: int, done: Advance
+) -> Tensor:
+    """Return the scores of a method; `done` is told of as many evaluations as the bound."""
+    left = bound
+
+    def count_down(evaluations: int) -> None:
+        nonlocal left
+        step = min(left, evaluations)
+        left -= step
+        done(step)
+
+    scores = explain(Evaluator(clf, progress=count_down), batch, labels, method)
+    done(left)  # equal inputs are evaluated once, so that the bound is not reached
+    return scores

@@ -18,6 +18,7 @@ from ..config import ADAPTATION, BASELINE, AdaptConfig, MeasureConfig
 from ..data.labeled import LABELED, labeled_task, read_labeled
 from ..errors import InputError
 from ..files import timed, write_csv
+from ..measuring.costs import bound_slice
 from ..measuring.plan import Names, Settings
 from ..measuring.rendered import Rendered
 from ..methods.registry import default_methods, expand, parse
@@ -30,7 +31,6 @@ from ..training.inputs import load_splits
 from ..verdict import Answer, Verdict
 from ..verdict.audited import judge_audit
 from .adaptation import CHECKED_TEXTS, STOP_TEXTS, adapt, load_original, predict, require_variety, texts_task
-from .bounded import bound_slice
 from .fitted_tests import fitted_tests, tests_beside
 from .measured import filled_config, training_record
 from .measurements import measure

@@ -20,7 +20,7 @@ from ..phases import Progress
 from ..store.records import CHOICES
 from ..store.run_store import RUN_NAME
 from ..verdict.formats import format_percent
-from .fitted_tests import checkpoint_folders
+from .fitted_tests import checkpoint_folders, write_beside
 from .measured import filled_config, measured_task, training_record
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def choose_method(
     config = MeasureConfig(
         label="" if clf.label is None else clf.labels[-1],
         methods=CANDIDATES,
+        # the choice is made by the metric of the training, like every area of the checkpoint
         metric=record.metric,
         seed=seed,
         limit=TEXTS,
@@ -140,7 +141,7 @@ def choose_method(
     if "validation" not in measured.load():
         raise _missing_texts(checkpoint, "its data have no validation split")
     choice = _measure_candidates(clf, measured, budget, config, _trace_folder(clf, checkpoint), progress)
-    _write(choice, name, clf, checkpoint)
+    write_beside(clf, checkpoint, lambda folder: write_sealed_json(folder / name, asdict(choice)))
     return choice
 
 
@@ -177,6 +178,7 @@ def _measure_candidates(
     count = min(config.limit, len(split))
     slices = read_slices(Evaluator.of(clf), split, count, config.unit)
     lengths = [n for batch, _ in slices for n in count_tokens(batch)]
+    # the longest text counts: a budget is a promise for every text
     costs = {name: max(map(parse(name).evaluations, lengths)) for name in CANDIDATES}
     methods = [name for name, cost in costs.items() if cost <= budget]
     result = measure(
@@ -192,6 +194,7 @@ def _measure_candidates(
         progress=progress,
     )
     areas = {name: result.interval(name, "acu") for name in result.methods if name != BASELINE}
+    # on validation texts, so that the measurement on test texts is not chosen by itself
     ranked = sorted(areas.items(), key=lambda item: -item[1].mean)
     candidates = {name: Candidate(*interval[:3], costs[name]) for name, interval in ranked}
     return Choice(budget, result.texts, candidates)
@@ -207,14 +210,3 @@ def _read(file: Path) -> Choice | None:
         return Choice(values["budget"], values["texts"], candidates)
     except (InputError, KeyError, TypeError):
         return None
-
-
-def _write(choice: Choice, name: str, clf: Classifier, checkpoint: str | Path) -> None:
-    """Write a choice to the first writable folder; if there is none, it is not saved."""
-    for folder in checkpoint_folders(clf, checkpoint):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_sealed_json(folder / name, asdict(choice))
-        except (InputError, OSError):
-            continue
-        return

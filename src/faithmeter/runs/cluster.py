@@ -71,6 +71,7 @@ def connected(address: str = "") -> Iterator[None]:
         raise InputError(
             "engine 'ray' needs the package ray, which is not installed; run: pip install 'faithmeter[ray]'"
         ) from error
+    # the same order as Ray's own
     address = address or os.environ.get("RAY_ADDRESS", "") or LOCAL
     _require_listener(address)
     own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES} if address == LOCAL else {}
@@ -144,6 +145,7 @@ def count_places(resources: Resources) -> int:
     wanted = {"CPU": resources.cpus, "GPU": resources.gpus}
     places = 0
     for node in _nodes():
+        # a node has room for as many as its scarcest resource allows; 1e-9 for parts of a GPU in floats
         room = [_resources(node, name) / amount for name, amount in wanted.items() if amount]
         places += math.floor(min(room, default=math.inf) + 1e-9) if room else 1
     return places
@@ -159,6 +161,7 @@ def watch_room(resources: Resources, remark: Callable[[str], object]) -> Callabl
             last = time.monotonic()
         elif time.monotonic() - last >= REMARK_SECONDS:
             remark(f"no node of the cluster can hold a worker, which needs {resources}; waiting for one")
+            # once is enough until there is room again
             last = math.inf
 
     return look
@@ -197,6 +200,7 @@ def on_every_node(function: Callable[..., Any], *arguments: Any) -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    # pinned to each node: a task that Ray places itself could run twice on one
     task, calls = ray.remote(function), []
     for node in _nodes():
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)

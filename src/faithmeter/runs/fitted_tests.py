@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -42,11 +44,13 @@ def load_tests(
     record = training_record(checkpoint)
     if record is None and not config.task:
         return None
+    # the check of the training itself, whose data may be gone
     if record is not None and not config.task and data_dir is None:
         known = filled_config(config, record.trained, clf.fingerprint, record.data)
         tests = read_tests(clf, checkpoint, known)
         if tests is not None:
             return tests
+        # no p-value of so few rows could be small, so that nothing would be found
         if record.rows["validation"] < MIN_ROWS:
             return None
     measured, known, _ = measured_task(clf, checkpoint, config, Origin(data_dir))
@@ -117,7 +121,12 @@ def fitted_tests(
             seed=config.seed,
             progress=progress,
         )
-        _write_tests(tests, clf, checkpoint, config)
+
+        def save(folder: Path) -> None:
+            for name, file in _files(folder, config).items():
+                tests[name].save(file, fingerprint=clf.fingerprint)
+
+        write_beside(clf, checkpoint, save)
     return tests
 
 
@@ -127,6 +136,7 @@ def read_tests(clf: Classifier, checkpoint: str | Path, config: MeasureConfig) -
 
     for folder in checkpoint_folders(clf, checkpoint):
         files = _files(folder, config)
+        # both or none: they are fitted on the same features
         if all(file.is_file() for file in files.values()):
             try:
                 return {
@@ -134,25 +144,25 @@ def read_tests(clf: Classifier, checkpoint: str | Path, config: MeasureConfig) -
                     for name, file in files.items()
                 }
             except InputError as error:
+                # then the next folder, or another fit: a damaged check must not pass
                 warnings.warn(f"{error}; it is not used", DamageWarning, stacklevel=2)
     return None
 
 
-def _write_tests(
-    tests: dict[str, MaSF], clf: Classifier, checkpoint: str | Path, config: MeasureConfig
-) -> None:
-    """Write tests to the first writable folder; if there is none, the tests are not saved."""
+def write_beside(clf: Classifier, checkpoint: str | Path, write: Callable[[Path], object]) -> None:
+    """Call `write` with the first folder for files about a checkpoint that can be written to.
+
+    If there is none, nothing is saved: what was computed is still used.
+    """
     for folder in checkpoint_folders(clf, checkpoint):
-        try:
-            for name, file in _files(folder, config).items():
-                tests[name].save(file, fingerprint=clf.fingerprint)
-        except InputError:
-            continue
-        return
+        with suppress(InputError, OSError):
+            write(folder)
+            return
 
 
 def checkpoint_folders(clf: Classifier, checkpoint: str | Path) -> list[Path]:
     """Return the folders for files about a checkpoint: its own, if it has one, and one in the cache."""
+    # checkpoints of the hub or of a read-only store
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = folder_of(checkpoint)
     beside = [folder] if folder.is_dir() else []
@@ -166,10 +176,12 @@ def _files(folder: Path, config: MeasureConfig) -> dict[str, Path]:
     settings = config.replace(
         **dict.fromkeys(("checkpoint", "label", "metric", "metric_code"), ""),
         **dict.fromkeys(("methods", "code"), ()),
+        # of these the fit does not depend, so all measurements of a checkpoint share one
         limit=0,
         step=10,
         unit="token",
         complement=False,
     ).digest
+    # files of another version are not found, instead of being refused
     version = FORMAT.rpartition("-")[2]
     return {name: folder / f"{TESTS}{name}-{settings}-{version}.safetensors" for name in CALIBRATIONS}

@@ -13,8 +13,7 @@ from ..measuring.texts import locate_tokens, read_rows
 from ..measuring.trace import Trace, join_traces
 from ..phases import Progress
 from ..store.identity import describe_trace, name_test, name_trace
-from ..store.merging import merge_slices
-from ..store.traces import Shelf, find_gaps, rows_of
+from ..store.traces import Shelf, find_gaps, merge_slices, rows_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -63,6 +62,7 @@ class Join:
         for name, place in self.names.items():
             slices = shelf.read_trace(place, self.plan.count, self.tests, complement=complement)
             for trace in slices:
+                # traces are found by content, so own scores of another name may be theirs
                 named = replace(trace, method=name)
                 if self.is_complete(named):
                     self.parts[name].append(named)
@@ -98,9 +98,11 @@ class Join:
                 gaps.setdefault(rows, Gap()).missing.append(name)
             for trace in parts:
                 if not self.is_complete(trace):
+                    # explained already: only p-values or the complement are evaluated
                     gaps.setdefault(rows_of(trace), Gap()).known[name] = trace
         for rows in find_gaps(map(rows_of, self.texts), self.plan.count):
             gaps.setdefault(rows, Gap()).texts = True
+        # rising, so that progress and a kill leave a prefix of the texts
         return dict(sorted(gaps.items(), key=lambda item: (item[0].start, item[0].stop)))
 
     def fill(self, compute: Compute, progress: Progress | None) -> None:
@@ -129,6 +131,7 @@ class Join:
         for rows, gap in gaps.items():
             batch, labels = read_rows(plan.evaluator, plan.rows, rows, plan.settings.unit)
             labels = plan.targets(batch, labels)
+            # before the traces that refer to these rows, so that a kill leaves no trace without its texts
             if gap.texts:
                 self._keep_texts(batch, labels)
             if gap.missing or gap.known:
@@ -140,6 +143,7 @@ class Join:
             frame["side"] = frame["label"]
             frame["label"] = self.plan.numbers[frame["row"]]
         if "supporting" in rows.column_names:
+            # kept beside the spans of units: plausibility needs both, and not the data any more
             frame["rationale"] = rows.select(frame["row"])["supporting"][:]
         self.texts.append(frame)
         if self.shelf is not None:
@@ -148,6 +152,7 @@ class Join:
     def _keep(self, name: str, trace: Trace, known: Trace | None) -> None:
         if self.plan.numbers is not None:
             trace = replace(trace, targets=self.plan.numbers[trace.rows])
+        # what was completed takes the place of its incomplete part
         self.parts[name] = [part for part in self.parts[name] if part is not known] + [trace]
         if self.shelf is not None:
             self.shelf.write_trace(self.names[name], self.descriptions[name], trace, self.tests, known)
@@ -161,9 +166,8 @@ class Join:
         """Return the trace of each method on all texts of the plan; nothing may be missing."""
         joined = {}
         for name, parts in self.parts.items():
-            ordered = sorted(parts, key=lambda part: int(part.rows[0]))
-            pvalues = [{test: part.pvalues[test] for test in self.plan.tests} for part in ordered]
-            ordered = [replace(part, pvalues=own) for part, own in zip(ordered, pvalues, strict=True)]
+            ordered = sorted(parts, key=lambda part: int(part.rows[0]))  # workers finish in any order
+            # a merged slice may reach beyond the limit
             joined[name] = join_traces(ordered).first(self.plan.count)
         return joined
 
@@ -173,6 +177,7 @@ class Join:
 
         ordered = sorted(self.texts, key=lambda part: rows_of(part).start)
         frame: DataFrame = pd.concat(ordered, ignore_index=True)
+        # likewise
         return frame[frame["row"] < self.plan.count]
 
 

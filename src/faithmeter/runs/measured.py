@@ -124,13 +124,16 @@ def measured_task(
     from ..training.finetuning import measured_data
 
     record = training_record(checkpoint)
+    # nothing says how the model was trained; the digest must not depend on a guess
     if not config.strategy and record is None:
         config = config.replace(strategy="unknown")
     own = origin.own
     if own is not None:
         require_kind(own, number=clf.predicts_number)
+        # a file may lack a class of the model, and list the others in another order
         own = _in_order(own, clf.labels, config.classes)
         trained = _on_own_texts(own, record.trained if record else TrainConfig(model=str(checkpoint)))
+        # of a model with several labels, the one that was loaded
         chosen = _by_metric(class_task(own, clf.labels), config)
         match_classes(clf.labels, chosen.labels)
         filled = filled_config(config, trained, clf.fingerprint, measured_data(own), chosen.metric)
@@ -138,6 +141,7 @@ def measured_task(
     trained = training_of(checkpoint, config, origin)
     try:
         measured: Task
+        # its labels are the original's predictions, which lie beside the checkpoint
         if isinstance(record, AdaptRecord) and isinstance(trained, AdaptConfig):
             measured = read_labeled(
                 folder_of(checkpoint) / LABELED, name=trained.task_or_data, classes=record.labels
@@ -145,6 +149,7 @@ def measured_task(
         else:
             measured = task_of(trained)
         require_kind(measured, number=clf.predicts_number)
+        # of the rows as they are read, before labels are renamed or one is chosen
         digest = measured_data(measured)
         measured = _by_metric(class_task(measured, clf.labels), config)
         measured = measured.with_classes(read_classes(config.classes))
@@ -207,7 +212,9 @@ def filled_config(
         task=trained.task_or_data,
         strategy=config.strategy or trained.strategy,
         scope=config.scope or trained.scope,
+        # the default stays out of the digest, which is older than this option
         rates=config.rates or ("" if trained.rates == "uniform" else trained.rates),
+        # of the user's methods: another source is another measurement
         code=tuple(f"{method.name}:{method.code}" for method in methods if method.code),
         metric_code=metric_code(metric),
     )

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..config import BASELINE, Explained, MeasureConfig, TrainConfig, UnitName
+from ..config import BASELINE, Explained, MeasureConfig, UnitName
 from ..data import TASKS, Task
 from ..errors import InputError
 from ..files import timed
-from ..measuring.context import Context
+from ..measuring.context import make_context
+from ..measuring.costs import Bounds, bound_measurement
 from ..measuring.plan import (
+    Extent,
     Names,
     Plan,
     Settings,
     Tests,
     Texts,
-    agreement_of,
-    floors_of,
     plan_measurement,
     recalibration_of,
     refuse_complement,
-    trained_with_of,
 )
 from ..measuring.result import Result
-from ..measuring.trace import Trace
 from ..methods.registry import default_methods
 from ..models.evaluator import Model
 from ..models.masks import PERCENTS
@@ -35,14 +33,11 @@ from ..stats.metrics import MetricFunction, name_metric
 from ..store.records import RECORD, TrainRecord, read_record
 from ..store.run_store import RunStore, Unready, require_files
 from ..store.traces import Shelf
-from .bounded import Bounds, bound_measurement
 from .fitted_tests import fitted_tests, load_tests, read_tests, tests_beside
 from .join import Compute, Join, compute_here
 from .measured import HERE, Origin, folder_of, load_measured, measured_task
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from ..models.classifier import Classifier
 
 DEFAULT_METHODS: Names = tuple(default_methods())
@@ -106,46 +101,51 @@ def measure(
     if isinstance(task, str):
         hint = f"for the task give fm.task({task!r})" if task in TASKS else "measure_text measures one text"
         raise InputError(f"task is {task!r:.60}; expected a task: {hint}")
-    plan = plan_measurement(
-        clf,
-        task,
-        methods,
-        tests=tests_beside(clf) if tests == "auto" else tests or {},
-        settings=Settings(tuple(percents), unit, complement, explain=explain),
-        limit=limit,
-        role=split,
-        metric=None if metric is None else name_metric(metric),
-    )
+    checks = tests_beside(clf) if tests == "auto" else tests or {}
+    settings = Settings(tuple(percents), unit, complement, explain=explain)
+    extent = Extent(limit, split, None if metric is None else name_metric(metric))
+    plan = plan_measurement(clf, task, methods, checks, settings, extent)
     join = Join(plan, None if cache_dir is None else Shelf.of_plan(Path(cache_dir), plan))
     join.fill(compute_here, progress)
     join.merge()
-    return build_result(plan, join.traces(), join.located_texts())
+    return build_result(join)
 
 
-def build_result(
-    plan: Plan, traces: Mapping[str, Trace], texts: DataFrame, ranks_alike: float = 0.0
-) -> Result:
+def build_result(join: Join, ranks_alike: float = 0.0) -> Result:
     """Return the result that follows from complete traces."""
-    devices = dict.fromkeys(device for trace in traces.values() for device in trace.devices)
-    context = Context(
+    plan, traces = join.plan, join.traces()
+    context = make_context(
+        traces.values(),
+        join.located_texts(),
         classes=len(plan.task.labels),
-        metric=plan.task.metric,
-        others=tuple(metric for metric in plan.task.metrics if metric != plan.task.metric),
-        threshold=plan.task.threshold,
-        floors=floors_of(plan.tests),
-        trained_with=trained_with_of(plan.tests),
-        truncated=float(texts["truncated"].mean()),
-        classes_by_number=bool(plan.match.note),
-        device=", ".join(devices),
-        precision=plan.settings.precision,
         ranks_alike=ranks_alike,
-        agreement=agreement_of(plan.evaluator),
         unit=plan.settings.unit,
-        scores={name: method.scores for name, method in plan.methods.items() if method.scores},
-        inputs=texts,
         recalibrations=(recalibration_of(plan.tests, own=plan.own),),
+        **plan.facts,
     )
     return Result((traces,), context)
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """Device, workers and progress of a measurement; no number depends on them.
+
+    Attributes:
+        device: Device to evaluate on; stored traces are used whatever their device was.
+        progress: Called with a phase (`check`, or the name of a method), the number of texts done in it so
+            far, and the number of all texts.
+        announce: Called with the bounds on the evaluations before the work begins, if there is work to do.
+        compute: Computes missing slices.
+    """
+
+    device: str = "auto"
+    progress: Progress | None = None
+    announce: Callable[[Bounds], object] | None = None
+    compute: Compute = compute_here
+
+
+IN_SILENCE = Conduct()
+"""In this process, without progress."""
 
 
 def measure_checkpoint(
@@ -153,11 +153,7 @@ def measure_checkpoint(
     config: MeasureConfig,
     store: RunStore,
     origin: Origin = HERE,
-    *,
-    device: str = "auto",
-    progress: Progress | None = None,
-    announce: Callable[[Bounds], object] | None = None,
-    compute: Compute = compute_here,
+    conduct: Conduct = IN_SILENCE,
 ) -> Result:
     """Measure a checkpoint; what the store has of the traces is not computed again.
 
@@ -168,13 +164,10 @@ def measure_checkpoint(
         config: Methods and settings; missing ones are taken from the checkpoint's training.
         store: Store to read from and write to.
         origin: Where the texts come from.
-        device: Device to evaluate on; stored traces are used whatever their device was.
-        progress: Called with a phase (`check`, or the name of a method), the number of texts done in it so
-            far, and the number of all texts.
-        announce: Called with the bounds on the evaluations before the work begins, if there is work to do.
-        compute: Computes missing slices; the default does so in this process.
+        conduct: Device, progress and workers.
     """
-    clf = _load_verified(checkpoint, config, store, device)
+    clf = _load_verified(checkpoint, config, store, conduct.device)
+    # before the data are read, which may take long
     refuse_complement(clf, complement=config.complement)
     as_given = config
     measured, config, trained = measured_task(clf, checkpoint, config, origin)
@@ -185,26 +178,30 @@ def measure_checkpoint(
     shelf = Shelf.of_plan(store.root, plan)
     join = Join(plan, shelf)
     missing = join.missing()
-    if announce is not None and missing:
+    if conduct.announce is not None and missing:
         unfitted = len(measured.load().get("validation", ())) if tests is None else 0
-        announce(bound_measurement(plan, missing, unfitted))
+        # before the tests are fitted: a user who stops here has lost nothing
+        conduct.announce(bound_measurement(plan, missing, unfitted))
+    # without a lock: a finished measurement is also read from a store that cannot be written
     if tests is not None and store.find(config) is not None and not join.gaps():
-        return build_result(plan, join.traces(), join.located_texts(), config.ranks_alike)
-
-    def fit() -> Tests:
-        if "validation" in measured.load():
-            return fitted_tests(clf, checkpoint, measured, config, progress=progress)
-        return load_tests(clf, checkpoint, as_given, data_dir=origin.data_dir, progress=progress) or {}
-
+        return build_result(join, config.ranks_alike)
     with store.claim(config):
         seconds: dict[str, float] = {}
         if tests is None:
             with timed(seconds, "fit"):
-                plan = replace(plan, tests=fit())
+                if "validation" in measured.load():
+                    tests = fitted_tests(clf, checkpoint, measured, config, progress=conduct.progress)
+                else:  # those of the training's own validation texts
+                    tests = load_tests(
+                        clf, checkpoint, as_given, data_dir=origin.data_dir, progress=conduct.progress
+                    )
+            plan = replace(plan, tests=tests or {})
             join = Join(plan, shelf)
-        join.fill(compute, progress)
-        result = build_result(plan, join.traces(), join.located_texts(), config.ranks_alike)
-        _write_manifest(store, config, trained, join, seconds)
+        join.fill(conduct.compute, conduct.progress)
+        result = build_result(join, config.ranks_alike)
+        # the manifest says that all traces are there, so it is the last thing to be written
+        training = {"trained": trained.to_dict(), "train_digest": trained.digest}
+        store.put(config, {**_describe_request(join), **training, "seconds": seconds})
         join.merge()
         return result
 
@@ -213,36 +210,22 @@ def _plan_config(clf: Classifier, task: Task, config: MeasureConfig, tests: Test
     """Return the plan of a complete config."""
     methods = (f"{BASELINE}(seed={config.seed})", *config.methods)
     settings = Settings(config.percents, config.unit, config.complement, explain=config.explain)
-    return plan_measurement(clf, task, methods, tests=tests, settings=settings, limit=config.limit)
+    return plan_measurement(clf, task, methods, tests, settings, Extent(config.limit))
 
 
-def _write_manifest(
-    store: RunStore, config: MeasureConfig, trained: TrainConfig, join: Join, seconds: Mapping[str, float]
-) -> None:
-    """Write what was asked and which traces answer it; the numbers follow from the traces."""
+def _describe_request(join: Join) -> dict[str, Any]:
+    """Return what was asked and which traces answer it; the numbers follow from the traces."""
     plan = join.plan
-    values = {
-        "trained": trained.to_dict(),
-        "train_digest": trained.digest,
+    return {
         "task_name": plan.task.name,
         "labels": list(plan.evaluator.labels),
-        "classes_by_number": bool(plan.match.note),
-        "metric": plan.task.metric,
-        "others": [metric for metric in plan.task.metrics if metric != plan.task.metric],
         "texts": plan.count,
         "subject": join.subject,
         "traces": join.names,
         "tests": join.tests,
-        "scores": {name: method.scores for name, method in plan.methods.items() if method.scores},
-        "threshold": plan.task.threshold,
-        "trained_with": trained_with_of(plan.tests),
-        "floors": floors_of(plan.tests),
-        "agreement": agreement_of(plan.evaluator),
-        "precision": plan.settings.precision,
         "recalibration": recalibration_of(plan.tests, own=plan.own),
-        "seconds": dict(seconds),
+        **plan.facts,
     }
-    store.put(config, values)
 
 
 def _load_verified(checkpoint: str | Path, config: MeasureConfig, store: RunStore, device: str) -> Classifier:
@@ -253,6 +236,7 @@ def _load_verified(checkpoint: str | Path, config: MeasureConfig, store: RunStor
     """
     fingerprint = _checked(checkpoint, store)
     clf = load_measured(checkpoint, config, device)
+    # files may be intact and yet be those of another training
     if fingerprint not in (None, clf.fingerprint):
         raise InputError(
             f"the weights of {checkpoint} have the fingerprint {clf.fingerprint}; its record expects "
@@ -269,6 +253,7 @@ def _checked(checkpoint: str | Path, store: RunStore) -> str | None:
     folder = folder_of(checkpoint)
     if not (folder / RECORD).exists():
         return None
+    # only what lies in this store is moved aside; other folders belong to the user
     if folder.resolve().parent == store.root.resolve():
         record = store.open(folder)
         if record is None:

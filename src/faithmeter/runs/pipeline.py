@@ -108,21 +108,26 @@ class Pipeline:
             for _, pair in rows:  # refuse invalid inputs before the work begins
                 self.clf.require_pairs(None if pair is None else [pair])
             if rows:
+                # a text that cannot be read ends the call before the first is explained
                 encode(self.clf.tokenizer, [text for text, _ in rows], max_length=self.clf.max_length)
             for row in rows:
+                # likewise one that could take too many evaluations
                 pipe._bound(*row)
             results, done = [], start_phase(pipe.progress, "explain", len(rows))
             for row in rows:
                 results.append(pipe._explain(*row))
                 done(1)
             return results
+        # these can be iterated, but are one input each, or none
         if isinstance(inputs, str | bytes | Mapping | tuple) or not _can_be_iterated(inputs):
             return pipe._explain(*parse_row(inputs))
+        # lazily: the source may be endless
         return (pipe._explain(*parse_row(item)) for item in inputs)
 
     def _explain(self, text: str, pair: str | None) -> dict[str, Any] | list[dict[str, Any]]:
         if self.top_k == 0:
             return self._measure(text, pair, None)
+        # one evaluation; the cache of the evaluator keeps it for the measurement
         predicted = explain_text(self.clf, text, pair=pair, methods=[])
         if predicted.value is not None:
             raise InputError(
@@ -143,6 +148,7 @@ class Pipeline:
     @contextmanager
     def _counting(self, bound: int) -> Iterator[None]:
         """Report the evaluations in the block, which the evaluator counts."""
+        # evaluators are shared, and others may be counting, too
         before = self.clf.progress
         self.clf.progress = start_phase(self.progress, "evaluations", bound)
         try:
@@ -168,6 +174,7 @@ class Pipeline:
             ],
             "acu": erasure.acu,
             "p_value": erasure.p[choose_test(erasure.p)] if erasure.p else None,
+            # not the area alone: a doubt or a chance result rules trust out
             "trusted": name in verdict.faithful,
             "doubts": [doubt.text for doubt in verdict.doubts],
             "truncated": explanation.truncated,
@@ -226,6 +233,7 @@ def pipeline(
         if budget is not None:
             choice = choose_method(clf, model, budget, seed=seed, unit=unit)
             method = choice.method
+    # silently ignored options would be worse than an error
     elif (device, precision) != ("auto", "auto"):
         raise InputError(
             f"device={device!r}, precision={precision!r}, but the model is loaded already; expected the name "

@@ -10,13 +10,13 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..config import RoarConfig, TrainConfig
 from ..errors import InputError
 from ..files import write_json
+from ..training import Goal, Session
 
 ORDER, RESULT = ".processes.json", ".processes-result.json"
 """Files in the run's folder: the arguments for the processes, and the first one's result or an error."""
@@ -25,7 +25,6 @@ LOG = "processes.log"
 ERROR = "error"
 PROGRESS = "faithmeter progress: "
 """Start of a line of progress on standard output, to which libraries may also print."""
-Erased = Mapping[str, Sequence[Sequence[int]]]
 
 
 def usable_cores() -> int:
@@ -45,16 +44,7 @@ def free_memory() -> int:
     return 8 * 2**30
 
 
-def finetune_together(
-    config: TrainConfig,
-    folder: Path,
-    *,
-    processes: int,
-    resume: bool,
-    erased: Erased | None = None,
-    previous: str = "",
-    show: Callable[[int, int, str], object] | None = None,
-) -> dict[str, Any]:
+def finetune_together(config: TrainConfig, folder: Path, goal: Goal, session: Session) -> dict[str, Any]:
     """Fine-tune a model by several processes, and return the results as `finetune` does.
 
     The mini-batches are those of one process, each divided among the processes, so the results are the same
@@ -63,11 +53,8 @@ def finetune_together(
     Args:
         config: Config of the run; its batch size must be a multiple of the processes.
         folder: Folder of the run.
-        processes: Number of processes.
-        resume: Continue an unfinished run.
-        erased: Tokens to mask in all splits.
-        previous: Fingerprint of the model that chose them.
-        show: Called with the optimizer steps done, their total, and a remark.
+        goal: Tokens to mask in all splits; targets and early stopping are for one process only.
+        session: Number of processes, and a callback that reports steps.
 
     Raises:
         InputError: The training cannot be done as configured.
@@ -75,10 +62,13 @@ def finetune_together(
     """
     for name in (RESULT, LOG):
         (folder / name).unlink(missing_ok=True)
-    order = {"kind": config.kind, "config": config.to_dict(), "resume": resume}
-    write_json(folder / ORDER, {**order, "erased": erased, "previous": previous})
+    show = next((callback.show for callback in session.callbacks if hasattr(callback, "show")), None)
+    order = {"kind": config.kind, "config": config.to_dict(), "resume": session.resume}
+    write_json(folder / ORDER, {**order, "erased": goal.erased, "previous": goal.previous})
+    processes = session.processes
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += [f"--nproc-per-node={processes}", "-m", __name__, str(folder)]
+    # processes share the cores; torch would give all cores to each
     threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, usable_cores() // processes))
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with (folder / LOG).open("w", encoding="utf-8") as log:
@@ -87,6 +77,7 @@ def finetune_together(
         )
         try:
             for line in process.stdout or ():
+                # libraries print to standard output, too
                 if show is not None and line.startswith(PROGRESS):
                     show(*json.loads(line.removeprefix(PROGRESS)))
             process.wait()
@@ -141,9 +132,9 @@ def main(folder: Path) -> None:
     config = {"train": TrainConfig, "roar": RoarConfig}[order["kind"]](**order["config"])
     first = os.environ["RANK"] == "0"
     callbacks = [StepReport(lambda *step: print(PROGRESS + json.dumps(step), flush=True))] if first else []
-    options = {name: order[name] for name in ("resume", "erased", "previous")}
+    goal, session = Goal(order["erased"], order["previous"]), Session(order["resume"], callbacks)
     try:
-        result = finetune(config, task_of(config), folder, callbacks=callbacks, **options)
+        result = finetune(config, task_of(config), folder, goal, session)
     except InputError as error:
         write_json(folder / RESULT, {ERROR: str(error)})
         sys.exit(1)

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..phases import Progress
 from ..store.records import TrainRecord
 from ..store.run_store import RunStore
-from ..training import UNFINISHED
+from ..training import LABELS_ONLY, UNFINISHED, Goal, Session
 from .fitted_tests import fitted_tests
 from .measured import filled_config, task_of
 
@@ -65,12 +65,12 @@ def train(
         >>> record.rows["train"], len(record.epochs)
         (8, 1)
     """
-    task = task_of(config)
+    task, session = task_of(config), Session(resume, callbacks, progress, processes)
 
     def work(folder: Path) -> dict[str, Any]:
-        result = finetune_in(config, task, folder, processes, callbacks, progress, resume=resume)
+        result = finetune_in(config, task, folder, LABELS_ONLY, session)
         moveable = config.data or config.data_dir or config.task.endswith(".toml")
-        if moveable:
+        if moveable:  # the check must not need data that may be gone when it is asked for
             _fit_tests(config, task, folder, result["data"], progress)
         return {**result, "task_name": task.name}
 
@@ -92,13 +92,15 @@ def run_once(
     """
     read = read or current_inputs
     folder = store.folder(config)
+    # without a lock, so that a finished run is read from a store that cannot be written
     finished = None if restart else store.find(config)
-    if finished is not None:
+    if isinstance(finished, TrainRecord):
         _require_same_inputs(config, finished, store, read)
         return finished
     with store.claim(config):
         if restart:
             shutil.rmtree(folder, ignore_errors=True)
+        # another process may have finished it before this one held the lock
         record = store.get(config)
         if record:
             _require_same_inputs(config, record, store, read)
@@ -108,39 +110,29 @@ def run_once(
                 f"{folder} holds an unfinished run; add --resume to continue or --restart to start over"
             )
         result = work(folder)
+        # out of the folder of the unfinished run, which is deleted once the record is there
         _keep_logs(folder)
-        record = store.put(config, result)
+        written = store.put(config, result)
+        assert isinstance(written, TrainRecord)  # the kind of a record is that of its config
+        # last: a kill before this line leaves a finished run with some files too many
         shutil.rmtree(folder / UNFINISHED, ignore_errors=True)
-        return record
+        return written
 
 
 def finetune_in(
-    config: TrainConfig,
-    task: Task,
-    folder: Path,
-    processes: int,
-    callbacks: Sequence[TrainerCallback],
-    progress: Progress | None,
-    **options: Any,
+    config: TrainConfig, task: Task, folder: Path, goal: Goal, session: Session
 ) -> dict[str, Any]:
-    """Fine-tune a model in this process, or by several; the options are those of `finetune`."""
-    if processes > 1:
+    """Fine-tune a model in this process, or by several, as `finetune` does."""
+    if session.processes > 1:
         from .processes import finetune_together
 
-        show = next((callback.show for callback in callbacks if hasattr(callback, "show")), None)
-        return finetune_together(config, folder, processes=processes, show=show, **options)
+        return finetune_together(config, folder, goal, session)
     from ..training.finetuning import finetune
 
-    return finetune(config, task, folder, callbacks=callbacks, progress=progress, **options)
+    return finetune(config, task, folder, goal, session)
 
 
-def _fit_tests(
-    config: TrainConfig,
-    task: Task,
-    folder: Path,
-    data: str,
-    progress: Progress | None,
-) -> None:
+def _fit_tests(config: TrainConfig, task: Task, folder: Path, data: str, progress: Progress | None) -> None:
     """Fit and save the tests of a checkpoint whose data may be moved or deleted later."""
     from ..models.loading import load
 
@@ -171,6 +163,7 @@ def changed_inputs(
     except InputError:
         return ""
     earlier = store.peek(config.before) if isinstance(config, RoarConfig) else None
+    # a step of Recursive ROAR also depends on the model that chose the erased tokens
     now = {**now, "previous": earlier.fingerprint if earlier else record.previous}
     before = {"source": record.source.kind, "splits": record.splits, "encoder": record.encoder}
     before |= {"previous": record.previous, "metric_code": record.metric_code}

@@ -98,6 +98,7 @@ def compute_on_ray(
         InputError: An actor cannot load the model, its model has other weights, or actors are lost again and
             again.
     """
+    # also writes the texts, in this process: workers never touch the store
     missing = [*slices]
     if not missing:
         return
@@ -116,6 +117,7 @@ def _spawner(source: Source, work: Work, versions: Mapping[str, str]) -> Callabl
 
     place = Path(source.checkpoint)
     paths = sorted(path for path in place.iterdir() if path.is_file()) if place.is_dir() else []
+    # once for the cluster: no node needs the checkpoint on its disk
     files = ray.put({path.name: path.read_bytes() for path in paths})
     settings = ray.put({name: value for name, value in vars(work).items() if name != "evaluator"})
     kind = ray.remote(Eraser).options(max_restarts=0, **source.resources.options)
@@ -157,9 +159,11 @@ def _erased(
                     # all places load the model at the same time, so its losses are those of all
                     _count_loss(losses, part, MAX_LOSSES * (1 if part else places), source, error)
                     if part is not None:
+                        # at once, so that a slice that ends workers is noticed early
                         waiting.appendleft(part)
                     start()
                     continue
+                # a model that was loaded shows that the losses while loading were accidents
                 losses.pop(_describe(part), None)
                 if part is not None:
                     yield part, result

@@ -73,10 +73,12 @@ def frame(
     rows: list[Row] = []
     if kind in OF_RECORDS:
         for folder, record in records:
-            rows += OF_RECORDS[kind](record, _identity(folder, record))
+            identity = {"digest": record.digest, "folder": str(folder), **name_training(record)}
+            rows += OF_RECORDS[kind](record, identity)
     if kind in OF_RESULTS:
         for result in results:
             rows += OF_RESULTS[kind](result)
+    # filtered after computing: rows are few, and every column may be asked for
     chosen = [row for row in rows if all(row[column] == value for column, value in where.items())]
     pooled = dict.fromkeys(name for row in chosen for name in row if name.startswith(POOLED))
     return pd.DataFrame(chosen, columns=[*COLUMNS[kind], *pooled])
@@ -94,6 +96,7 @@ def comparable(frames: Mapping[str, DataFrame]) -> tuple[dict[str, DataFrame], l
         [frame[["task", "model", SETTINGS, "digest"]] for frame in frames.values()]
     ).drop_duplicates()
     sizes = trained.groupby(["task", "model", SETTINGS]).size().reset_index(name="runs")
+    # of equally frequent settings, the last in the store's order
     sizes = sizes.sort_values("runs", kind="stable")
     most_frequent = set(sizes.drop_duplicates(["task", "model"], keep="last")[SETTINGS])
     others = sizes[~sizes[SETTINGS].isin(most_frequent)]
@@ -102,10 +105,6 @@ def comparable(frames: Mapping[str, DataFrame]) -> tuple[dict[str, DataFrame], l
         for task, model, runs in zip(others["task"], others["model"], others["runs"], strict=True)
     ]
     return {kind: frame[frame[SETTINGS].isin(most_frequent)] for kind, frame in frames.items()}, left_out
-
-
-def _identity(folder: Path, record: Record) -> Row:
-    return {"digest": record.digest, "folder": str(folder), **name_training(record)}
 
 
 def _train(record: Record, run: Row) -> Iterator[Row]:
@@ -139,6 +138,7 @@ def _with_all_columns(record: TrainRecord, lines: list[MaskedScores]) -> list[Ma
 
     Records of version 0.2 lack this line. Of pairs of which they masked one text, nothing replaces it.
     """
+    # only then were all tokens of all columns masked at 100 %
     same = record.trained.scope == "all" or record.columns == ["text"]
     if not same or any(line.masking == "all" for line in lines):
         return lines

@@ -42,12 +42,15 @@ def describe_subject(plan: Plan) -> dict[str, Any]:
         raise InputError(f"a {kind} has no fingerprint, by which kept traces are found; use fm.Classifier")
     return {
         "format": TRACE_FORMAT,
+        # weights and tokenizer, wherever the checkpoint lies: a copy finds the same traces
         "fingerprint": fingerprint,
         "classes": list(plan.evaluator.labels),
         "label": getattr(plan.evaluator, "label", None),
+        # another number type or windowing gives other logits for the same text
         "precision": plan.settings.precision,
         "overlap": plan.settings.overlap,
         "unit": plan.settings.unit,
+        # of the whole split, so that its first 48 texts are the same rows for every limit
         "rows": digest_rows(plan.rows, plan.match.numbers),
         **({} if plan.settings.explain == "label" else {"explain": plan.settings.explain}),
     }
@@ -55,6 +58,7 @@ def describe_subject(plan: Plan) -> dict[str, Any]:
 
 def digest_rows(rows: Dataset, classes: tuple[int, ...]) -> str:
     """Return a digest of texts, contexts, labels as classes of the model, numbers and rationales."""
+    # numbers and rationales are no part of `digest`, which checkpoints of 0.2 were trained with
     columns = [name for name in ("value", "supporting") if name in rows.column_names]
     others = {name: rows[name][:] for name in columns}
     return digest_values({"rows": digest(rows), "classes": classes, **others})
@@ -69,8 +73,11 @@ def describe_trace(method: Method, settings: Settings) -> dict[str, Any]:
     return {
         "format": TRACE_FORMAT,
         "method": method.name,
+        # with defaults, so that `beam` and `beam(width=10)` share one trace
         "options": {name: repr(value) for name, value in method.options_with_defaults.items()},
+        # a trace of an older version of a method must not answer for the new one
         "code": method.code or digest_source(method.function, name=f"method {method.name!r}"),
+        # erasure asks them: a recursive method explains again at every step
         "flags": [method.recursive, method.signed, method.directed],
         "percents": list(settings.percents),
     }
@@ -84,6 +91,7 @@ def name_trace(description: Mapping[str, Any]) -> str:
 def name_test(name: str, test: MaSF) -> str:
     """Return the name of a fitted test in files: its own, and a digest of what it was fitted on."""
     content = hashlib.sha256(f"{test.calibration} {test.trained_with}".encode())
+    # all that a p-value is computed from: equal content gives equal p-values
     for values in (test.columns_, test.layers_, test.statistics_):
         content.update(values.tobytes())
     return f"{name}-{content.hexdigest()[:8]}"

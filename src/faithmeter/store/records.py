@@ -329,11 +329,13 @@ def read_record(path: Path) -> Record:
         InputError: The file is missing or damaged.
     """
     values = read_sealed_json(path)
+    # named for what it is, as the remedy differs from that of a newer format
     if values.get("kind") == "measure" and values.get("format") == RECORD_FORMAT:
         raise ForeignRecord(
             f"{path} is a measurement of faithmeter 0.2, without traces: measure again, or read it with 0.2"
         )
     known = RECORDS.get(str(values.get("kind")))
+    # trainings kept their format when measurements became traces
     expected = MANIFEST_FORMAT if known is Manifest else RECORD_FORMAT
     if known is None or values.get("format") != expected:
         given = f"format {values.get('format', 'without a number')}, kind {values.get('kind')}"
@@ -344,6 +346,7 @@ def read_record(path: Path) -> Record:
     try:
         return known.model_validate(values)
     except ValidationError as error:
+        # one line: the checksum was right, so it is a matter of versions and not of damage
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise ForeignRecord(

@@ -44,6 +44,7 @@ def area_rows(pooled: Pooled) -> Iterator[Row]:
                 "share_of_ceiling": result.share_of_ceiling(method),
                 "racu_divisor": racu_divisor(result.random_curve(method)),
                 "evaluations": result.evaluations[method],
+                # 0 stands for not counted
                 "evaluations_alone": result.evaluations_alone[method] or math.nan,
                 "whole": result.curve(method).values[0],
                 "majority": result.majority,
@@ -66,6 +67,7 @@ def point_rows(pooled: Pooled) -> Iterator[Row]:
                 "ceiling": _ceiling(result, method),
             }
             columns |= _curve_bounds(result, method, "")
+            # the same bounds stand in the rows of all seeds, so that one seed's row tells both
             if _is_pooled(pooled, run, method):
                 columns |= _curve_bounds(pooled.result, method, POOLED)
                 columns[POOLED_SEEDS] = [pooled.result.seeds_of(method)] * len(columns["percent"])
@@ -150,6 +152,7 @@ def _check(result: Result, method: str) -> Row:
     row |= {f"floor_{test}": result.context.floors[test] for test in result.tests}
     if result.tests:
         steps = result.pvalues(method, choose_test(result.tests))
+        # at 100 % all texts of a length look alike, so that step tells nothing about erased ones
         below = [step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if percent < 100]
         row |= {"p_wholly_masked": steps[100].p, "outside_share": max(below)}
     return row

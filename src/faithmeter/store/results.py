@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE
 from ..errors import InputError
-from ..measuring.context import Context, join_contexts
+from ..measuring.context import KEPT, Context, join_contexts, make_context
 from ..measuring.result import Result
 from ..measuring.trace import Trace, join_traces
 from .records import Manifest, Record
@@ -39,10 +39,12 @@ Row = dict[str, Any]
 def name_training(record: Record) -> Row:
     """Return the columns of `TRAINING` and `SETTINGS` of a run."""
     values = {**record.trained.to_dict(), "task": record.trained.task_or_data}
+    # what distinguishes runs that may be averaged is not part of what they have in common
     others = {name: value for name, value in values.items() if name not in NOT_SETTINGS}
     settings = hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:8]
     named = {name: values[name] for name in TRAINING}
     if isinstance(record, Manifest):
+        # label, unit and windows make other numbers, and the tests' masks another check
         named |= {"task": record.title, "strategy": record.trained_with}
     return {**named, SETTINGS: settings}
 
@@ -81,6 +83,7 @@ class Run:
 
         count = max(manifest.texts for manifest in self.sources.values())
         frames = self.shelf.read_texts(count)
+        # curves of fewer texts than the manifest says would be silently wrong
         if sum(map(len, frames)) < count:
             raise InputError(f"{self.shelf.folder} lacks texts; {AGAIN}")
         frame: DataFrame = pd.concat(frames, ignore_index=True).sort_values("row", ignore_index=True)
@@ -97,6 +100,7 @@ class Run:
             try:
                 self.traces[method] = self._trace(method)
             except InputError as error:
+                # no area is defined without random erasure
                 if method == BASELINE:
                     raise
                 problems.append(str(error))
@@ -113,7 +117,9 @@ class Run:
         slices = self.shelf.read_trace(
             manifest.traces[method], manifest.texts, manifest.tests, complement=manifest.config.complement
         )
+        # files of Ray's workers are written in any order
         slices = sorted(slices, key=lambda part: int(part.rows[0]))
+        # a measurement of fewer texts may read a slice that a larger one merged
         whole = sum(len(part) for part in slices) >= manifest.texts
         if not whole or any(part.pvalues.keys() < manifest.tests.keys() for part in slices):
             place = self.shelf.folder / manifest.traces[method]
@@ -123,24 +129,21 @@ class Run:
     @cached_property
     def context(self) -> Context:
         """Facts that are known besides the traces."""
-        manifests, newest = list(self.sources.values()), self.newest
-        return Context(
+        newest = self.newest
+        facts = {name: getattr(newest, name) for name in KEPT}
+        floors: dict[str, float] = {}
+        for manifest in self.sources.values():  # another measurement may have asked for other tests
+            floors |= manifest.floors
+        facts |= {"others": tuple(newest.others), "floors": floors}
+        facts["scores"] = {name: own.scores[name] for name, own in self.sources.items() if name in own.scores}
+        return make_context(
+            self.traces.values(),
+            self.texts,
             classes=len(newest.labels),
-            metric=newest.metric,
-            others=tuple(newest.others),
-            threshold=newest.threshold,
-            floors={test: floor for manifest in manifests for test, floor in manifest.floors.items()},
-            trained_with=newest.trained_with,
-            truncated=float(self.texts["truncated"].mean()),
-            classes_by_number=newest.classes_by_number,
-            device=", ".join(dict.fromkeys(each for trace in self.traces.values() for each in trace.devices)),
-            precision=newest.precision,
             ranks_alike=newest.config.ranks_alike,
-            agreement=newest.agreement,
             unit=newest.config.unit,
-            scores={name: own.scores[name] for name, own in self.sources.items() if name in own.scores},
-            inputs=self.texts,
             recalibrations=(newest.recalibration,),
+            **facts,
         )
 
     @cached_property
@@ -186,8 +189,10 @@ class Pooled:
     @cached_property
     def result(self) -> Result:
         """Result over all seeds."""
+        # a seed that is pooled and was measured in another way, too, is not left out
         known = {run.training["seed"] for run in self.runs}
         other_seeds = len({run.training["seed"] for run in self.others} - known)
+        # the same object, so that its intervals are computed once
         if len(self.runs) == 1 and not other_seeds:
             return self.runs[0].result
         context = join_contexts([run.context for run in self.runs])
@@ -224,8 +229,10 @@ def read_runs(root: Path, measurements: Iterable[tuple[Path, Manifest]]) -> list
     places = {digest: folder for digest, (folder, _) in folders.items()}
     manifests = [manifest for _, manifest in folders.values()]
     joined: dict[tuple[Any, ...], dict[str, Manifest]] = defaultdict(dict)
+    # the last one wins: of a method that was measured twice, the run on most texts and then the newest
     for manifest in sorted(manifests, key=lambda one: (one.texts, one.finished)):
         config = manifest.config
+        # the subject covers weights, texts, precision, unit and windows
         key = manifest.subject, config.percents, manifest.metric, config.metric_code, manifest.title
         joined[key].update(dict.fromkeys(manifest.traces, manifest))
     return [Run(root, sources, places) for sources in joined.values()]
@@ -245,8 +252,10 @@ def pool_runs(runs: Iterable[Run]) -> list[Pooled]:
     pooled = []
     for same in trainings.values():
         ways: dict[tuple[Any, ...], dict[int, Run]] = defaultdict(dict)
+        # a seed may have been trained twice; the heavier run comes last and stays
         for run in sorted(same, key=_weight):
             ways[_way(run)][run.training["seed"]] = run
+        # most seeds first: a mean over mixed ways of measuring would mean nothing
         usual = max(ways.values(), key=lambda seeds: (len(seeds), max(map(_weight, seeds.values()))))
         others = [run for way in ways.values() if way is not usual for run in way.values()]
         pooled.append(Pooled([usual[seed] for seed in sorted(usual)], others))
@@ -266,6 +275,7 @@ def describe_others(measured: Iterable[Pooled]) -> list[str]:
 def _way(run: Run) -> tuple[Any, ...]:
     newest = run.newest
     config = newest.config
+    # areas at other steps, by another metric or in another precision are other quantities
     return config.data, config.percents, newest.metric, config.metric_code, newest.precision
 
 

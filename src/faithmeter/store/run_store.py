@@ -99,6 +99,7 @@ class RunStore:
     def folder(self, config: Config) -> Path:
         """Return the folder of a run; the digest in its name identifies the run."""
         label = "".join(c if c.isalnum() or c in "-_." else "-" for c in Path(config.title).name)
+        # cut in bytes, which file systems count; a character cut in half is dropped
         label = label.encode()[:MAX_LABEL_BYTES].decode(errors="ignore")
         return self.root / f"{config.kind}-{label}-{config.digest}"
 
@@ -123,17 +124,9 @@ class RunStore:
 
     def open(self, folder: Path) -> Record | None:
         """Return the record in a run's folder, verified as by `get`."""
+        # a damaged record puts the whole run aside, so that the next run begins anew
         record = _verified(_file(folder))
         return record if record is not None and sound(folder, record) else None
-
-    @overload
-    def find(self, config: RoarConfig) -> RoarRecord | None: ...
-    @overload
-    def find(self, config: AdaptConfig) -> AdaptRecord | None: ...
-    @overload
-    def find(self, config: TrainConfig) -> TrainRecord | None: ...
-    @overload
-    def find(self, config: MeasureConfig) -> Manifest | None: ...
 
     def find(self, config: Config) -> Record | None:
         """Return the record as `get` does, but leave a damaged run in place.
@@ -161,15 +154,6 @@ class RunStore:
         """Return the record as `get` does, but without verifying the run's other files."""
         return _verified(_file(self.folder(config)))
 
-    @overload
-    def put(self, config: RoarConfig, result: Mapping[str, Any]) -> RoarRecord: ...
-    @overload
-    def put(self, config: AdaptConfig, result: Mapping[str, Any]) -> AdaptRecord: ...
-    @overload
-    def put(self, config: TrainConfig, result: Mapping[str, Any]) -> TrainRecord: ...
-    @overload
-    def put(self, config: MeasureConfig, result: Mapping[str, Any]) -> Manifest: ...
-
     def put(self, config: Config, result: Mapping[str, Any]) -> Record:
         """Write and return the record of a finished run: config, results, environment and file checksums.
 
@@ -184,14 +168,17 @@ class RunStore:
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "environment": environment(),
         }
+        # traces are shared by manifests and verify themselves; a checkpoint has no other witness
         if not isinstance(config, MeasureConfig):
             files = {path.relative_to(folder).as_posix(): file_checksum(path) for path in _files(folder)}
             known |= {"format": RECORD_FORMAT, "files": files}
         record = build_record(known)
+        # the last file of a run: a folder with a record is finished, whatever killed the process
         write_sealed_json(_file(folder), record.to_dict())
         if isinstance(config, MeasureConfig):
             for name in OLD_FILES:
                 (folder / name).unlink(missing_ok=True)
+        # as any later reader gets it: floats and NaN have gone through JSON
         return read_record(_file(folder))
 
     def results(self, records: Iterable[tuple[Path, Record]] | None = None) -> list[Pooled]:
@@ -204,6 +191,7 @@ class RunStore:
         measurements = [(folder, one) for folder, one in counted if isinstance(one, Manifest)]
         for run in read_runs(self.root, measurements):
             try:
+                # a damaged trace costs its method, not the report
                 problems = run.read()
                 runs.append(run)
             except InputError as error:
@@ -226,6 +214,7 @@ class RunStore:
                 continue
             if record is None:
                 continue
+            # two fine-tunings of equal config may have other weights, and are two runs
             folder, key = path.parent, (record.digest, checkpoint_of(record))
             if key in runs:
                 copy = runs[key][0] if folder.name == self.folder(record.config).name else folder
@@ -261,6 +250,7 @@ class RunStore:
     def hold(self, name: str, host: str = "") -> Iterator[None]:
         """Hold the lock of a run's folder, with a note for `running` on which host the work is done."""
         note = self.root / "locks" / f"{name}.json"
+        # the lock itself tells nothing about who holds it
         since = datetime.now(UTC).isoformat(timespec="seconds")
         with self.lock(name):
             with suppress(InputError):  # a full disk will be reported by the run itself
@@ -295,12 +285,14 @@ class RunStore:
         lock = self.root / "locks" / f"{name}.lock"  # not in the run's folder, which may be deleted
         try:
             with writing(self.root), warnings.catch_warnings():
+                # filelock would fall back to a file that a killed process leaves behind for ever
                 warnings.filterwarnings("error", message="flock not supported")
                 lock.parent.mkdir(parents=True, exist_ok=True)
                 held = FileLock(lock, timeout=0).acquire()
         except Timeout as error:
             raise Busy(f"another process is working on {self.root / name}; wait for it to end") from error
         except (OSError, NotImplementedError, UserWarning) as error:
+            # such as a full disk, which `writing` words
             if isinstance(error, OSError) and error.errno not in WITHOUT_LOCKS:
                 raise
             raise InputError(
@@ -355,6 +347,7 @@ def _put_aside(folder: Path, why: str) -> None:
 
 
 def _quarantine(folder: Path) -> str:
+    # the same damage found by two processes, or twice, has one place
     content = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
         content.update(f"{path.name} {file_checksum(path)}\n".encode())
@@ -379,6 +372,7 @@ def _files(folder: Path) -> list[Path]:
     """
     parts = folder.glob("[0-9]_*/*")  # head and pooling of a sentence encoder
     paths = [path for path in (*folder.glob("*"), *parts) if path.is_file() and not path.name.startswith(".")]
+    # a record cannot hold its own checksum
     own = (RECORD, MANIFEST, "README.md")
     return sorted(
         path for path in paths if path.name not in own and not path.name.startswith((TESTS, CHOICES))
@@ -396,6 +390,7 @@ def environment() -> dict[str, Any]:
     """Return the machine and the versions of the packages that are installed."""
     versions = {}
     for name in PACKAGES:
+        # extras that are not installed changed no number
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     return {

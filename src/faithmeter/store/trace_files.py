@@ -35,6 +35,7 @@ def list_slices(folder: Path, prefix: str = "") -> list[Path]:
     slices: list[Path] = []
     end = 0
     for file in sorted(files, key=lambda file: (read_span(file).start, -read_span(file).stop)):
+        # a kill during a merge leaves a long file beside its parts, which have the same rows
         if read_span(file).start >= end:
             end = read_span(file).stop
             slices.append(file)
@@ -43,6 +44,7 @@ def list_slices(folder: Path, prefix: str = "") -> list[Path]:
 
 def list_prefixes(folder: Path) -> list[str]:
     """Return the prefixes of a folder's files: an empty one of slices, such as `kept-` of side files."""
+    # side files have as many prefixes as there are tests
     prefixes = (re.sub(r"\d+-\d+\.parquet$", "", file.name) for file in folder.glob("*.parquet"))
     return sorted(set(prefixes))
 
@@ -54,6 +56,7 @@ def pvalues_prefix(test: str) -> str:
 
 def read_span(file: Path) -> range:
     """Return the rows of a file by its name."""
+    # prefixes such as p-crossfit-1a2b- hold dashes, too
     *_, start, stop = file.stem.split("-")
     return range(int(start), int(stop))
 
@@ -76,7 +79,9 @@ def read_file(file: Path) -> DataFrame | None:
 def _put_aside(file: Path) -> None:
     """Move a damaged file to the quarantine of its store, if that can be written to."""
     subject = file.parents[1]
+    # named by where it was, as files of all traces are called alike
     target = subject.parents[1] / QUARANTINE / f"{subject.name}-{file.parent.name}-{file.name}"
+    # a store that cannot be written is still read; the rows count as missing
     with suppress(OSError):
         target.parent.mkdir(exist_ok=True)
         os.replace(file, target)
@@ -91,6 +96,7 @@ def as_frame(trace: Trace) -> DataFrame:
     frame["logits"] = pd.Series(list(trace.logits.reshape(len(trace), -1)), dtype=object)
     frame["scores"] = pd.Series(list(trace.scores), dtype=object)
     frame["step"] = pd.Series(list(trace.steps), dtype=object)
+    # attributes hold what is equal for all rows, once for a file
     shared = {"method": trace.method, "percents": list(trace.percents), "code": trace.code}
     set_attributes(frame, {**shared, "numbers": trace.numbers, **costs_of(trace)})
     return frame
@@ -99,6 +105,7 @@ def as_frame(trace: Trace) -> DataFrame:
 def as_trace(frame: DataFrame) -> Trace:
     """Return the trace in the frame of a slice."""
     shared = frame.attrs
+    # parquet has no float32 matrix per row: steps and classes are flattened, [N, S·C]
     logits = np.stack(frame["logits"].tolist()).astype(np.float32)
     return Trace(
         method=shared["method"],
@@ -147,6 +154,7 @@ def read_side_values(frame: DataFrame) -> NDArray[np.float64]:
 
 def costs_of(trace: Trace, known: Trace | None = None) -> dict[str, Any]:
     """Return what a trace cost, besides what a known part of it cost, and where it was computed."""
+    # what was read cost nothing now, and has its costs in its own files
     before = dict(known.seconds) if known is not None else {}
     spent = {phase: seconds - before.get(phase, 0.0) for phase, seconds in trace.seconds.items()}
     return {
@@ -154,18 +162,4 @@ def costs_of(trace: Trace, known: Trace | None = None) -> dict[str, Any]:
         "evaluations_alone": trace.evaluations_alone - (known.evaluations_alone if known is not None else 0),
         "seconds": {phase: seconds for phase, seconds in spent.items() if seconds > 0},
         "devices": list(trace.devices),
-    }
-
-
-def add_costs(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sum of what several files cost; files that cost nothing have no such attributes."""
-    parts = [part for part in parts if "seconds" in part]
-    if not parts:
-        return {}
-    phases = dict.fromkeys(phase for part in parts for phase in part["seconds"])
-    return {
-        "evaluations": sum(part["evaluations"] for part in parts),
-        "evaluations_alone": sum(part["evaluations_alone"] for part in parts),
-        "seconds": {phase: sum(part["seconds"].get(phase, 0.0) for part in parts) for phase in phases},
-        "devices": [*dict.fromkeys(device for part in parts for device in part["devices"])],
     }

@@ -13,34 +13,32 @@ nothing again. Damaged files are put aside, and count as missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import InputError
-from ..files import read_sealed_json, write_parquet, write_sealed_json
+from ..files import checksum_file, read_sealed_json, write_parquet, write_sealed_json
 from ..measuring import texts as reading
-from ..measuring.trace import Trace
+from ..measuring.trace import Trace, add_costs
 from .identity import describe_subject, digest_values
 from .trace_files import (
     KEPT,
-    add_costs,
     as_frame,
     as_side_frame,
     as_trace,
     costs_of,
     get_attributes,
+    list_prefixes,
     list_slices,
     name_file,
     pvalues_prefix,
     read_file,
     read_side_values,
     read_span,
+    set_attributes,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +50,6 @@ TRACES = "traces"
 """Folder of the traces in a store."""
 TEXTS = "texts"
 """Folder of the texts of a subject."""
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -66,12 +63,14 @@ class Shelf:
         """Return the shelf of a measurement's subject in a store; it is created if there is none."""
         subject = describe_subject(plan)
         shelf = cls(root / TRACES / digest_values(subject))
+        # written once: it is for readers and for Ray, the folder's name is what identifies
         if not (shelf.folder / "subject.json").exists():
             write_sealed_json(shelf.folder / "subject.json", subject)
         return shelf
 
     def read_texts(self, count: int) -> list[DataFrame]:
         """Return the slices of texts that are there, up to the slice with row `count - 1`."""
+        # texts are kept once for all methods; a trace refers to them by row
         frames = _read_slices(self.folder / TEXTS, "", count)
         for frame in frames:
             # parquet gives arrays where the frame had lists
@@ -96,16 +95,12 @@ class Shelf:
         """
         folder = self.folder / name
         traces = [as_trace(frame) for frame in _read_slices(folder, "", count)]
-        for test, place in tests.items():
-            sides = _read_slices(folder, pvalues_prefix(place), count)
-
-            def with_pvalues(trace: Trace, values: Values, test: str = test) -> Trace:
-                return replace(trace, pvalues={**trace.pvalues, test: values})
-
-            traces = [part for trace in traces for part in _add_sides(trace, sides, with_pvalues)]
+        prefixes = {test: pvalues_prefix(place) for test, place in tests.items()}
         if complement:
-            sides = _read_slices(folder, KEPT, count)
-            traces = [part for trace in traces for part in _add_sides(trace, sides, _with_complement)]
+            prefixes[KEPT] = KEPT
+        for kind, prefix in prefixes.items():
+            sides = _read_slices(folder, prefix, count)
+            traces = [part for trace in traces for part in _add_sides(trace, kind, sides)]
         # of rows that are not needed, a test that was asked for on fewer texts has no p-values
         return [trace for trace in traces if rows_of(trace).start < count]
 
@@ -152,6 +147,7 @@ def find_gaps(known: Iterable[range], count: int) -> list[range]:
     gaps, end = [], 0
     for start, stop in [*sorted((rows.start, rows.stop) for rows in known), (count, count)]:
         while end < min(start, count):
+            # slices end at the same multiples in every measurement, so that methods measured apart share them
             following = min(start, count, (end // reading.SLICE + 1) * reading.SLICE)
             gaps.append(range(end, following))
             end = following
@@ -172,32 +168,87 @@ def _read_slices(folder: Path, prefix: str, count: int) -> list[DataFrame]:
     return [frame for frame in frames if frame is not None]
 
 
-def _add_sides(
-    trace: Trace, sides: Iterable[DataFrame], add: Callable[[Trace, Values], Trace]
-) -> list[Trace]:
-    """Return the parts of a slice with the values of the side files that cover them."""
+def _add_sides(trace: Trace, kind: str, sides: Iterable[DataFrame]) -> list[Trace]:
+    """Return the parts of a slice with the values of the side files that cover them.
+
+    The kind is the name of a test, or `KEPT`.
+    """
     own = rows_of(trace)
     sides = [side for side in sides if rows_of(side).start < own.stop and rows_of(side).stop > own.start]
     spans = [rows_of(side) for side in sides]
     parts = []
+    # a test may have been asked for on fewer texts than the slice has
     for part in trace.cut(row for span in spans for row in (span.start, span.stop)):
         rows = rows_of(part)
         for span, side in zip(spans, sides, strict=True):
             if span.start <= rows.start and rows.stop <= span.stop:
                 values = read_side_values(side)[rows.start - span.start : rows.stop - span.start]
-                begins = rows.start == max(span.start, own.start)  # its costs count once
-                part = _with_costs(add(part, values), get_attributes(side) if begins else {})
+                if kind == KEPT:
+                    part = replace(part, kept=values)
+                else:
+                    part = replace(part, pvalues={**part.pvalues, kind: values})
+                costs = get_attributes(side)  # none if they are among those of the slice
+                if costs and rows.start == max(span.start, own.start):  # of several parts, one has them
+                    part = replace(part, **add_costs([vars(part), costs]))
         parts.append(part)
     return parts
 
 
-def _with_complement(trace: Trace, values: Values) -> Trace:
-    return replace(trace, kept=values)
+def merge_slices(shelf: Shelf, traces: Iterable[str]) -> None:
+    """Merge neighboring slices of texts and traces, and neighboring side files.
+
+    A merged file is written before its parts are deleted. A kill in between leaves files that overlap: the
+    longest is read, and the next merge deletes the others.
+    """
+    for folder in [shelf.folder / TEXTS, *(shelf.folder / name for name in traces)]:
+        for prefix in list_prefixes(folder):
+            for neighbors in _group_neighbors(list_slices(folder, prefix)):
+                if len(neighbors) > 1:
+                    _merge(neighbors, prefix)
+            _delete_covered(folder, prefix)
 
 
-def _with_costs(trace: Trace, costs: Mapping[str, Any]) -> Trace:
-    """Return a trace with the costs of a side file added to its own."""
-    if not costs:
-        return trace
-    total = add_costs([costs_of(trace), costs])
-    return replace(trace, **{**total, "devices": tuple(total["devices"])})
+def _group_neighbors(files: Iterable[Path]) -> list[list[Path]]:
+    """Return files in groups without a gap between their rows."""
+    groups: list[list[Path]] = []
+    for file in files:
+        if not groups or read_span(groups[-1][-1]).stop < read_span(file).start:
+            groups.append([])
+        groups[-1].append(file)
+    return groups
+
+
+def _merge(files: list[Path], prefix: str) -> None:
+    """Write the rows of all files to one file, unless one of them is damaged."""
+    frames = [frame for frame in map(read_file, files) if frame is not None]
+    # a damaged part is computed again by the next measurement, which then merges it
+    if len(frames) == len(files):
+        rows = range(read_span(files[0]).start, read_span(files[-1]).stop)
+        write_parquet(files[0].with_name(name_file(rows, prefix)), _join(frames))
+
+
+def _join(frames: list[DataFrame]) -> DataFrame:
+    """Return the rows of all frames, with the costs of all."""
+    import pandas as pd
+
+    attributes = [get_attributes(frame) for frame in frames]
+    for frame in frames:
+        frame.attrs = {}  # pandas compares them
+    joined = pd.concat(frames, ignore_index=True)
+    # side files that were written with their slice have no costs: those are among the slice's
+    costs = [own for own in attributes if "seconds" in own]
+    set_attributes(joined, {**attributes[0], **(add_costs(costs) if costs else {})})
+    return joined
+
+
+def _delete_covered(folder: Path, prefix: str) -> None:
+    """Delete the files with a prefix whose rows a longer one has."""
+    kept = list_slices(folder, prefix)
+    spans = [read_span(file) for file in kept]
+    for file in [*folder.glob(f"{prefix}[0-9]*-*.parquet")]:
+        rows = read_span(file)
+        covered = any(span.start <= rows.start and rows.stop <= span.stop for span in spans)
+        # what no longer file has is the only copy
+        if file not in kept and covered:
+            file.unlink(missing_ok=True)
+            checksum_file(file).unlink(missing_ok=True)

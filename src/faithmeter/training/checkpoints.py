@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
+from transformers import TrainerControl as Control
+from transformers import TrainerState as State
+from transformers import TrainingArguments as Arguments
 
 from ..errors import DamageWarning, InputError
 from ..files import intact, read_sealed_json, seal, write_sealed_json
@@ -36,7 +39,7 @@ def resume_point(folder: Path, inputs: Inputs, *, resume: bool) -> Path | None:
             warnings.warn(f"{error}; the training starts over", DamageWarning, stacklevel=2)
         else:
             changes = describe_changes(before, inputs)
-            if changes:
+            if changes:  # a run that began with other rows would end with weights of neither
                 raise InputError(
                     f"{folder.parent} holds an unfinished run that began with other inputs; changed: "
                     f"{changes}; delete that folder (train: --restart) to start over, or restore them"
@@ -54,7 +57,7 @@ def last_checkpoint(folder: Path) -> Path | None:
     Return None if there is none. Damaged checkpoints are renamed, with a DamageWarning; unfinished ones are
     ignored.
     """
-    sound: dict[str, Path] = {}
+    sound: dict[str, Path] = {}  # the newest first
     for checkpoint in _checkpoints(folder):
         aside = checkpoint.with_name(f"damaged-{checkpoint.name}")
         with warnings.catch_warnings(record=True) as damage:
@@ -65,6 +68,7 @@ def last_checkpoint(folder: Path) -> Path | None:
             shutil.rmtree(aside, ignore_errors=True)
             checkpoint.rename(aside)
             warnings.warn(str(warning.message), DamageWarning, stacklevel=2)
+    # the best epoch is restored in the end: without it, other weights would be saved
     for checkpoint in sound.values():
         state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
         if _name(state["best_global_step"]) in sound:
@@ -89,16 +93,12 @@ class SealedCheckpoints(TrainerCallback):  # type: ignore[misc]
     It also corrects the path of the best checkpoint after the run's folder has been moved.
     """
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_train_begin(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
         if state.best_global_step:  # the saved path is wrong if the store was moved
             state.best_model_checkpoint = str(Path(args.output_dir) / _name(state.best_global_step))
 
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
-        if not state.is_world_process_zero:
+    def on_save(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
+        if not state.is_world_process_zero:  # of several processes, only the first one writes
             return
         folder = Path(args.output_dir)
         seal(folder / _name(state.global_step))
@@ -108,7 +108,7 @@ class SealedCheckpoints(TrainerCallback):  # type: ignore[misc]
                 shutil.rmtree(checkpoint, ignore_errors=True)
 
 
-def require_best(state: TrainerState) -> None:
+def require_best(state: State) -> None:
     """Raise an InputError if the checkpoint of the best epoch is missing or damaged."""
     best = state.best_model_checkpoint
     if best is None or not intact(Path(best), "the best epoch cannot be restored"):
@@ -124,31 +124,20 @@ class Divergence(TrainerCallback):  # type: ignore[misc]
     It raises an InputError if the loss or a weight is not finite.
     """
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any],
-        **_: Any,
-    ) -> None:
-        self._require_finite(args, state, {name: value for name, value in logs.items() if "loss" in name})
+    def on_log(self, args: Arguments, state: State, control: Control, **more: Any) -> None:
+        for name, value in more["logs"].items():
+            if "loss" in name:
+                _require_finite(name, math.isfinite(value), args, state)
 
-    def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: torch.nn.Module,
-        **_: Any,
-    ) -> None:
-        finite = all(bool(torch.isfinite(weight).all()) for weight in model.parameters())
-        self._require_finite(args, state, {"weights": 0.0 if finite else math.nan})
+    # the loss of the last step may be finite although its update has spoiled the weights
+    def on_evaluate(self, args: Arguments, state: State, control: Control, **more: Any) -> None:
+        for weight in more["model"].parameters():
+            _require_finite("weights", bool(torch.isfinite(weight).all()), args, state)
 
-    def _require_finite(self, args: TrainingArguments, state: TrainerState, values: dict[str, float]) -> None:
-        for name, value in values.items():
-            if not math.isfinite(value):
-                raise InputError(
-                    f"the training diverged: {name} not finite in epoch {math.ceil(state.epoch)}; lower "
-                    f"--learning-rate, which is {args.learning_rate:g}, and train again"
-                )
+
+def _require_finite(name: str, finite: bool, args: Arguments, state: State) -> None:
+    if not finite:
+        raise InputError(
+            f"the training diverged: {name} not finite in epoch {math.ceil(state.epoch)}; lower "
+            f"--learning-rate, which is {args.learning_rate:g}, and train again"
+        )

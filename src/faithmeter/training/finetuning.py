@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 import torch
 import transformers
 from datasets import Dataset
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 
 from ..config import TrainConfig
 from ..data import Task
@@ -26,24 +25,23 @@ from ..models.folders import load_tokenizer
 from ..models.loading import load
 from ..phases import Progress, start_phase
 from ..stats.metrics import majority
-from . import UNFINISHED
+from . import LABELS_ONLY, UNFINISHED, Goal, Session
 from .checkpoints import require_best, resume_point
-from .inputs import load_encoder, load_splits, summarize_inputs
-from .masked_eval import CONDITIONS, SAMPLE, Sweep
+from .inputs import Encoder, load_encoder, load_splits, summarize_inputs
+from .masked_eval import CONDITIONS, SAMPLE, Condition, Masks, Sweep
 from .steps import SweepReport
 from .trainer import (
     SELECTION,
-    Enough,
     MaskedTrainer,
-    Sessions,
+    Stopwatch,
     epochs_until_stop,
     find_precision,
+    judge_epochs,
     make_trainer,
     read_history,
+    training_arguments,
 )
 
-Erased = Mapping[str, Sequence[Sequence[int]]]
-"""Positions of the erased tokens in each row of each split."""
 ONE_THREAD_PARAMETERS = 1_000_000
 """Models with fewer parameters than this train on one thread."""
 
@@ -52,14 +50,8 @@ def finetune(
     config: TrainConfig,
     task: Task,
     folder: Path,
-    *,
-    resume: bool = False,
-    erased: Erased | None = None,
-    previous: str = "",
-    targets: np.ndarray[Any, Any] | None = None,
-    enough: Enough | None = None,
-    callbacks: Sequence[TrainerCallback] = (),
-    progress: Progress | None = None,
+    goal: Goal = LABELS_ONLY,
+    session: Session | None = None,
 ) -> dict[str, Any]:
     """Fine-tune a model, save its best epoch in `folder`, and return the results for its record.
 
@@ -67,72 +59,64 @@ def finetune(
         config: Config of the run.
         task: Task to train on.
         folder: Folder for the checkpoint; an unfinished run is kept in its subfolder `trainer`.
-        resume: True to continue an unfinished run from its last intact epoch. The results are the same
-            as without the interruption.
-        erased: Tokens to mask in all splits, which are then evaluated without further masking.
-        previous: Fingerprint of the model that chose the erased tokens.
-        targets: Class probabilities [N, C] that unmasked training rows learn instead of their class.
-        enough: Called after each epoch; training stops if it returns True. None trains all epochs.
-        callbacks: Additional callbacks for the Trainer.
-        progress: Called with a phase after the last epoch (`validate`, `test`), the number of masked texts
-            evaluated so far, and the total.
+        goal: What is learned besides the labels of the task.
+        session: Whether to resume, callbacks, and progress, whose phases are `validate` and `test` (masked
+            texts that are evaluated after the last epoch).
 
     Returns:
         JSON-ready results: history of the epochs, test metrics, facts about the data, digests of the inputs,
         and durations in seconds.
     """
+    session = session or Session()
     seconds: dict[str, float] = {}
     precision = find_precision(config.precision)
     transformers.set_seed(config.seed)  # the new head and dropout draw from torch's global generator
     with timed(seconds, "load"):
         splits = load_splits(config, task)
         encoder = load_encoder(config, task)
-        model, tokenizer = encoder.model, encoder.tokenizer
-        inputs = summarize_inputs(task, splits, encoder.fingerprint, previous)
+        inputs = summarize_inputs(task, splits, encoder.fingerprint, goal.previous)
     with timed(seconds, "tokenize"):
-        rows = _tokenized(splits, model, tokenizer, erased)
-        if targets is not None:
-            rows["train"] = rows["train"].add_column("targets", targets.tolist())
-        conditions = CONDITIONS if erased is None else (0,)
-        masking = {name: getattr(config, name) for name in ("scope", "rates", "seed")}
-        masking["mask_id"] = tokenizer.mask_token_id
-        # after an epoch only that is evaluated which chooses the epoch, unless every sweep is wanted
-        whole = [] if enough is None else [0]
-        selecting = (
-            conditions
-            if config.sweep == "every-epoch"
-            else [*dict.fromkeys([*whole, *SELECTION[config.validation]])]
+        rows = _tokenized(splits, encoder, goal)
+        masks = Masks(
+            mask_id=encoder.tokenizer.mask_token_id,
+            scope=config.scope,
+            rates=config.rates,
+            seed=config.seed,
+            stream="validation",
+            # what was erased before the training stays the only mask
+            conditions=CONDITIONS if goal.erased is None else (0,),
         )
-        validation = Sweep(rows["validation"].to_list(), stream="validation", conditions=selecting, **masking)
-    trainer = make_trainer(
-        config, task, model, tokenizer, rows["train"], validation, folder / UNFINISHED, enough
-    )
+        selecting = _selecting(config, masks, goal)
+        validation = Sweep(rows["validation"].to_list(), replace(masks, conditions=selecting))
+    arguments = training_arguments(config, task, folder / UNFINISHED)
+    judge = judge_epochs(config, task, encoder.model, validation, goal.enough)
+    trainer = make_trainer(config, encoder, rows["train"], validation, arguments, judge)
     with trainer.args.main_process_first(local=False):  # of several processes
-        checkpoint = resume_point(folder / UNFINISHED, inputs, resume=resume)
+        checkpoint = resume_point(folder / UNFINISHED, inputs, resume=session.resume)
     if checkpoint is not None and (epochs := epochs_until_stop(checkpoint)):
         trainer.args.num_train_epochs = epochs  # it was stopped there; another epoch would change the weights
-    for callback in (sessions := Sessions(), *callbacks):
+    for callback in (stopwatch := Stopwatch(), *session.callbacks):
         trainer.add_callback(callback)
-    with _fitting_threads(model):
+    with _fitting_threads(encoder.model):
         with timed(seconds, "train"):
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
             require_best(trainer.state)
-        seconds["train"] += sessions.earlier
+        seconds["train"] += stopwatch.earlier
         trainer.compute_metrics = None  # the current function only fits the validation of an epoch
         history = read_history(trainer.state.log_history)
-        best = max(history, key=lambda epoch: (epoch["selection"], -epoch["epoch"]))
-        masking["limit"] = SAMPLE if config.sweep == "sample" else 0
-        others = [condition for condition in conditions if condition not in selecting]
+        best = max(history, key=lambda epoch: (epoch["selection"], -epoch["epoch"]))  # of equals, the first
+        masks = replace(masks, limit=SAMPLE if config.sweep == "sample" else 0)
+        others = [condition for condition in masks.conditions if condition not in selecting]
         if others:
             with timed(seconds, "sweep"):
-                masking["conditions"] = others
+                rest = replace(masks, conditions=others)
                 best["validation"] += _sweep(
-                    trainer, task, rows["validation"], "validation", masking, "validate", progress
+                    trainer, task, rows["validation"], rest, "validate", session.progress
                 )
-                best["validation"].sort(key=lambda row: conditions.index(row["masking"]))
+                best["validation"].sort(key=lambda row: masks.conditions.index(row["masking"]))
         with timed(seconds, "test"):
-            masking["conditions"] = conditions
-            test = _sweep(trainer, task, rows["test"], "sweep", masking, "test", progress)
+            masks = replace(masks, stream="sweep")
+            test = _sweep(trainer, task, rows["test"], masks, "test", session.progress)
     with timed(seconds, "save"):
         _save(trainer, config, folder)
     first = task.labels[0] if task.kind == "multi-label" else None  # the fingerprint is that of all
@@ -150,20 +134,21 @@ def finetune(
     }
 
 
+def _selecting(config: TrainConfig, masks: Masks, goal: Goal) -> Sequence[Condition]:
+    """Return the conditions that are evaluated after each epoch: those that choose it, or all if wanted."""
+    if config.sweep == "every-epoch":
+        return masks.conditions
+    whole: list[Condition] = [] if goal.enough is None else [0]  # by which a training is stopped
+    return list(dict.fromkeys([*whole, *SELECTION[config.validation]]))
+
+
 def _sweep(
-    trainer: MaskedTrainer,
-    task: Task,
-    rows: Dataset,
-    stream: str,
-    masking: Mapping[str, Any],
-    phase: str,
-    progress: Progress | None,
+    trainer: MaskedTrainer, task: Task, rows: Dataset, masks: Masks, phase: str, progress: Progress | None
 ) -> list[dict[str, Any]]:
     """Return the performance of the trainer's model on tokenized rows under each condition."""
     if progress is not None:  # before the texts are masked, which takes time; equal ones are dropped
-        masked = min(len(rows), masking["limit"] or len(rows))
-        progress(phase, 0, sum(masked if condition else len(rows) for condition in masking["conditions"]))
-    sweep = Sweep(rows.to_list(), stream=stream, **masking)
+        progress(phase, 0, sum(map(len, masks.choose(len(rows)).values())))
+    sweep = Sweep(rows.to_list(), masks)
     report = SweepReport(len(sweep), start_phase(progress, phase, len(sweep)))
     trainer.add_callback(report)
     logits = np.asarray(trainer.predict(sweep).predictions)
@@ -171,18 +156,18 @@ def _sweep(
     return sweep.table(logits, task.metrics)
 
 
-def _tokenized(
-    splits: Mapping[str, Dataset],
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    erased: Erased | None,
-) -> dict[str, Dataset]:
-    """Return the tokenized rows of all splits, with erased tokens masked."""
-    max_length = find_max_length(model, tokenizer)
-    rows = {name: tokenize(split, tokenizer, max_length=max_length) for name, split in splits.items()}
-    if erased is None:
-        return rows
-    return {name: _erased(part, erased[name], tokenizer.mask_token_id) for name, part in rows.items()}
+def _tokenized(splits: Mapping[str, Dataset], encoder: Encoder, goal: Goal) -> dict[str, Dataset]:
+    """Return the tokenized rows of all splits, with erased tokens masked and the targets of a training."""
+    tokenizer = encoder.tokenizer
+    max_length = find_max_length(encoder.model, tokenizer)
+    rows = {}
+    for name, split in splits.items():
+        rows[name] = tokenize(split, tokenizer, max_length=max_length)
+        if goal.erased is not None:
+            rows[name] = _erased(rows[name], goal.erased[name], tokenizer.mask_token_id)
+    if goal.targets is not None:
+        rows["train"] = rows["train"].add_column("targets", goal.targets.tolist())
+    return rows
 
 
 def _save(trainer: MaskedTrainer, config: TrainConfig, folder: Path) -> None:
@@ -196,13 +181,13 @@ def _save(trainer: MaskedTrainer, config: TrainConfig, folder: Path) -> None:
 
 def _describe(task: Task, rows: Mapping[str, Dataset]) -> dict[str, Any]:
     """Return the results that depend only on the task and its tokenized rows."""
+    trained, majorities = rows["train"]["labels"], {}
+    for name in ("validation", "test"):
+        majorities[name] = majority(task.metrics, trained, rows[name]["labels"], len(task.labels))
     return {
         "metric": task.metric,
         "threshold": task.threshold,
-        "majority": {
-            name: majority(task.metrics, rows["train"]["labels"], rows[name]["labels"], len(task.labels))
-            for name in ("validation", "test")
-        },
+        "majority": majorities,
         "data": measured_data(task),
         "labels": list(task.labels),
         "rows": {name: len(split) for name, split in rows.items()},

@@ -36,6 +36,12 @@ HEAD_SETTINGS = ("id2label", "label2id", "num_labels", "problem_type")
 """Config settings that belong to the head of a model, not to its encoder."""
 MIN_OWN_ROWS = 40
 """Smallest number of the user's own rows, in all splits, that a training makes sense with."""
+CHANGES = {
+    "encoder": "encoder (weights, settings or tokenizer)",
+    "previous": "model of the previous step",
+    "metric_code": "source of the metric",
+}
+"""By digest of an input, what has changed if it differs."""
 Inputs = dict[str, Any]
 """Digests of a training run's inputs: `source`, `splits`, `encoder`, `previous` and `metric_code`."""
 
@@ -142,10 +148,7 @@ def describe_changes(before: Mapping[str, Any], now: Inputs) -> str:
     splits = [name for name, checksum in now["splits"].items() if before["splits"].get(name) != checksum]
     if splits:
         changes.append(f"rows ({', '.join(splits)})")
-    if before["encoder"] != now["encoder"]:
-        changes.append("encoder (weights, settings or tokenizer)")
-    if before["previous"] != now["previous"]:
-        changes.append("model of the previous step")
-    if before.get("metric_code", "") != now["metric_code"]:
-        changes.append("source of the metric")
+    for name, words in CHANGES.items():
+        if before.get(name, "") != now[name]:  # records of 0.2 have no code of a metric
+            changes.append(words)
     return ", ".join(changes)

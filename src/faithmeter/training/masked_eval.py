@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..config import Rates, Scope
@@ -28,52 +30,80 @@ SAMPLE = 400
 """Texts of a split that are evaluated with masks, unless more are asked for: ± 5 points at 95 %."""
 
 
-class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
-    """Dataset of all rows masked under all conditions, without duplicates, the longest first.
+@dataclass(frozen=True, kw_only=True)
+class Masks:
+    """Random masks for the evaluation of a split.
 
-    The tokens of a row are masked in one random order: a token masked at 10 % is also masked at 20 %. With a
-    `limit`, only so many rows are masked. They are spread over the split, which may be sorted by class, and
-    their masks are the same without a limit. Whole texts (0 %) are always those of all rows.
+    Attributes:
+        mask_id: The mask token.
+        scope: Columns that are masked.
+        seed: Seed of the run.
+        stream: Name of the split's own random numbers.
+        rates: Distribution of the rates under the condition `uniform`.
+        conditions: Conditions under which rows are evaluated.
+        limit: Number of rows that are masked; 0 masks all. Whole texts (0 %) are always those of all rows.
     """
 
-    def __init__(
-        self,
-        rows: Sequence[dict[str, Any]],
-        *,
-        mask_id: int,
-        scope: Scope,
-        rates: Rates = "uniform",
-        seed: int,
-        stream: str,
-        conditions: Sequence[Condition] = CONDITIONS,
-        limit: int = 0,
-    ) -> None:
+    mask_id: int
+    scope: Scope
+    seed: int
+    stream: str
+    rates: Rates = "uniform"
+    conditions: Sequence[Condition] = CONDITIONS
+    limit: int = 0
+
+    def choose(self, total: int) -> dict[Condition, NDArray[np.int64]]:
+        """Return the rows, of so many in a split, that are evaluated under each condition."""
+        every = np.arange(total)
+        # spread over the split, which may be sorted by class
+        some = np.arange(self.limit) * total // self.limit if 0 < self.limit < total else every
+        return {condition: some if condition else every for condition in self.conditions}
+
+    def draw(self, batch: Batch, index: int, conditions: Sequence[Condition]) -> dict[Condition, Tensor]:
+        """Return the masked tokens [1, T] of the row with this number, for each condition.
+
+        One random order serves all percentages: a token masked at 10 % is also masked at 20 %. The numbers
+        are those of the row, so a limit changes no mask.
+        """
+        allowed = batch.maskable(self.scope)
+        order = random_scores(allowed, [generator(self.seed, self.stream, 0, index)])
+        masks: dict[Condition, Tensor] = {}
+        for condition in conditions:
+            if isinstance(condition, int):
+                masks[condition] = top_mask(order, allowed, condition)
+            elif condition == ALL_COLUMNS:
+                masks[condition] = batch.content
+            else:
+                own = [generator(self.seed, self.stream, 1, index)]
+                masks[condition] = uniform_mask(allowed, own, rates=self.rates)
+        return masks
+
+
+class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
+    """Dataset of the rows of a split masked under all conditions, without duplicates, the longest first."""
+
+    def __init__(self, rows: Sequence[dict[str, Any]], masks: Masks) -> None:
         self.labels = np.array([row["labels"] for row in rows])
-        every = np.arange(len(rows))
-        masked_rows = np.arange(limit) * len(rows) // limit if 0 < limit < len(rows) else every
-        self.rows = {condition: masked_rows if condition else every for condition in conditions}
-        needed = {condition: {*own.tolist()} for condition, own in self.rows.items()}
-        numbers: dict[bytes, int] = {}
-        inputs: list[dict[str, Any]] = []
-        self.place: dict[Condition, np.ndarray] = {c: np.empty(len(rows), dtype=np.int64) for c in conditions}
+        self.rows = masks.choose(len(rows))
+        chosen = {condition: set(own.tolist()) for condition, own in self.rows.items()}
+        # short texts have equal masks at several percentages, which are evaluated once
+        inputs: dict[bytes, dict[str, Any]] = {}
+        keys: dict[Condition, list[bytes]] = {condition: [] for condition in self.rows}
         for index, row in enumerate(rows):
             ids = torch.tensor([row["input_ids"]])
-            batch = Batch.from_rows([row], pad_id=mask_id)
-            here = [condition for condition in conditions if index in needed[condition]]
-            masks = _masks(batch, scope, here, rates, seed, stream, index)
-            for condition, mask in masks.items():
-                masked = ids.masked_fill(mask, mask_id)[0].to(torch.int32).numpy()
+            batch = Batch.from_rows([row], pad_id=masks.mask_id)
+            conditions = [condition for condition in chosen if index in chosen[condition]]
+            for condition, mask in masks.draw(batch, index, conditions).items():
+                masked = ids.masked_fill(mask, masks.mask_id)[0].to(torch.int32).numpy()
                 key = masked.tobytes() + bytes(row.get("token_type_ids", ()))
-                if key not in numbers:
-                    numbers[key] = len(inputs)
-                    # no token counts as content, so that a collator masks nothing more
-                    inputs.append({**row, "input_ids": masked, "kinds": [SPECIAL] * len(masked)})
-                self.place[condition][index] = numbers[key]
-        order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i]["input_ids"]))
-        self.inputs = [inputs[i] for i in order]
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        self.place = {condition: rank[place[self.rows[condition]]] for condition, place in self.place.items()}
+                # no token counts as content, so that a collator masks nothing more
+                inputs.setdefault(key, {**row, "input_ids": masked, "kinds": [SPECIAL] * len(masked)})
+                keys[condition].append(key)
+        # the longest first: batches waste little padding, and a lack of memory shows at once
+        order = sorted(inputs, key=lambda key: -len(inputs[key]["input_ids"]))
+        self.inputs = [inputs[key] for key in order]
+        rank = {key: number for number, key in enumerate(order)}
+        self.place = {condition: np.array([rank[key] for key in own]) for condition, own in keys.items()}
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -89,8 +119,8 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
         `logits` [len(self), C] are the model's logits for the items of this dataset.
         """
         places = np.concatenate([self.place[condition] for condition in conditions])
-        chosen = logits[places].astype(np.float64)
-        labels = np.concatenate([self.labels[self.rows[condition]] for condition in conditions])
+        rows = np.concatenate([self.rows[condition] for condition in conditions])
+        chosen, labels = logits[places].astype(np.float64), self.labels[rows]
         predictions = predict(chosen, kind_of(labels))
         result = score(metrics, labels, predictions, logits.shape[1])
         return {**result, "loss": mean_loss(chosen, labels)}
@@ -102,26 +132,3 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
             sampled = {"texts": len(own)} if len(own) < len(self.labels) else {}
             table.append({"masking": condition, **self.scores(logits, [condition], metrics), **sampled})
         return table
-
-
-def _masks(
-    batch: Batch,
-    scope: Scope,
-    conditions: Sequence[Condition],
-    rates: str,
-    seed: int,
-    stream: str,
-    index: int,
-) -> dict[Condition, Tensor]:
-    """Return the masked tokens of one row [1, T] under each condition."""
-    allowed = batch.maskable(scope)
-    order = random_scores(allowed, [generator(seed, stream, 0, index)])
-    masks: dict[Condition, Tensor] = {}
-    for condition in conditions:
-        if isinstance(condition, int):
-            masks[condition] = top_mask(order, allowed, condition)
-        elif condition == ALL_COLUMNS:
-            masks[condition] = batch.content
-        else:
-            masks[condition] = uniform_mask(allowed, [generator(seed, stream, 1, index)], rates=rates)
-    return masks

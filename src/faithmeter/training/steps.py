@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback
+from transformers import TrainerControl as Control
+from transformers import TrainerState as State
+from transformers import TrainingArguments as Arguments
 
 from ..phases import Advance
 
@@ -21,36 +24,21 @@ class StepReport(TrainerCallback):  # type: ignore[misc]
     def __init__(self, show: ShowSteps) -> None:
         self.show = show
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_train_begin(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
         self.show(state.global_step, state.max_steps, self.note)
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_step_end(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
         self.show(state.global_step, state.max_steps, "validating" if control.should_evaluate else self.note)
 
-    def on_prediction_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_prediction_step(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
         if control.should_evaluate:  # an epoch is validated; sweeps report to `SweepReport`
             self.show(state.global_step, state.max_steps, "validating")
 
-    def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        metrics: dict[str, float],
-        **_: Any,
-    ) -> None:
-        self.note = f"epoch {round(state.epoch)}: validation {metrics['eval_selection']:.3f}"
+    def on_evaluate(self, args: Arguments, state: State, control: Control, **more: Any) -> None:
+        self.note = f"epoch {round(state.epoch)}: validation {more['metrics']['eval_selection']:.3f}"
         self.show(state.global_step, state.max_steps, self.note)
 
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_save(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
         self.show(state.global_step, state.max_steps, self.note)
 
 
@@ -60,9 +48,7 @@ class SweepReport(TrainerCallback):  # type: ignore[misc]
     def __init__(self, total: int, advance: Advance) -> None:
         self.left, self.advance = total, advance
 
-    def on_prediction_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
-        done = min(self.left, args.eval_batch_size)
+    def on_prediction_step(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
+        done = min(self.left, args.eval_batch_size)  # the last batch is not full
         self.left -= done
         self.advance(done)

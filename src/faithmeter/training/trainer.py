@@ -18,13 +18,12 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers import (
     EvalPrediction,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
     Trainer,
     TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
 )
+from transformers import TrainerControl as Control
+from transformers import TrainerState as State
+from transformers import TrainingArguments as Arguments
 from transformers.modeling_outputs import ModelOutput
 
 from ..config import AdaptConfig, Precision, TrainConfig
@@ -32,8 +31,10 @@ from ..data import Task
 from ..errors import InputError, optional
 from ..files import writing
 from ..models.devices import require_precision, supports
+from . import Enough
 from .checkpoints import Divergence, SealedCheckpoints, require_best
 from .collator import MaskingCollator
+from .inputs import Encoder
 from .masked_eval import CONDITIONS, UNIFORM, Condition, Sweep
 
 with optional():  # the Trainer needs it, and would not name the extra
@@ -45,8 +46,6 @@ SPENT = "seconds_spent"
 """Key in the Trainer's log of the seconds spent on training so far."""
 ENOUGH = "enough"
 """Key in the Trainer's log that tells whether training stops after an epoch."""
-Enough = Callable[[PreTrainedModel, float], bool]
-"""Function of a model after an epoch and its performance on whole validation texts: whether to stop."""
 EVALUATION_BATCH = 64
 """Batch size of an evaluation on one device."""
 
@@ -80,85 +79,89 @@ class _EpochClock(TrainerCallback):  # type: ignore[misc]
     def __init__(self, collator: MaskingCollator) -> None:
         self.collator = collator
 
-    def on_epoch_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_epoch_begin(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
         self.collator.epoch = round(state.epoch)
 
 
 class _StopWhenEnough(TrainerCallback):  # type: ignore[misc]
     """Trainer callback that stops training after an epoch for which `enough` returned True."""
 
-    def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        metrics: dict[str, float],
-        **_: Any,
-    ) -> None:
-        control.should_training_stop |= bool(metrics.get(f"eval_{ENOUGH}"))
+    def on_evaluate(self, args: Arguments, state: State, control: Control, **more: Any) -> None:
+        control.should_training_stop |= bool(more["metrics"].get(f"eval_{ENOUGH}"))
 
 
-class Sessions(TrainerCallback):  # type: ignore[misc]
+class Stopwatch(TrainerCallback):  # type: ignore[misc]
     """Trainer callback that logs the training time, so that a resumed run can add to it."""
 
     earlier = 0.0
     """Training time in seconds up to the checkpoint from which this session continues."""
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_train_begin(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
         self.earlier = max((line.get(SPENT, 0.0) for line in state.log_history), default=0.0)
         self.begun = time.perf_counter()
 
-    def on_evaluate(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:  # the checkpoint that is saved next includes this line
+    def on_evaluate(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
+        # the checkpoint that is saved next includes this line
         spent = self.earlier + time.perf_counter() - self.begun
         state.log_history.append({"epoch": state.epoch, "step": state.global_step, SPENT: spent})
 
 
-def make_trainer(
-    config: TrainConfig,
-    task: Task,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    train: Dataset,
-    validation: Sweep,
-    folder: Path,
-    enough: Enough | None = None,
-) -> MaskedTrainer:
-    """Return the Trainer for a config; it writes checkpoints to `folder`.
+def judge_epochs(
+    config: TrainConfig, task: Task, model: PreTrainedModel, validation: Sweep, enough: Enough | None
+) -> Callable[[EvalPrediction], dict[str, float]]:
+    """Return the function that scores an epoch for the Trainer, which restores the one with most `selection`.
 
-    `enough` is called after each epoch with the model and its performance on whole validation texts. If it
-    returns True, training stops, and 1 is added to the epoch's `selection`, so that this epoch is restored.
+    `enough` is called with the model and its performance on whole validation texts. If it returns True,
+    training stops, and 1 is added to the epoch's `selection`, so that this epoch is restored.
     """
 
-    def validate(prediction: EvalPrediction) -> dict[str, float]:
+    def judge(prediction: EvalPrediction) -> dict[str, float]:
         logits = np.asarray(prediction.predictions)
         selection = validation.scores(logits, SELECTION[config.validation], task.metrics)
-        is_enough = enough is not None and enough(
-            model, validation.scores(logits, [0], task.metrics)[task.metric]
-        )
-        flat = {"selection": selection[task.metric] + is_enough, ENOUGH: float(is_enough)}
-        for row in validation.table(logits, task.metrics):
-            flat |= {f"{row['masking']}_{name}": value for name, value in row.items() if name != "masking"}
+        stop = False
+        if enough is not None:
+            stop = enough(model, validation.scores(logits, [0], task.metrics)[task.metric])
+        # only an adaptation stops early; its agreement is at most 1, so no other epoch has more
+        flat = {"selection": selection[task.metric] + stop, ENOUGH: float(stop)}
+        for row in validation.table(logits, task.metrics):  # the log holds only flat names
+            masking = row.pop("masking")
+            for name, value in row.items():
+                flat[f"{masking}_{name}"] = value
         return flat
 
+    return judge
+
+
+def make_trainer(
+    config: TrainConfig,
+    encoder: Encoder,
+    train: Dataset,
+    validation: Sweep,
+    arguments: Arguments,
+    judge: Callable[[EvalPrediction], dict[str, float]],
+) -> MaskedTrainer:
+    """Return the Trainer for a config, with the arguments of `training_arguments`.
+
+    Args:
+        config: Strategy, scope, rates and seed of the masks.
+        encoder: Model and tokenizer.
+        train: Tokenized training rows.
+        validation: Validation rows, evaluated after each epoch.
+        arguments: Arguments of the Trainer.
+        judge: Scores an epoch (see `judge_epochs`).
+    """
     masking: dict[str, Any] = {name: getattr(config, name) for name in ("strategy", "scope", "rates", "seed")}
     soft = isinstance(config, AdaptConfig) and config.masked_targets == "probabilities"
-    collator = MaskingCollator(tokenizer, soft=soft, **masking)
-    arguments = training_arguments(config, task, folder)
+    collator = MaskingCollator(encoder.tokenizer, soft=soft, **masking)
     try:
         trainer = MaskedTrainer(
-            model,
+            encoder.model,
             arguments,
             data_collator=collator,
             train_dataset=train,
             eval_dataset=validation,
-            processing_class=tokenizer,
-            compute_metrics=validate,
+            processing_class=encoder.tokenizer,
+            compute_metrics=judge,
             compute_loss_func=_cross_entropy if "targets" in train.column_names else None,
             callbacks=[_EpochClock(collator), SealedCheckpoints(), Divergence(), _StopWhenEnough()],
         )
@@ -167,7 +170,7 @@ def make_trainer(
             raise
         raise InputError(f"report_to is {config.report_to!r}: {error}") from error
     trainer.released_schedule = config.released_schedule
-    trainer.remove_callback(transformers.PrinterCallback)
+    trainer.remove_callback(transformers.PrinterCallback)  # it would print to standard output
     return trainer
 
 
@@ -176,7 +179,7 @@ def _cross_entropy(outputs: ModelOutput, labels: Tensor, num_items_in_batch: obj
     return torch.nn.functional.cross_entropy(outputs.logits.float(), labels)
 
 
-def training_arguments(config: TrainConfig, task: Task, folder: Path) -> TrainingArguments:
+def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Arguments:
     """Return the arguments of the Trainer: options of the config and fixed settings of the paper."""
     devices = int(os.environ.get("WORLD_SIZE", 1))
     if config.batch_size % devices:
@@ -184,7 +187,7 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
     precision = find_precision(config.precision)
     # transformers 4 has an option of its own for a share of the steps
     warmup = "warmup_ratio" if transformers.__version__ < "5" else "warmup_steps"
-    arguments = TrainingArguments(
+    arguments = Arguments(
         output_dir=str(folder),
         num_train_epochs=config.epochs or task.epochs,
         per_device_train_batch_size=config.batch_size // devices,
@@ -195,7 +198,7 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
         adam_epsilon=config.adam_epsilon,
         lr_scheduler_type="linear",
         **{warmup: config.warmup},
-        max_grad_norm=0.0,
+        max_grad_norm=0.0,  # no clipping, as in the released code
         # otherwise bf16 is rejected on a CPU, and several processes would not be joined
         use_cpu=(precision == "bf16" or devices > 1) and not torch.cuda.is_available(),
         bf16=precision == "bf16",
@@ -223,7 +226,7 @@ def training_arguments(config: TrainConfig, task: Task, folder: Path) -> Trainin
 
 def epochs_until_stop(checkpoint: Path) -> int | None:
     """Return the epoch after which `enough` stopped the training of a checkpoint; None if it did not."""
-    state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+    state = State.load_from_json(str(checkpoint / "trainer_state.json"))
     return next((round(line["epoch"]) for line in state.log_history if line.get(f"eval_{ENOUGH}")), None)
 
 
@@ -236,16 +239,18 @@ def read_history(log: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             epoch["train_loss"] = line["loss"]
         if "eval_selection" in line:
             epoch["selection"] = line["eval_selection"]
-            epoch["validation"] = [
-                {"masking": condition, **scores}
-                for condition in CONDITIONS
-                if (scores := _with_prefix(line, f"eval_{condition}_"))
-            ]
+            epoch["validation"] = _read_table(line)
+    # an epoch that was interrupted before its evaluation is trained again
     return [epoch for epoch in history.values() if "selection" in epoch]
 
 
-def _with_prefix(line: dict[str, Any], prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): value for name, value in line.items() if name.startswith(prefix)}
+def _read_table(line: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the table of an evaluation, which `judge_epochs` wrote as flat names, by condition."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, value in line.items():
+        condition, _, metric = name.removeprefix("eval_").partition("_")
+        rows.setdefault(condition, {})[metric] = value
+    return [{"masking": one, **rows[str(one)]} for one in CONDITIONS if str(one) in rows]
 
 
 def find_precision(precision: Precision) -> Precision:
