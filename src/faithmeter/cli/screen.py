@@ -23,8 +23,8 @@ from ..files import plain
 from ..verdict.formats import format_percent
 
 if TYPE_CHECKING:
-    from ..report.blocks import Block
     from ..measuring.costs import Bounds
+    from ..report.blocks import Block
     from ..store.records import TrainRecord
     from ..verdict import Verdict
 
