@@ -50,8 +50,9 @@ Precision = Literal["auto", "fp32", "bf16", "fp16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 Sweep = Literal["sample", "all", "every-epoch"]
 UnitName = Literal["token", "word", "sentence"]
-Explained = Literal["label", "predicted"]
 """What is scored and erased as one piece."""
+Explained = Literal["label", "predicted"]
+"""Class whose explanation is measured: the true label, or the model's own decision."""
 Kind = Literal["single-label", "multi-label", "regression"]
 """Whether a text has one of the labels, any number of them, or a number."""
 CLASSES = "names that the model has for classes of the data: fresh=positive,rotten=negative"
