@@ -62,6 +62,14 @@ def test_a_model_that_is_not_accepted_is_adapted_and_the_price_is_named(audited)
     assert share in audited.answers[2].text
 
 
+def test_the_measurement_of_the_adapted_model_is_in_the_store(audited, place: Path) -> None:
+    [manifest] = [one for _, one in fm.RunStore(place / "runs").records() if one.kind == "measure"]
+    [pooled] = fm.RunStore(place / "runs").results()
+    assert {*manifest.traces} == {"random", *METHODS}
+    for method in METHODS:
+        assert pooled.result.area(method, "acu") == audited.result.area(method, "acu")
+
+
 def test_a_second_audit_computes_nothing_and_gives_the_same_digits(
     audited, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,8 @@ LINE_PERCENT = 10
 """Percent of the work after which a log file gets a line."""
 LINE_SECONDS = 60.0
 """Seconds after which a log file gets a line in any case, while the work goes on."""
+MIN_SHARE = 0.02
+"""Share of the work that must be done before the time left is told."""
 MAX_RUN_BARS = 16
 """Maximum number of runs with a bar of their own, so that the display fits on a screen."""
 
@@ -39,7 +41,7 @@ def describe_time(task: Task) -> str:
     """Return the time spent on a task and, unless it is finished, about how much is left."""
     spent = float(task.fields.get("spent", task.finished_time or task.elapsed or 0.0))
     text = str(timedelta(seconds=round(spent)))
-    if not task.total or not task.completed or task.completed >= task.total:
+    if not task.total or not MIN_SHARE <= task.completed / task.total < 1:
         return text
     left = spent / task.completed * (task.total - task.completed)  # what is left is as slow as what was done
     return f"{text}, {timedelta(seconds=round(left))} left"

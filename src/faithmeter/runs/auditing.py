@@ -33,7 +33,7 @@ from ..verdict.audited import judge_audit
 from .adaptation import CHECKED_TEXTS, STOP_TEXTS, adapt, load_original, predict, require_variety, texts_task
 from .fitted_tests import fitted_tests, tests_beside
 from .measured import filled_config, training_record
-from .measurements import measure
+from .measurements import measure, measure_checkpoint
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -229,6 +229,9 @@ def audit(
         done.append(name)
         place.measure(clf, folder, task, [name])
     result = place.measure(clf, folder, task, done)
+    if record is not None and done:  # `report` and `list` find the measurement beside the adapted model
+        named = MeasureConfig(methods=tuple(done), limit=limit)
+        result = measure_checkpoint(folder, named, root, progress=progress)
     return Audit(str(model), checked, result, record, folder, tuple(names[len(done) :]))
 
 
