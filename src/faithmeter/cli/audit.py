@@ -26,6 +26,8 @@ class Columns:
     text: str = option("", "column with the text to classify and explain")
     label: str = option("", "column with true labels; only compared with")
     pair: str = option("", "column with a second text, the context")
+    valid: str = option("", "file with validation texts; default: split off")
+    test: str = option("", "file with held-out texts; default: split off")
     classes: str = option("", CLASSES)
 
     def require(self, model: str) -> None:
@@ -51,6 +53,7 @@ class Adapting:
 
     epochs: int = option(5, "epochs of an adaptation at most", min=1)
     learning_rate: float = option(2e-5, "peak learning rate of an adaptation")
+    add_mask_token: bool = option(False, "add a mask token to a model without one")
 
 
 def audit(

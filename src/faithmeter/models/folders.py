@@ -190,7 +190,8 @@ def resolve(path: str | Path) -> str:
         require_weights(folder)
         return name
     if folder.is_file():
-        raise InputError(f"{name!r} is a file; {EXPECTED_SOURCE}")
+        kind, remedy = UNREADABLE.get(folder.suffix, ("a file", EXPECTED_SOURCE))
+        raise InputError(f"{name!r} is {kind}; {remedy}")
     if isinstance(path, Path) or _looks_local(name):
         raise InputError(f"there is no folder {name!r}; {EXPECTED_SOURCE}")
     _require_on_hub(name)
@@ -237,6 +238,8 @@ def _require_on_hub(name: str) -> None:
 
     Loading would check this as well, but without a network it retries for most of a minute.
     """
+    if set(name) & set("*?["):  # the shell found nothing to put in its place
+        raise InputError(f"no folder matches {name!r}; those of a store: faithmeter list runs")
     import huggingface_hub
 
     try:

@@ -198,7 +198,7 @@ def require_variety(classes: Sequence[str], labels: Sequence[int]) -> None:
     """Raise an InputError if all predictions are the same class, with which any constant model agrees."""
     if len({*labels}) < 2:
         raise InputError(
-            f"the original predicts {classes[labels[0]]!r} for all {len(labels)} training texts; expected "
+            f"the original predicts {classes[labels[0]]!r} for all {len(labels)} texts; expected "
             "texts of at least two of its classes"
         )
 

@@ -30,7 +30,16 @@ from ..training.finetuning import measured_data
 from ..training.inputs import load_splits
 from ..verdict import Answer, Verdict
 from ..verdict.audited import judge_audit
-from .adaptation import CHECKED_TEXTS, STOP_TEXTS, adapt, load_original, predict, require_variety, texts_task
+from .adaptation import (
+    CHECKED_TEXTS,
+    STOP_TEXTS,
+    adapt,
+    load_original,
+    predict,
+    require_variety,
+    texts_task,
+    true_labels,
+)
 from .fitted_tests import fitted_tests, tests_beside
 from .measured import filled_config, training_record
 from .measurements import measure, measure_checkpoint
@@ -206,7 +215,9 @@ def audit(
     deadline, names = Deadline(budget), sort_methods(methods)
     config = AdaptConfig(model=str(model), data=str(data), text=text, **options)
     original = load_original(config)
-    splits = load_splits(config, texts_task(config, original.labels))
+    texts = texts_task(config, original.labels)
+    splits = load_splits(config, texts)
+    true_labels(config, original, texts, splits["test"])  # before the work: they must be the model's classes
     seconds: dict[str, float] = {}
     with timed(seconds, "predict"):
         task = label_held_out(config, original, splits, progress)
