@@ -71,4 +71,4 @@ def test_the_example_of_the_readme(checkpoint: Path, monkeypatch, capsys) -> Non
     printed = capsys.readouterr().out
     assert "100 [CLS] [MASK]" in printed
     assert "grad-l2" in printed
-    assert "Do not trust" in printed
+    assert "not checked" in printed
