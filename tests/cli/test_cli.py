@@ -85,6 +85,12 @@ def test_train_previews_own_data_trains_and_prints_a_summary(train) -> None:
     assert finished[-3:] == ["validate", "test", "check"], "what follows the last epoch is not silent"
 
 
+def test_what_was_finished_before_is_said_to_be_reused(train, faithmeter, checkpoint: Path, tmp_path) -> None:
+    assert "reused: " in train().err
+    measured = [faithmeter("measure", checkpoint, "-m", "grad-l2", "-o", tmp_path).err for _ in range(2)]
+    assert ["reused: this measurement" in err for err in measured] == [False, True]
+
+
 def test_train_as_json_prints_the_record_and_nothing_else(train, checkpoint: Path) -> None:
     outcome = train("--json")
     record = json.loads(outcome.out)

@@ -100,7 +100,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("audit", "model", *TEXTS, "--valid", "ten.csv"), "10 validation texts; expected at least"),
         (("audit", "model", *TEXTS, "--label", "stars"), "--classes fresh=…,rotten=…"),
         (("audit", "model", *TEXTS, "--label", "stars", "--classes", "fresh"), "--classes 'fresh'"),
-        ((*("audit", "model", *TEXTS, "--label", "stars"), "--classes", "fresh=nice,rotten=bad"), "task's nice"),
+        (("audit", "model", *TEXTS, "--label", "stars", "--classes", "fresh=x,rotten=bad"), "task's x"),
         (("audit", "wordless", *TEXTS), "expected the tokenizer's files"),
         (("audit", "headless", *TEXTS), "'headless' has no trained classifier head"),
         (("audit", "several", *TEXTS), "several gives several labels at once"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ import faithmeter as fm
 from faithmeter.runs import auditing
 from faithmeter.runs.auditing import parse_budget
 from faithmeter.verdict import Answer, Verdict
-from faithmeter.verdict.audited import judge_audit
+from faithmeter.verdict.adapted import AdaptEvidence
+from faithmeter.verdict.audited import explain_audit, judge_audit
 from toy import WORDS, tiny
 
 METHODS = ("grad-l2", "loo-sign")
@@ -138,24 +140,6 @@ def test_a_budget_that_cannot_be_read_is_refused(budget: str) -> None:
         parse_budget(budget)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ((), "needs --data"),
-        (("--data", "texts.csv"), "needs --text"),
-        (("--data", "texts.csv", "--text", "review", "-m", "loo-sing"), "loo-sing"),
-        (("--data", "texts.csv", "--text", "review", "--budget", "soon"), "budget 'soon' cannot be read"),
-        (("--data", "none.csv", "--text", "review"), "none.csv"),
-    ],
-)
-def test_mistakes_are_told_in_one_line(faithmeter, place: Path, tmp_path: Path, arguments, reason) -> None:
-    named = [place / one if str(one).endswith(".csv") else one for one in arguments]
-    result = faithmeter("audit", place / "original", *named, "-o", tmp_path)
-    assert result.code == 2
-    assert reason in result.err
-    assert "Traceback" not in result.err
-
-
 def verdict(text: str, mood: str) -> Verdict:
     answers = (Answer("", mood, text), Answer("", mood, "It is loo-sign."), Answer("", mood, ""))
     return Verdict((), (), (), answers, (), "Use loo-sign.")
@@ -165,5 +149,39 @@ def test_a_model_that_passes_as_it_is_costs_nothing() -> None:
     passes = verdict("Yes: it passes the check.", "good")
     first, second, third = judge_audit(passes, passes, None)
     assert (first.mood, first.text) == ("good", "Yes: it passes the check.")
-    assert second.text == "Use loo-sign. It is loo-sign."
+    assert second.text == "Use loo-sign."
     assert third.text == "Nothing: the model is used as it is, and no prediction changes."
+
+
+ADAPTED = AdaptEvidence(
+    agreement=0.99,
+    required=0.98,
+    texts=200,
+    method="loo-sign",
+    original={},
+    adapted={},
+    outside_share=0.0,
+    rank_agreement=(0.46, 0.38, 0.53),
+)
+
+
+def test_an_adapted_model_is_named_in_the_first_answer_and_its_price_in_the_third() -> None:
+    fails = verdict("No: it handles masked texts badly. With 50% masked, it errs.", "bad")
+    passes = verdict("Yes: it passes the check. At each rate it is close.", "good")
+    first, _, third = judge_audit(fails, passes, ADAPTED)
+    assert first.text == "Yes, of the adapted model: it passes the check."
+    assert third.text.startswith(
+        "The adapted model decides like the original on 99.0% of 200 held-out texts."
+    )
+    assert explain_audit(fails, passes, ADAPTED) == {
+        "The check.": "At each rate it is close.",
+        "As it is, the model was not accepted.": "It handles masked texts badly. With 50% masked, it errs.",
+        "The methods.": "It is loo-sign.",
+    }
+
+
+def test_an_adapted_model_that_strayed_is_no_yes() -> None:
+    passes = verdict("Yes: it passes the check.", "good")
+    first, _, third = judge_audit(passes, passes, replace(ADAPTED, agreement=0.9))
+    assert (first.mood, third.mood) == ("caution", "bad")
+    assert "(98.0% were wanted)" in third.text

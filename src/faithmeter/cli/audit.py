@@ -53,7 +53,7 @@ class Adapting:
 
     epochs: int = option(5, "epochs of an adaptation at most", min=1)
     learning_rate: float = option(2e-5, "peak learning rate of an adaptation")
-    add_mask_token: bool = option(False, "add a mask token to a model without one")
+    add_mask_token: bool = option(False, "add a mask token to a model without one", "--add-mask-token")
 
 
 def audit(

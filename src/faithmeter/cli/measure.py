@@ -19,7 +19,7 @@ from .explain import Checkpoint
 from .options import Loading, Unit, option
 from .progress import Overall, bars, phase_bars
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
-from .screen import Store, note, print_bounds, print_json, quiet, remark_verdict, show
+from .screen import Store, note, note_reused, print_bounds, print_json, quiet, remark_verdict, show
 from .texts import TextsWithRationales
 
 if TYPE_CHECKING:
@@ -166,16 +166,21 @@ def run(
     if not root.exists():  # a finished measurement is also read from a store that cannot be written
         require_writable(root, "--output")
     with bars() as progress:
-        overall = Overall(progress, "measure")
+        overall, is_finished = Overall(progress, "measure"), True
 
         def announce(bounds: Bounds) -> None:
+            nonlocal is_finished
+            is_finished = False
             if config.methods != (BASELINE,):  # more than the check
                 print_bounds(bounds)
                 overall.plan(bounds.evaluations)
 
         bar = phase_bars(progress, overall)
         conduct = Conduct(device, bar, announce, compute or compute_here)
-        return measure_checkpoint(checkpoint, config, RunStore(root), origin or HERE, conduct)
+        result = measure_checkpoint(checkpoint, config, RunStore(root), origin or HERE, conduct)
+    if is_finished:
+        note_reused("this measurement")
+    return result
 
 
 @contextmanager

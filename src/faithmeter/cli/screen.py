@@ -82,6 +82,11 @@ def note(text: str | Table) -> None:
         console.print(text, soft_wrap=True)
 
 
+def note_reused(place: object) -> None:
+    """Say that nothing was computed, as a result was finished before."""
+    note(f"reused: {place} was finished before")
+
+
 def quiet() -> None:
     """Silence the progress bars and hints of the libraries, which our own bars replace, unless --verbose."""
     if volume.verbose:

@@ -13,7 +13,7 @@ from ..runs.processes import require_one_process
 from .listing import detail, task_parts
 from .options import Restart, Resume
 from .progress import bars, phase_bars, training_bar
-from .screen import Json, Store, note, output, print_json, print_truncated, quiet, show
+from .screen import Json, Store, note, note_reused, output, print_json, print_truncated, quiet, show
 
 if TYPE_CHECKING:
     from ..store.records import TrainRecord
@@ -82,6 +82,7 @@ def run(
     quiet()
     require_writable(root, "--output")
     store = RunStore(root)
+    is_finished = not restart and store.find(config) is not None
     with bars() as progress:
         bar = training_bar(progress, Path(config.title).name)
         options: dict[str, Any] = {"resume": resume, "restart": restart, "progress": phase_bars(progress)}
@@ -90,6 +91,8 @@ def run(
             if isinstance(config, AdaptConfig)
             else train(config, store, callbacks=[bar], processes=processes, **options)
         )
+    if is_finished:
+        note_reused(store.folder(config))
     note(f"checkpoint: {store.folder(config)}")
     note(f"next: faithmeter measure {store.folder(config)}")
     print_truncated(record)

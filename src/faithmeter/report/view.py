@@ -59,15 +59,14 @@ def _adaptation(record: AdaptRecord) -> list[Block]:
 
 
 def _audit(audit: Audit) -> list[Block]:
-    """Return the three sentences of an audit, then what was measured, and the next command."""
+    """Return the three answers of an audit, what was measured, what that rests on, and the next command."""
     first, *others = audit.answers
-    answer, _, reasons = first.text.partition(". ")  # the answer alone for who has ten seconds
     return [
-        Sentence(f"{answer}.", first.mood, "top", first.question),
-        Sentence(reasons, "note", "answer"),
+        Sentence(first.text, first.mood, "top", first.question),
         *answer_sentences(others),
         *lead_chart(audit.result),
         areas_table(audit.result),
+        *(Sentence(reason, "note", "answer", subject) for subject, reason in audit.reasons.items()),
         *doubt_sentences(audit.result.verdict.doubts),
         Code(audit.next_command),
     ]

@@ -29,7 +29,7 @@ from ..store.run_store import RunStore
 from ..training.finetuning import measured_data
 from ..training.inputs import load_splits
 from ..verdict import Answer, Verdict
-from ..verdict.audited import judge_audit
+from ..verdict.audited import explain_audit, judge_audit
 from .adaptation import (
     CHECKED_TEXTS,
     STOP_TEXTS,
@@ -42,7 +42,7 @@ from .adaptation import (
 )
 from .fitted_tests import fitted_tests, tests_beside
 from .measured import filled_config, training_record
-from .measurements import measure, measure_checkpoint
+from .measurements import Conduct, measure, measure_checkpoint
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -92,6 +92,12 @@ class Audit(Rendered):
         return judge_audit(self.checked.verdict, self.result.verdict, adaptation, self.left_out)
 
     @property
+    def reasons(self) -> dict[str, str]:
+        """What the answers rest on, by subject."""
+        adaptation = None if self.record is None else self.record.evidence
+        return explain_audit(self.checked.verdict, self.result.verdict, adaptation)
+
+    @property
     def verdict(self) -> Verdict:
         """Verdict on the model that is used."""
         return self.result.verdict
@@ -115,6 +121,7 @@ class Audit(Rendered):
         return {
             "model": self.model,
             "answers": sentences,
+            "reasons": self.reasons,
             "folder": self.folder,
             "adapted": self.record is not None,
             "agreement": math.nan if self.record is None else self.record.agreement,
@@ -242,7 +249,7 @@ def audit(
     result = place.measure(clf, folder, task, done)
     if record is not None and done:  # `report` and `list` find the measurement beside the adapted model
         named = MeasureConfig(methods=tuple(done), limit=limit)
-        result = measure_checkpoint(folder, named, root, progress=progress)
+        result = measure_checkpoint(folder, named, root, conduct=Conduct(progress=progress))
     return Audit(str(model), checked, result, record, folder, tuple(names[len(done) :]))
 
 

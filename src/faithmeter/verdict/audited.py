@@ -28,25 +28,35 @@ def judge_audit(
         left_out: Methods that were not begun because the budget was spent.
     """
     model, method, _ = measured.answers
-    mood, first = model.mood, model.text
-    if adaptation is not None:
-        as_it_is = _reason(checked.answers[0].text)
-        if model.mood == GOOD and not adaptation.stays:
-            mood, first = (
-                CAUTION,
-                f"Only of the adapted model, which decides otherwise too often. {model.text}",
-            )
-        elif model.mood == GOOD:
-            first = f"Yes, of the adapted model. {_reason(model.text)}"
-        first = f"{first} As it is, the model was not accepted: {as_it_is}"
-    which = f"{measured.headline} {method.text}"
+    mood, trust = model.mood, begin(model.text, 1)
+    if adaptation is not None and mood == GOOD:
+        trust = f"Yes, of the adapted model: {trust.partition(': ')[2]}"
+        if not adaptation.stays:
+            mood, trust = CAUTION, "Only of the adapted model, which decides otherwise too often."
+    which = begin(measured.headline or method.text, 2)
     if left_out:
         which += f" The budget was spent before {join_names(left_out)}; the same command continues."
     return (
-        Answer(QUESTIONS[0], mood, first),
+        Answer(QUESTIONS[0], mood, trust),
         Answer(QUESTIONS[1], method.mood, which),
         Answer(QUESTIONS[2], *_describe_price(adaptation)),
     )
+
+
+def explain_audit(checked: Verdict, measured: Verdict, adaptation: AdaptEvidence | None) -> dict[str, str]:
+    """Return what the answers of an audit rest on, by subject."""
+    model, method, _ = measured.answers
+    reasons = {"The check.": model.text.removeprefix(begin(model.text, 1)).strip()}
+    if adaptation is not None:
+        reasons["As it is, the model was not accepted."] = _reason(checked.answers[0].text)
+    reasons["The methods."] = method.text
+    return {subject: reason for subject, reason in reasons.items() if reason}
+
+
+def begin(text: str, sentences: int) -> str:
+    """Return the first sentences of a text."""
+    parts = text.split(". ")
+    return ". ".join(parts[:sentences]).removesuffix(".") + "."
 
 
 def _describe_price(adaptation: AdaptEvidence | None) -> tuple[str, str]:
