@@ -73,6 +73,7 @@ def _rename_sweep(value: object) -> object:
 class Validated(BaseModel):
     """Base class of immutable, validated values; an invalid field raises an InputError."""
 
+    # strict: "1" for a number or 1 for a flag in a TOML file is a mistake, not a hint
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     kind: ClassVar[str]
 
@@ -119,7 +120,9 @@ class Config(Validated):
         the default of a field must never change.
         """
         names = self.identity()
+        # paths, logs and sweeps change no weight, so they stay out
         values = {name: value for name, value in self.changes().items() if name in names}
+        # sorted, so that the digest does not depend on the order of the fields
         text = json.dumps({"kind": self.kind, **values}, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -265,6 +268,7 @@ class RoarConfig(TrainConfig):
     @property
     def before(self) -> TrainConfig:
         """Config of the run whose model ranks the tokens: the previous step or, at first, plain training."""
+        # the last step may be smaller than the others: 100 follows 90, and 96 if steps are of 32
         percent = (self.percent - 1) // self.step * self.step
         if percent:
             return self.replace(percent=percent)
@@ -317,6 +321,7 @@ class AdaptConfig(TrainConfig):
     @property
     def task_or_data(self) -> str:
         """Name of the adaptation's texts, which are labeled with the original model's predictions."""
+        # the labels are another task than those of the data, and must not be averaged with it
         return f"{Path(self.data).name or self.task} as labeled by the original"
 
     @property
@@ -393,4 +398,5 @@ class MeasureConfig(Config):
 
     @property
     def percents(self) -> tuple[int, ...]:
+        # 100 is always a step: the curve ends where nothing is left
         return (*range(0, 100, self.step), 100)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from ..config import UnitName
@@ -195,6 +196,7 @@ def explain_texts(
     """
     clf = Evaluator.of(clf)
     labels = [None] * len(texts) if labels is None else labels
+    # a shorter list would silently explain other classes
     if len(labels) != len(texts):
         raise InputError(f"{len(texts)} texts with {len(labels)} labels; expected one label for each text")
     batch: Batch = in_units(clf.encode(texts, pairs), unit)
@@ -227,6 +229,21 @@ def explain_texts(
     return explanations
 
 
+def correlate_scores(one: Tensor, other: Tensor, batch: Batch) -> list[float]:
+    """Return the rank correlation of two scores [B, T] of the units of each text.
+
+    A text whose units have all the same score is left out: it has no order.
+    """
+    from scipy.stats import spearmanr
+
+    correlations = []
+    for row, explained in enumerate(batch.explained):
+        left, right = (scores[row, explained].double().numpy() for scores in (one, other))
+        if np.ptp(left) and np.ptp(right):
+            correlations.append(float(spearmanr(left, right).statistic))
+    return correlations
+
+
 def read_prediction(clf: Evaluator, logits: Tensor) -> dict[str, Any]:
     """Return the `probabilities` and the `value` of a text from its logits [C]; one of them is empty."""
     if clf.predicts_number:
@@ -241,6 +258,7 @@ def name_prediction(probabilities: Mapping[str, float], value: float | None) -> 
     """Return the name of the most probable class, or the number as text."""
     if value is not None:
         return format_number(value, 2)
+    # of equal probabilities the first class, as argmax has it
     return max(probabilities, key=probabilities.__getitem__)
 
 

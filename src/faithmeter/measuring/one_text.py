@@ -219,12 +219,14 @@ def measure_text(
         )
     if not text.strip():
         raise InputError("the text is empty; expected at least one word to erase")
+    # one evaluator for all: the methods and the random orders share inputs
     evaluator, parsed = Evaluator.of(clf), parse_methods(methods)
     batch: Batch = in_units(evaluator.encode([text], None if pair is None else [pair]), unit)
     predicted = int(evaluator.logits(batch).argmax())
     number = predicted if label is None else class_number(evaluator.labels, label)
     # one copy of the text for each order, numbered so that each draws an order of its own
     copies = replace(batch[torch.zeros(orders, dtype=torch.long)], index=torch.arange(orders))
+    # the same orders whatever the methods, so that their chances compare
     random = parse(f"{BASELINE}(seed={seed})")
     quantity: Quantity = "number" if evaluator.predicts_number else "probability"
     curves = _values(trace_erasure(evaluator, copies, torch.full((orders,), number), random, percents, {})).T

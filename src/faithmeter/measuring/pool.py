@@ -45,9 +45,12 @@ class Pool:
         if not self.seeds:
             raise InputError("a result without a seed; expected the traces of at least one")
         for seed in self.seeds:
+            # every area is measured against random erasure of the same texts
             if BASELINE not in seed:
                 raise unknown("measured method", BASELINE, seed)
             for test in seed[BASELINE].pvalues:
+                # without its floor, a large p-value of a test that cannot reject would pass for "in
+                # distribution"
                 if test not in self.context.floors:
                     raise InputError(f"no floor of the test {test!r}; expected its smallest possible p-value")
             for name, trace in seed.items():
@@ -89,6 +92,7 @@ class Pool:
     def lead(self) -> Interval:
         """Performance on whole texts above the best guess, of the used seed where it is least sure."""
         leads = [self._lead(seed[BASELINE]) for seed in self.used]
+        # the mean would hide a seed that guesses
         return min(leads, key=lambda lead: lead.lower)
 
     @cached_property
@@ -182,6 +186,7 @@ class Pool:
         """
         rivals = [name for name in self.methods if name not in (BASELINE, *self.optimizers)]
         places = Counter(map(self._place, rivals))
+        # of equally common ones, that with more seeds, and then more texts
         usual = max(places, key=lambda place: (places[place], len(place[0]), place[1]), default=None)
         return [name for name in rivals if self._place(name) == usual]
 

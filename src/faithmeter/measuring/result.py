@@ -80,6 +80,7 @@ class Result(Pool, Measured, Rendered):
 
         def place(name: str) -> tuple[bool, float, float]:
             area = self.area(name)
+            # a NaN sorts nowhere, so it is last but for the baseline
             return name == BASELINE, math.inf if math.isnan(area) else -area, -self.acu(name)
 
         return sorted(self.methods, key=place)
@@ -88,6 +89,7 @@ class Result(Pool, Measured, Rendered):
         """Return the result on the first texts, with the methods that were measured on as many."""
         seeds = []
         for seed in self.seeds:
+            # a method on fewer texts has no result on these
             seeds.append({name: trace.first(texts) for name, trace in seed.items() if len(trace) >= texts})
         return Result(tuple(seeds), self.context)
 
@@ -207,6 +209,7 @@ class Result(Pool, Measured, Rendered):
         """Return the p-value of all texts by percentage erased, with each seed."""
         if test not in self.tests:
             raise unknown("test", test, self.tests or ["what measure(tests=fit_tests(…)) was given"])
+        # one p-value of all texts per step and seed: seeds share texts, so they are not pooled as texts
         group, pvalues = self.group(method), []
         for seed in group.seeds:
             steps = seed[method].pvalues[test][: group.texts].T  # [S, N]

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +18,7 @@ from ..data.rows import read_classes
 from ..data.task import Columns, Own
 from ..errors import InputError
 from ..files import timed
+from ..measuring.explanation import correlate_scores
 from ..measuring.fitting import Masking, fit_tests_on, masked_pvalues, trace_masked
 from ..measuring.plan import Tests, floors_of, recalibration_of
 from ..measuring.texts import read_slices
@@ -323,7 +323,6 @@ def compare_explanations(
     both: Both, rows: Dataset, method: str, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Return how similarly two models rank the tokens of texts, explaining the original's prediction."""
-    from scipy.stats import spearmanr
 
     batch, labels = next(read_slices(Evaluator(both.original), rows, min(EXPLAINED_TEXTS, len(rows))))
     tokens = batch.explained.sum(dim=1)
@@ -332,12 +331,11 @@ def compare_explanations(
     bound = sum(map(parse(method).evaluations, tokens[:count].tolist()))
     done = start_phase(progress, "explain", 2 * bound)
     of_original, of_adapted = (_explain_counted(clf, batch, labels, method, bound, done) for clf in both)
-    correlations, same_top = [], 0
+    correlations = correlate_scores(of_original, of_adapted, batch)
+    same_top = 0
     for row, explained in enumerate(batch.explained):
-        one, two = (scores[row, explained].double().numpy() for scores in (of_original, of_adapted))
-        same_top += int(one.argmax() == two.argmax())
-        if np.ptp(one) and np.ptp(two):  # equal scores have no order to correlate
-            correlations.append(float(spearmanr(one, two).statistic))
+        one, two = (scores[row, explained].numpy() for scores in (of_original, of_adapted))
+        same_top += int(one.argmax() == two.argmax())  # of equal scores, the leftmost
     interval = bootstrap_interval(correlations) if correlations else Interval.undefined(0)
     return {
         "rank_agreement": interval.mean,

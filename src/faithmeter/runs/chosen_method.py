@@ -90,6 +90,7 @@ def read_budget(name: str) -> int | None:
     if match is None:
         return None
     option = re.fullmatch(r"\s*budget\s*=\s*(\d+)\s*", match[1] or f"budget={BUDGET}")
+    # a budget that was misread would choose another method without a word
     if option is None or int(option[1]) < 1:
         raise InputError(f"method {name!r}; expected auto, or auto(budget={BUDGET}): evaluations per text")
     return int(option[1])
@@ -135,6 +136,7 @@ def choose_method(
     name = f"{CHOICES}{budget}-{config.digest}.json"
     for folder in checkpoint_folders(clf, checkpoint):
         choice = _read(folder / name)
+        # a choice that comes with the checkpoint needs no data
         if choice is not None:
             return choice
     measured, _, _ = measured_task(clf, checkpoint, MeasureConfig())

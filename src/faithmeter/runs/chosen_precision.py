@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ..config import BASELINE, MeasureConfig, Precision
 from .measured import HERE, Origin, load_measured, measured_task
 
@@ -77,17 +75,12 @@ def compare_ranks(
     exact: Evaluator, lower: Evaluator, batch: Batch, labels: Tensor, methods: Iterable[str]
 ) -> dict[str, float]:
     """Return each method's mean rank correlation over texts; 0 where no text has words that differ."""
-    from scipy.stats import rankdata
-
+    from ..measuring.explanation import correlate_scores
     from ..methods.registry import explain
 
     ranks = {}
     for name in methods:
         scores, rounded = (explain(clf, batch, labels, name) for clf in (exact, lower))
-        known = []
-        for row, where in enumerate(batch.explained):
-            one, other = (rankdata(own[row][where]) for own in (scores, rounded))
-            if np.ptp(one) and np.ptp(other):  # equal scores of all words have no ranks
-                known.append(float(np.corrcoef(one, other)[0, 1]))
+        known = correlate_scores(scores, rounded, batch)
         ranks[name] = sum(known) / len(known) if known else 0.0
     return ranks

@@ -50,6 +50,7 @@ def _null_to_nan(value: object) -> object:
 
 def _one_nan(value: float) -> float:
     """Return `math.nan` for any NaN, as containers compare elements by identity first."""
+    # so that equal records compare as equal
     return math.nan if math.isnan(value) else value
 
 
@@ -70,6 +71,7 @@ class ForeignRecord(InputError):
 class Part(BaseModel):
     """Base class of records and their parts: immutable, without unknown keys."""
 
+    # an unknown key is a record of a newer version, whose numbers must not be half understood
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -218,6 +220,7 @@ class AdaptRecord(TrainRecord):
         from ..stats.behavior import Behavior
         from ..verdict import AdaptEvidence, choose_test
 
+        # the original and the adapted model are judged by the same test
         test = choose_test(self.p_adapted)
         return AdaptEvidence(
             agreement=self.agreement,

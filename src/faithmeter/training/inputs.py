@@ -57,6 +57,7 @@ def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
     limits = {"validation": config.validation_limit or config.limit}
     task.split("train")
     loaded = task.load()
+    # before the encoder is loaded; named tasks are large enough
     total = sum(len(rows) for rows in loaded.values())
     if task.own is not None and total < MIN_OWN_ROWS:
         raise InputError(
@@ -108,6 +109,7 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
     )
     mismatched = report["mismatched_keys"]
     new = {*report["missing_keys"], *mismatched}  # a head for another task is replaced by a new one
+    # transformers only warns of these
     absent = encoder_keys(model, new)
     if absent:
         state = "have another shape than its config says" if mismatched & absent else "are missing"
