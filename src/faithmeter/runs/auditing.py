@@ -93,7 +93,7 @@ class Audit(Rendered):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """What the answers rest on, by subject."""
+        """Return the basis of the answers, by subject."""
         adaptation = None if self.record is None else self.record.evidence
         return explain_audit(self.checked.verdict, self.result.verdict, adaptation)
 
