@@ -32,10 +32,10 @@ from faithmeter.methods import METHODS, parse
 from faithmeter.serve import schemas
 from faithmeter.serve.admission import ServedModel, choose_examples
 from faithmeter.serve.app import STATIC, create_app
+from faithmeter.serve.jobs import Job, JobStopped, Worker
 from faithmeter.serve.limits import Limits
 from faithmeter.serve.security import SECURITY_HEADERS
 from faithmeter.serve.server import listen
-from faithmeter.serve.worker import Job, JobStopped, Worker
 from serving import OPERATIONS, PAIR, TEXT, fuzz, served
 from toy import WORDS, tiny
 
@@ -169,7 +169,7 @@ def test_progress_counts_evaluations_up_to_the_bound(
         made.append((job.evaluations, job.max_evaluations))
 
     monkeypatch.setattr(Job, "count", counted)
-    monkeypatch.setattr("faithmeter.serve.streaming.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("faithmeter.serve.jobs.PROGRESS_SECONDS", 0.0)
     given = {"text": "a text of which the server has not heard", "methods": ["int-grad-sign", "loo-abs"]}
     client.post(f"/api/{what}", json=given, headers=STREAM)
     numbers, bounds = zip(*made, strict=True)

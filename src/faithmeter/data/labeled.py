@@ -110,7 +110,7 @@ def _relabeled(split: Dataset, labels: Sequence[int], classes: Sequence[str]) ->
     kinds = {"text": Value("string"), "context": Value("string"), "supporting": List(List(Value("int32")))}
     names = [name for name in kinds if name in split.column_names]
     features = {name: kinds[name] for name in names} | {"label": ClassLabel(names=[*classes])}
-    columns = {name: split[name][:] for name in names} | {"label": [*labels]}
+    columns = split.select_columns(names).to_dict() | {"label": [*labels]}
     return Dataset.from_dict(columns, features=Features(features))
 
 

@@ -71,9 +71,8 @@ def captum(
         >>> fm.adapters.captum(FeatureAblation).name
         'captum-FeatureAblation'
     """
-    function = partial(captum_scores, attribution, options)
-    flags = {"recursive": recursive, "signed": signed}
-    return _adapt("captum", attribution, function, name, options, version=version, **flags)
+    flags = {"name": name, "recursive": recursive, "signed": signed, "version": version}
+    return _adapt("captum", attribution, captum_scores, options, flags)
 
 
 def shap(
@@ -109,9 +108,11 @@ def shap(
         >>> fm.adapters.shap(Explainer, name="shap-permutation", max_evals=500).recursive
         True
     """
-    function = partial(shap_values if is_class(explainer) else shap_text_values, explainer, options)
+    function = shap_values if is_class(explainer) else shap_text_values
     recursive = _decide_recursive("shap", explainer, recursive)
-    return _adapt("shap", explainer, function, name, options, recursive=recursive, version=version)
+    return _adapt(
+        "shap", explainer, function, options, {"name": name, "recursive": recursive, "version": version}
+    )
 
 
 def interpreto(
@@ -148,12 +149,10 @@ def interpreto(
         >>> fm.adapters.interpreto(Explainer, name="interpreto-occlusion").recursive
         True
     """
-    function = partial(
-        interpreto_scores if is_class(explainer) else interpreto_text_scores, explainer, options
-    )
+    function = interpreto_scores if is_class(explainer) else interpreto_text_scores
     recursive = _decide_recursive("interpreto", explainer, recursive)
-    flags = {"recursive": recursive, "signed": signed}
-    return _adapt("interpreto", explainer, function, name, options, version=version, **flags)
+    flags = {"name": name, "recursive": recursive, "signed": signed, "version": version}
+    return _adapt("interpreto", explainer, function, options, flags)
 
 
 def attention(kind: Literal["rollout", "last"] = "rollout", *, name: str = "") -> Method:
@@ -222,43 +221,27 @@ def texts(function: TextFunction, *, name: str, signed: bool = True, version: st
 
     require_name(name)
     about = (inspect.getdoc(function) or "").partition("\n")[0]
-    return Method(
-        name,
-        scores,
-        recursive=False,
-        signed=signed,
-        about=about,
-        source=function,
-        version=version,
-        by_default=False,
-    )
+    # whole texts only: a function of texts cannot be asked about masked ones
+    flags: dict[str, Any] = {"recursive": False, "signed": signed, "by_default": False}
+    return Method(name, scores, about=about, source=function, version=version, **flags)
 
 
 def _adapt(
-    library: str,
-    explainer: Explainer,
-    function: Function,
-    name: str,
-    options: dict[str, object],
-    **flags: Any,
+    library: str, explainer: Explainer, function: Function, options: dict[str, object], flags: dict[str, Any]
 ) -> Method:
+    """Return the method of an explainer; `flags` are fields of `Method`."""
     kind = explainer if is_class(explainer) else type(explainer)
-    name = name or f"{library}-{kind.__name__}"
-    require_name(name)
+    flags = {**flags, "name": flags["name"] or f"{library}-{kind.__name__}", "by_default": False}
+    require_name(flags["name"])
 
     def scores(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
         with counted(clf):
-            result: Tensor = function(clf, batch, labels)
+            result: Tensor = function(explainer, options, clf, batch, labels)
         return result
 
-    return Method(
-        name,
-        scores,
-        about=f"{kind.__name__} of {library}",
-        source=(explainer, options),
-        by_default=False,
-        **flags,
-    )
+    # the explainer is part of the source: an object with other settings is another method to the store
+    about = f"{kind.__name__} of {library}"
+    return Method(function=scores, about=about, source=(explainer, options), **flags)
 
 
 def _decide_recursive(library: str, explainer: Explainer, recursive: bool | None) -> bool:
@@ -365,7 +348,8 @@ def _captum_call(
         explainer, inputs = attribution(from_masked), ids
         features = (one.explained.cumsum(dim=1) - 1).clamp(min=0)
         features = features if one.units is None else features.gather(1, one.units.clamp(min=0))
-        features = features.masked_fill(~covered, int(one.explained.sum()))  # changes nothing
+        # one feature for all that is not explained; `from_masked` undoes its mask, so that it changes nothing
+        features = features.masked_fill(~covered, int(one.explained.sum()))
         defaults = {"baselines": masks, "additional_forward_args": rest, "feature_mask": features}
     known = {key: value for key, value in defaults.items() if key in parameters}
     return _tensor(explainer.attribute(inputs, target=label, **{**known, **options}))
@@ -392,6 +376,7 @@ def shap_values(
         def value(present: Bools, row: int = row) -> Floats:
             return sets.values({row: np.asarray(present) == 0}, "logit")[row]
 
+        # the background of the game is the text with all tokens masked, not a sample of texts
         nothing, everything = np.zeros((1, len(places))), np.ones((1, len(places)))
         masker = library.maskers.Independent(nothing, max_samples=1)
         values = explainer(value, masker)(everything, **options).values

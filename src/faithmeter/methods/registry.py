@@ -329,10 +329,11 @@ def parse(text: str | Method) -> Method:
     if name not in METHODS:
         raise unknown("method", name, METHODS, OWN_METHOD_HINT)
     known = METHODS[name]
-    given = [part.partition("=") for part in (inside or "").split(",") if part.strip()]
-    options = {
-        key.strip(): read_option(name, known.function, key.strip(), value.strip()) for key, _, value in given
-    }
+    options: dict[str, Any] = {}
+    for part in filter(str.strip, (inside or "").split(",")):
+        key, _, value = map(str.strip, part.partition("="))
+        options[key] = read_option(name, known.function, key, value)
+    # a beam that searches again at every step explains again at every step
     return replace(known, options=options, recursive=known.recursive or options.get("again") is True)
 
 
@@ -346,14 +347,12 @@ def find_method(name: str) -> Method | None:
 
 def find_searches(names: Iterable[str]) -> set[str]:
     """Return what the searches among the methods look for: the best order, the worst, or both."""
-    known = (find_method(name) for name in names)
-    return {method.searches for method in known if method is not None and method.searches}
+    return {method.searches for method in map(find_method, names) if method and method.searches}
 
 
 def find_optimizers(names: Iterable[str]) -> tuple[str, ...]:
     """Return the methods that search for the measured order itself: the ceiling of others, not rivals."""
-    known = {name: find_method(name) for name in names}
-    return tuple(name for name, method in known.items() if method is not None and method.searches)
+    return tuple(name for name in names if find_searches([name]))
 
 
 def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: str | Method) -> Tensor:

@@ -57,10 +57,10 @@ def align_text(layout: Layout, values: TextScores) -> list[float]:
     if pieces and len(pieces) < len(items):
         raise InputError(f"{name}: numbers and spans are mixed; expected only one of them")
     if pieces:
-        owners = _owners(layout, [(start, end) for start, end, _ in pieces], name)
-        numbers = [score for _, _, score in pieces]
+        starts, ends, numbers = zip(*pieces, strict=True)
+        owners = _owners(layout, [*zip(starts, ends, strict=True)], name)
     else:
-        numbers = [_as_number(item, name) for item in items]
+        numbers = tuple(_as_number(item, name) for item in items)
         owners = _owners_by_count(layout, len(numbers), name)
     # a word's score counts once in a unit, though each of its tokens has it
     parts: dict[int, dict[int, float]] = {}  # unit → the pieces in it, each once

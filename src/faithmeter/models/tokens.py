@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,27 +120,28 @@ class Batch:
     def __getitem__(self, rows: slice | Tensor | Sequence[int]) -> Batch:
         """Return the selected texts as a batch of unchanged width."""
         rows = rows if isinstance(rows, slice | Tensor) else torch.as_tensor(rows, dtype=torch.long)
-        tensors = {name: tensor[rows] for name, tensor in self._tensors()}
         numbers = torch.arange(len(self))[rows.cpu() if isinstance(rows, Tensor) else rows].tolist()
-        layouts = tuple(self.layouts[number] for number in numbers) if self.layouts else ()
-        return replace(self, **tensors, layouts=layouts)
+        layouts = tuple(map(self.layouts.__getitem__, numbers)) if self.layouts else ()
+        return replace(self._with(lambda tensor: tensor[rows]), layouts=layouts)
 
     def narrowed(self, width: int) -> Batch:
         """Return the batch cut to its first `width` columns."""
-        return replace(self, **{name: t[:, :width] for name, t in self._tensors() if t.ndim == 2})
+        return self._with(lambda tensor: tensor[:, :width] if tensor.ndim == 2 else tensor)
 
     def to(self, device: torch.device) -> Batch:
         """Return a copy of the batch with all tensors on `device`."""
-        return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors()})
+        return self._with(lambda tensor: tensor.to(device))
 
-    def _tensors(self) -> list[tuple[str, Any]]:
-        return [(name, value) for name, value in vars(self).items() if isinstance(value, Tensor)]
+    def _with(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """Return a copy of the batch with each of its tensors changed."""
+        tensors = {name: change(value) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **tensors)  # type: ignore[arg-type]
 
     @property
     def inputs(self) -> dict[str, Tensor]:
         """Keyword arguments for a Hugging Face model."""
-        names = ("input_ids", "attention_mask", "token_type_ids")
-        return {name: tensor for name, tensor in self._tensors() if name in names}
+        inputs = {"input_ids": self.input_ids, "attention_mask": self.attention_mask}
+        return inputs if self.token_type_ids is None else {**inputs, "token_type_ids": self.token_type_ids}
 
     def inputs_on(self, device: torch.device) -> dict[str, Tensor]:
         """Return the keyword arguments for a Hugging Face model, as tensors on `device`."""
@@ -247,7 +248,7 @@ def whole_units(where: Tensor, units: Tensor | None) -> Tensor:
 
 
 def _without_padding(row: Sequence[int], pad_id: int) -> list[int]:
-    ids = [int(token) for token in row]
+    ids = [*map(int, row)]
     while ids and ids[-1] == pad_id:
         ids.pop()
     return ids

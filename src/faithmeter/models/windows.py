@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, pairwise, starmap
 
 import torch
 from torch import Tensor
@@ -41,9 +41,9 @@ class Windows:
         `rows` [K] and `where` [K, T] are the variants' texts and masked tokens.
         """
         ends = torch.tensor(self.counts).cumsum(dim=0).tolist()
-        groups = [torch.arange(start, end) for start, end in pairwise([0, *ends])]
+        groups = [*starmap(torch.arange, pairwise([0, *ends]))]  # windows of each text
         parts = torch.cat([groups[row] for row in rows.tolist()])  # [sum of counts]
-        counts = [self.counts[row] for row in rows.tolist()]  # [K]
+        counts = [*map(self.counts.__getitem__, rows.tolist())]  # [K]
         masks = where.repeat_interleave(torch.tensor(counts), dim=0).gather(1, self.positions[parts])
         # padding has position 0, whose mask is another token's
         return parts, masks & self.batch.attention_mask[parts].bool(), counts
@@ -98,7 +98,7 @@ def split_windows(batch: Batch, *, size: int, overlap: int, pad_id: int) -> Wind
     for row, at in zip(rows.tolist(), positions, strict=True):
         parts.append({name: column[row, at] for name, column in columns.items()})
     windows = Batch.from_rows(parts, pad_id=pad_id, index=batch.index[rows].tolist())
-    return Windows(windows, pad((place.tolist() for place in positions), 0), rows, counts)
+    return Windows(windows, pad(positions, 0), rows, counts)
 
 
 def _window_places(batch: Batch, kinds: Tensor, row: int, size: int, overlap: int) -> Iterator[Tensor]:

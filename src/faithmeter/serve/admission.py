@@ -16,9 +16,9 @@ from ..models.classifier import Classifier
 from ..models.encoding import encode
 from ..models.tokens import EXPLAINED
 from ..runs.pipeline import require_explaining
+from .jobs import Worker
 from .limits import Limits
 from .schemas import Example, ExplainRequest, TextRequest
-from .worker import Worker
 
 MAX_EXAMPLES = 4
 EXAMPLE_POOL = 200

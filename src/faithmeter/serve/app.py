@@ -28,10 +28,9 @@ from ..report.heat import heat_script, heat_style
 from ..report.styles import palette_style
 from . import schemas
 from .admission import Admission, ServedModel
+from .jobs import STREAM_TYPE, Job, JobStopped, JsonObject, QueueFull, respond
 from .limits import Limits
 from .security import LimitRequests, RequireHost, RequireToken, SecurityHeaders
-from .streaming import STREAM_TYPE, JsonObject, respond
-from .worker import Job, JobStopped, QueueFull
 
 Endpoint = Callable[..., Awaitable[Response]]
 
