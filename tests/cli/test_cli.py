@@ -355,7 +355,7 @@ def test_ctrl_c_says_that_finished_work_is_kept(faithmeter, monkeypatch) -> None
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("faithmeter.cli.listing.overview", interrupted)
+    monkeypatch.setattr("faithmeter.paper.published.read_counts", interrupted)
     outcome = faithmeter("list", "tasks")
     assert outcome.code == 130
     assert "what was finished is kept" in outcome.err

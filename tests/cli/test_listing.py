@@ -78,12 +78,13 @@ def test_folders_are_never_cut(store, trained, measured, capsys) -> None:
 
 
 def test_brackets_of_a_task_are_shown_as_they_are(tmp_path: Path, capsys) -> None:
-    from faithmeter.cli.listing import detail
+    from faithmeter.cli.listing import describe_task
     from faithmeter.data import own_task
 
     data = tmp_path / "[x].csv"
     data.write_text("text,label\n" + "\n".join(f"[bold]t{n}[/],[{'ab'[n % 2]}]" for n in range(40)))
-    parts = task_parts(detail(own_task(str(data), text="text", label="label")))
+    task = own_task(str(data), text="text", label="label")
+    parts = task_parts(task, describe_task(task))
     for part in parts:
         output.print(part, soft_wrap=True)
     shown = capsys.readouterr().out

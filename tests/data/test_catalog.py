@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faithmeter.cli.listing import QUANTILES, detail, overview
+from faithmeter.cli.listing import QUANTILES, describe_task, tasks
 from faithmeter.data import TASKS, task
 from faithmeter.data.rows import Row
 from faithmeter.data.splits import arrange, digest
@@ -157,35 +157,36 @@ def test_a_folder_and_the_one_above_are_the_same(tmp_path):
 
 def test_detail_counts_what_is_there(tmp_path):
     make_imdb(tmp_path)
-    found_out = detail(task("IMDB", tmp_path))
-    assert {role: sum(of) for role, of in found_out.class_counts.items()} == {
+    values = describe_task(task("IMDB", tmp_path))
+    counts = values["class_counts"]
+    assert {role: sum(of.values()) for role, of in counts.items()} == {
         "train": 8,
         "validation": 2,
         "test": 10,
     }
-    assert found_out.class_counts["test"] == [5, 5]
-    assert found_out.majority["macro_f1"] == pytest.approx(1 / 3)
-    assert found_out.lengths == {"text": [3] * len(QUANTILES)}  # "train 0<br />é"
-    assert [set(example) for example in found_out.examples] == [{"text", "label"}] * 3
-    assert {example["label"] for example in found_out.examples} <= {"neg", "pos"}
-    assert not found_out.as_published
+    assert counts["test"] == {"neg": 5, "pos": 5}
+    assert values["majority"]["macro_f1"] == pytest.approx(1 / 3)
+    assert values["words"] == {"text": dict.fromkeys(QUANTILES, 3)}  # "train 0<br />é"
+    assert [set(example) for example in values["examples"]] == [{"text", "label"}] * 3
+    assert {example["label"] for example in values["examples"]} <= {"neg", "pos"}
+    assert not values["as_published"]
 
 
 def test_overview_has_published_sizes_and_says_what_is_available(tmp_path):
     make_imdb(tmp_path)
-    lines = {line.task.name: line for line in overview(tmp_path)}
+    lines = {line["task"]: line for line in tasks(tmp_path)[0]}
     assert len(lines) == 16
-    assert lines["IMDB"].source.available
-    assert not lines["RTE"].source.available
-    assert "train.tsv does not exist" in lines["RTE"].source.note
-    assert lines["RTE"].sizes == {"train": 1992, "validation": 498, "test": 277}
-    assert lines["RTE"].majority == pytest.approx(0.473, abs=5e-4)
-    anywhere = {line.task.name: line.source for line in overview()}
-    assert anywhere["bAbI-2"].available
-    assert anywhere["bAbI-2"].kind == "generated"
-    assert (anywhere["RTE"].kind, anywhere["RTE"].place) == ("hub", "nyu-mll/glue/rte")
-    assert "physionet.org" in anywhere["Anemia"].note
-    assert not anywhere["IMDB"].published
+    assert lines["IMDB"]["source"]["available"]
+    assert not lines["RTE"]["source"]["available"]
+    assert "train.tsv does not exist" in lines["RTE"]["source"]["note"]
+    assert lines["RTE"]["sizes"] == {"train": 1992, "validation": 498, "test": 277}
+    assert lines["RTE"]["majority"] == pytest.approx(0.473, abs=5e-4)
+    anywhere = {line["task"]: line["source"] for line in tasks()[0]}
+    assert anywhere["bAbI-2"]["available"]
+    assert anywhere["bAbI-2"]["kind"] == "generated"
+    assert (anywhere["RTE"]["kind"], anywhere["RTE"]["place"]) == ("hub", "nyu-mll/glue/rte")
+    assert "physionet.org" in anywhere["Anemia"]["note"]
+    assert not anywhere["IMDB"]["published"]
 
 
 def test_mimic_without_files_says_where_to_get_it():

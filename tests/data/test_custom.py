@@ -11,7 +11,7 @@ import datasets
 import pandas as pd
 import pytest
 
-from faithmeter.cli.listing import detail
+from faithmeter.cli.listing import QUANTILES, describe_task
 from faithmeter.data import own_task, task
 from faithmeter.data.custom import TaskFile
 from faithmeter.data.rows import read_classes
@@ -246,12 +246,15 @@ def test_long_fields_and_numbers_as_texts(tmp_path):
 
 def test_the_preview_says_what_was_understood(tmp_path):
     one = own_task(write(tmp_path / "a.csv"), text="review", label="stars", pair="product")
-    understood = detail(one)
+    understood = describe_task(one)
     assert (one.explained, one.label, one.context) == ("review", "stars", "product")
-    assert understood.source.kind == "own"
-    assert sum(map(sum, understood.class_counts.values())) == 20
-    assert understood.lengths == {"text": [5] * 6, "context": [2] * 6}
-    assert all(set(example) == {"text", "context", "label"} for example in understood.examples)
+    assert understood["source"]["kind"] == "own"
+    assert sum(sum(counts.values()) for counts in understood["class_counts"].values()) == 20
+    assert understood["words"] == {
+        "text": dict.fromkeys(QUANTILES, 5),
+        "context": dict.fromkeys(QUANTILES, 2),
+    }
+    assert all(set(example) == {"text", "context", "label"} for example in understood["examples"])
 
 
 def test_gzip_and_json_agree_on_half_a_surrogate(tmp_path):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,7 @@ from ..errors import DamageWarning, InputError, unknown
 from .screen import Json, Store, marked, output, print_json, table
 
 if TYPE_CHECKING:
-    from ..data.task import Source, Task
+    from ..data.task import Task
     from ..store.records import Record
 
 CONFIGS = (TrainConfig, RoarConfig, AdaptConfig, MeasureConfig)
@@ -32,31 +32,6 @@ QUANTILES = (0, 25, 50, 75, 95, 100)
 """Percentiles at which text lengths are reported."""
 Listing = tuple[Any, list[Any]]
 """JSON-ready values, and the tables and lines to print."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """Task with its published split sizes, majority baseline on the test split, and source."""
-
-    task: Task
-    sizes: dict[str, int]
-    majority: float
-    source: Source
-
-
-@dataclass(frozen=True)
-class Detail:
-    """Statistics and examples of a task's rows."""
-
-    task: Task
-    source: Source
-    class_counts: dict[str, list[int]]  # split → number of rows of each label
-    majority: dict[str, float]  # metric → test value of always predicting the most frequent training label
-    lengths: dict[str, list[int]]  # text, context → number of words at the QUANTILES
-    examples: list[dict[str, Any]]  # first three training rows, with label names
-    digests: dict[str, str]  # split → sha256 of its rows
-    as_published: bool  # True if the class counts equal those of the paper
-    numbers: tuple[float, float, float] | None = None  # of a regression task: minimum, mean, maximum
 
 
 def listing(
@@ -96,38 +71,34 @@ def listing(
             output.print(part, soft_wrap=not isinstance(part, Table))  # the terminal wraps lines
 
 
-def overview(data_dir: str | Path | None = None) -> list[Line]:
-    """Return a line for each task of the paper, without loading any rows."""
+def tasks(data_dir: Path | None = None) -> Listing:
+    """Return all tasks of the paper with their published sizes, without loading any rows."""
     from ..data import task as task_named
+    from ..data.task import ROLES
     from ..paper.published import read_counts
 
-    lines = []
-    for name, numbers in read_counts().items():
-        task = task_named(name, data_dir)
-        sizes = {split: sum(counts) for split, counts in numbers["class_counts"].items()}
-        lines.append(Line(task, sizes, numbers["majority"]["test"][task.metric], task.source))
-    return lines
-
-
-def tasks(data_dir: Path | None) -> Listing:
-    """Return all tasks with their published sizes and the source of their rows."""
     headings = ("task", "train/validation/test", "metric", "majority", "source", "here")
     rows = table("tasks: published sizes, and the source of the rows", *headings, numbers=False)
     values = []
-    for line in overview(data_dir):
-        name, metric = line.task.name, line.task.metric
-        sizes = "/".join(map(str, map(line.sizes.__getitem__, ("train", "validation", "test"))))
-        place = f"{line.source.kind} {line.source.place}"
-        rows.add_row(
-            name, sizes, metric, f"{line.majority:.3f}", place, "yes" if line.source.available else "no"
-        )
-        row = {"task": name, "sizes": line.sizes, "metric": metric, "majority": line.majority}
-        values.append({**row, "source": asdict(line.source)})
+    for name, numbers in read_counts().items():
+        task = task_named(name, data_dir)
+        source, metric = task.source, task.metric
+        sizes = {split: sum(numbers["class_counts"][split]) for split in ROLES}
+        majority = numbers["majority"]["test"][metric]
+        place, here = f"{source.kind} {source.place}", "yes" if source.available else "no"
+        rows.add_row(name, "/".join(map(str, sizes.values())), metric, f"{majority:.3f}", place, here)
+        row = {"task": name, "sizes": sizes, "metric": metric, "majority": majority}
+        values.append({**row, "source": asdict(source)})
     return values, [rows]
 
 
-def detail(task: Task) -> Detail:
-    """Load a task and return its statistics."""
+def describe_task(task: Task) -> dict[str, Any]:
+    """Load a task, and return statistics and examples of its rows as JSON-ready values.
+
+    `majority` is the test value of always predicting the most frequent training label, by metric; `words`
+    has the lengths of the texts at the `QUANTILES`; `numbers` are minimum, mean and maximum of a regression
+    task; `digests` are those of the splits.
+    """
     from ..data.splits import digest
     from ..paper.published import read_counts
     from ..stats.metrics import majority
@@ -137,29 +108,27 @@ def detail(task: Task) -> Detail:
     test = rows["test"]
     train = rows.get("train", test)
     counts = {name: _counts(split["label"], len(task.labels)) for name, split in rows.items()}
-    lengths: dict[str, list[int]] = {}
-    examples: list[dict[str, Any]] = [{} for _ in train["label"][:3]]
+    words: dict[str, dict[int, int]] = {}
+    examples = [{"label": _label_names(task, label)} for label in train["label"][:3]]
     for name in ("text", "context"):
         if name in train:
-            words = sorted(len(text.split()) for split in rows.values() for text in split[name])
-            lengths[name] = [words[(len(words) - 1) * percent // 100] for percent in QUANTILES]
+            lengths = sorted(len(text.split()) for split in rows.values() for text in split[name])
+            words[name] = {percent: lengths[(len(lengths) - 1) * percent // 100] for percent in QUANTILES}
             for example, text in zip(examples, train[name], strict=False):
                 example[name] = text
-    for example, label in zip(examples, train["label"], strict=False):
-        example["label"] = _label_names(task, label)
     published = read_counts().get(task.name.partition("(")[0])  # Anemia(labels=xor) is the published one
-    values = train["label"]
-    return Detail(
-        task,
-        task.source,
-        counts,
-        majority(task.metrics, train["label"], test["label"], len(task.labels)),
-        lengths,
-        examples,
-        {name: digest(split) for name, split in splits.items()},
-        as_published=task.own is None and published is not None and counts == published["class_counts"],
-        numbers=(min(values), sum(values) / len(values), max(values)) if task.kind == "regression" else None,
-    )
+    numbers = train["label"] if task.kind == "regression" else []
+    return {
+        "task": task.name,
+        "source": asdict(task.source),
+        "as_published": task.own is None and published is not None and counts == published["class_counts"],
+        "class_counts": {name: dict(zip(task.labels, of, strict=True)) for name, of in counts.items()},
+        "majority": majority(task.metrics, train["label"], test["label"], len(task.labels)),
+        "numbers": (min(numbers), sum(numbers) / len(numbers), max(numbers)) if numbers else None,
+        "words": words,
+        "examples": examples,
+        "digests": {name: digest(split) for name, split in splits.items()},
+    }
 
 
 def _label_names(task: Task, label: float | list[int]) -> str:
@@ -179,59 +148,40 @@ def _counts(labels: Sequence[Any], classes: int) -> list[int]:
 
 def one_task(name: str, data_dir: Path | None) -> Listing:
     """Return the description of one task, which is loaded for this purpose."""
-    from ..data import task
+    from ..data import task as task_named
 
-    description = detail(task(name, data_dir))
-    return task_values(description), task_parts(description)
-
-
-def task_values(detail: Detail) -> dict[str, Any]:
-    """Return the description of a task as JSON-ready values."""
-    labels = detail.task.labels
-    return {
-        "task": detail.task.name,
-        "source": asdict(detail.source),
-        "as_published": detail.as_published,
-        "class_counts": {split: _named(labels, counts) for split, counts in detail.class_counts.items()},
-        "majority": detail.majority,
-        "numbers": detail.numbers,
-        "words": {column: _named(QUANTILES, values) for column, values in detail.lengths.items()},
-        "examples": detail.examples,
-        "digests": detail.digests,
-    }
+    task = task_named(name, data_dir)
+    description = describe_task(task)
+    return description, task_parts(task, description)
 
 
-def _named(names: Sequence[Any], values: Sequence[Any]) -> dict[Any, Any]:
-    return dict(zip(names, values, strict=True))
-
-
-def task_parts(detail: Detail) -> list[Any]:
+def task_parts(task: Task, description: Mapping[str, Any]) -> list[Any]:
     """Return the description of a task as lines and tables to print."""
-    task = detail.task
+    source, class_counts = description["source"], description["class_counts"]
     columns = f"text = {task.explained} (explained)" + (f", context = {task.context}" if task.context else "")
     lines = [
-        marked(task.name, "bold", f" from {detail.source.kind}: {detail.source.place}"),
+        marked(task.name, "bold", f" from {source['kind']}: {source['place']}"),
         f"{columns}, label = {task.label}; {task.metric} chooses the checkpoint",
-        "these are the published splits" if detail.as_published else "",
-        detail.source.note,
+        "these are the published splits" if description["as_published"] else "",
+        source["note"],
     ]
-    if detail.numbers is not None:
-        low, mean, high = detail.numbers
+    if description["numbers"]:
+        low, mean, high = description["numbers"]
         lines.append(f"{task.labels[0]} from {low:g} to {high:g} in training, {mean:.3g} on average")
-    counts = table("rows by label", "label", *detail.class_counts)
-    for label, *numbers in zip(task.labels, *detail.class_counts.values(), strict=True):
-        counts.add_row(label, *map("{:,}".format, numbers))
+    counts = table("rows by label", "label", *class_counts)
+    for label in task.labels:
+        counts.add_row(label, *(f"{of_split[label]:,}" for of_split in class_counts.values()))
     counts.add_section()
-    counts.add_row("all", *map("{:,}".format, map(sum, detail.class_counts.values())))
+    counts.add_row("all", *(f"{sum(of_split.values()):,}" for of_split in class_counts.values()))
     lengths = table("words: quantiles in %", "column", *map(str, QUANTILES))
-    for column, quantiles in detail.lengths.items():
-        lengths.add_row(column, *map(str, quantiles))
+    for column, quantiles in description["words"].items():
+        lengths.add_row(column, *map(str, quantiles.values()))
     examples = table("the first rows", "label", "row", numbers=False)
-    for example in detail.examples:
+    for example in description["examples"]:
         texts = "\n".join(f"{name}: {value:.300}" for name, value in example.items() if name != "label")
         examples.add_row(example["label"], texts)
-    guess = "class majority" if detail.numbers is None else "always the mean"
-    baseline = ", ".join(f"{name} {value:.3f}" for name, value in detail.majority.items())
+    guess = "always the mean" if description["numbers"] else "class majority"
+    baseline = ", ".join(f"{name} {value:.3f}" for name, value in description["majority"].items())
     return [*filter(None, lines), counts, f"{guess} on test: {baseline}", lengths, examples]
 
 

@@ -10,7 +10,7 @@ import typer
 from ..config import AdaptConfig, TrainConfig
 from ..files import require_writable
 from ..runs.processes import require_one_process
-from .listing import detail, task_parts
+from .listing import describe_task, task_parts
 from .options import Restart, Resume
 from .progress import bars, phase_bars, training_bar
 from .screen import Json, Store, note, note_reused, output, print_json, print_truncated, quiet, show
@@ -62,7 +62,7 @@ def _preview(config: TrainConfig, as_json: bool) -> None:
     task = task_of(config)
     validation = len(load_splits(config, task)["validation"])
     if not as_json:
-        for part in task_parts(detail(task)):
+        for part in task_parts(task, describe_task(task)):
             output.print(part)
     if validation < MIN_ROWS:
         note(
