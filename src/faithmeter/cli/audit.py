@@ -68,7 +68,7 @@ def audit(
 
     Example: faithmeter audit my-classifier --data texts.csv --text review
     """
-    columns.require(model)
+    columns.require(model)  # before the imports, which take seconds
     from ..report.surfaces import write_page
     from ..report.view import view
     from ..runs.auditing import audit as run

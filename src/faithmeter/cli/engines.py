@@ -75,7 +75,7 @@ def import_all(names: Sequence[str]) -> None:
 
 
 def _import(name: str) -> None:
-    path = Path(name)
+    path = Path(name)  # a file is run, so that it needs no package around it
     try:
         if path.suffix == ".py":
             runpy.run_path(str(path), run_name=path.stem)

@@ -181,6 +181,7 @@ def _explain(
             if row.label is not None:
                 class_number(clf.labels, row.label)
     explanations: list[Explanation] = []
+    # texts are explained one by one, so that the bar moves; equal inputs are shared by the evaluator
     with bars() as progress:
         bar = progress.add_task("explaining", total=len(rows), note="")
         clf.progress = lambda _: progress.update(bar, note=f"{clf.evaluations:,} evaluations")
@@ -189,7 +190,7 @@ def _explain(
                 options: dict[str, Any] = {"pairs": row.pairs, "methods": methods, "labels": [row.label]}
                 explanations += explain_texts(clf, [row.text], unit=unit, **options)
             progress.advance(bar)
-    clf.progress = None
+    clf.progress = None  # the bar is gone
     return explanations
 
 

@@ -187,7 +187,7 @@ def show_plan(runs: Sequence[Run], store: RunStore, as_json: bool) -> None:
         print_json([{"run": run.name, "done": run in done, "config": run.config.to_dict()} for run in runs])
         return
     for run in runs:
-        state = "done" if run in done else "to do"
+        state = "done" if run in done else "to do"  # as the store has it now: another process may finish more
         output.print(f"{state:5}  {run.name}", soft_wrap=True)
     output.print(_totals(runs, done))
 

@@ -112,6 +112,7 @@ def describe_task(task: Task) -> dict[str, Any]:
     examples = [{"label": _label_names(task, label)} for label in train["label"][:3]]
     for name in ("text", "context"):
         if name in train:
+            # words between blanks, as people count: the tokens depend on the model
             lengths = sorted(len(text.split()) for split in rows.values() for text in split[name])
             words[name] = {percent: lengths[(len(lengths) - 1) * percent // 100] for percent in QUANTILES}
             for example, text in zip(examples, train[name], strict=False):
@@ -151,7 +152,7 @@ def one_task(name: str, data_dir: Path | None) -> Listing:
     from ..data import task as task_named
 
     task = task_named(name, data_dir)
-    description = describe_task(task)
+    description = describe_task(task)  # reads all rows
     return description, task_parts(task, description)
 
 

@@ -162,7 +162,7 @@ def run(
     from ..runs.measurements import Conduct, measure_checkpoint
     from ..store.run_store import RunStore
 
-    quiet()
+    quiet()  # our bars take the place of the libraries'
     if not root.exists():  # a finished measurement is also read from a store that cannot be written
         require_writable(root, "--output")
     with bars() as progress:

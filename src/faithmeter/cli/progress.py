@@ -165,7 +165,7 @@ def training_bar(progress: Progress, title: str) -> TrainerCallback:
     """Return a trainer callback that shows the optimizer steps and the last validation result in one bar."""
     from ..training.steps import StepReport
 
-    bars: list[TaskID] = []
+    bars: list[TaskID] = []  # made at the first step: only then is the number of steps known
 
     def show(completed: int, total: int, note: str) -> None:
         if not bars:
@@ -196,6 +196,7 @@ class RunLines:
         if self.hosts.get(name) != host:  # a run begins, or goes on at another node
             self.hosts[name] = host
             self._write(f"started: {name}{place}")
+        # a cluster may run more than a screen holds; the log has them all
         if name not in self.bars and len(self.bars) < MAX_RUN_BARS:
             self.bars[name] = self.progress.add_task(name, total=None, note=note)
         if name in self.bars:

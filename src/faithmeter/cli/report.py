@@ -79,6 +79,7 @@ def _require_one_output(pages: Pages, model_card: Path | None, gallery: Path | N
         "--model-card": model_card and f"writes {model_card / 'README.md'}",
         "--gallery": gallery and f"writes {gallery}",
     }
+    # silently ignoring one of them would look like a report that was not written
     given = [f"{name} {purpose}" for name, purpose in options.items() if purpose]
     if len(given) > 1:
         raise InputError(f"{' and '.join(given)}; expected one of them: leave the others out")

@@ -37,7 +37,7 @@ class SafeConsole(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            safe = escape_controls(segment.text)
+            safe = escape_controls(segment.text)  # texts of others could otherwise move the cursor or ring
             yield segment if segment.control or safe == segment.text else segment._replace(text=safe)
 
 
@@ -93,6 +93,7 @@ def quiet() -> None:
         return
     import transformers
 
+    # the bars of libraries would be drawn into ours
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # hides its messages about retries
     # `datasets` takes as long to import as an explanation: it is told by its variable, before it is loaded
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")

@@ -60,7 +60,7 @@ def _preview(config: TrainConfig, as_json: bool) -> None:
 
     kind_of_model(config.model)  # raises before the rows are read if there is no such model
     task = task_of(config)
-    validation = len(load_splits(config, task)["validation"])
+    validation = len(load_splits(config, task)["validation"])  # as a training cuts them, with its limits
     if not as_json:
         for part in task_parts(task, describe_task(task)):
             output.print(part)

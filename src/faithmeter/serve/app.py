@@ -114,7 +114,7 @@ def create_app(
     _add_measure(app, admission)
     _add_styles(app)
     _add_pages(app)
-    _fit_examples(app, bool(model.clf.takes_pair))
+    _fit_examples(app, bool(model.clf.takes_pair))  # last, as it fixes the description of all routes
     return app
 
 
@@ -123,7 +123,7 @@ def _add_pages(app: FastAPI) -> None:
 
     A mount would also match the paths of the API, and name its own methods where theirs are asked for.
     """
-    files = StaticFiles(directory=STATIC, html=True)
+    files = StaticFiles(directory=STATIC, html=True)  # html: `/` is index.html
     for path in ("/", "/{name}"):
         app.router.routes.append(Route(path, files, methods=["GET"], include_in_schema=False))
 
@@ -246,6 +246,7 @@ def _add_measure(app: FastAPI, admission: Admission) -> None:
                 progress=job.set_stage,
             ).to_dict()
 
+        # never the quick worker: even a short measurement is many evaluations
         return await respond(request, admission.long, Job(work, cost))
 
 

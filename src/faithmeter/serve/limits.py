@@ -33,4 +33,4 @@ class Limits:
     @property
     def max_body_bytes(self) -> int:
         """Maximum size of a request: the longest text and context, fully escaped, plus 64 KiB."""
-        return 2 * ESCAPED_BYTES * self.max_characters + 2**16
+        return 2 * ESCAPED_BYTES * self.max_characters + 2**16  # text and pair, then methods and masks

@@ -36,6 +36,7 @@ class TextRequest(BaseModel):
 
 
 class ProbeRequest(TextRequest):
+    # shown on the page of the API
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": TEXT, "pair": PAIR, "masked": [4]}]})
 
     masked: list[TokenNumber] = Field(
@@ -74,7 +75,7 @@ class MeasureRequest(ExplainRequest):
 
 
 class ApiResponse(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid")  # the tests compare every answer with its description
 
 
 class Piece(ApiResponse):
@@ -96,27 +97,42 @@ class Sentence(ApiResponse):
     text: str
 
 
-class ProbeResponse(ApiResponse):
+class Reading(ApiResponse):
+    """Text as the model read it; part of every answer."""
+
     text: str
     pair: str | None
     truncated: bool = Field(description="whether the end was left out, as the text is too long for the model")
-    masked: list[int]
+    device: str = Field(description="device that the model was evaluated on")
+    precision: str = Field(description="data type that it was evaluated in")
+
+
+class Prediction(Reading):
+    """Text and what the model says of it."""
+
     prediction: str = Field(description="most probable class, or the predicted number")
     probabilities: dict[str, Fraction] = Field(description="empty if the model predicts a number")
     value: float | None = Field(description="predicted number; null if the model chooses a class")
-    pvalues: dict[str, Fraction] = Field(
-        description="by test: is the masked text in distribution? Empty without fitted tests"
-    )
+
+
+class Checked(ApiResponse):
+    """What the in-distribution tests assume, and reasons not to trust an answer."""
+
     floors: dict[str, Fraction] = Field(description="by test: smallest p-value that it can give")
-    words: list[Piece]
-    tokens: list[Piece]
     trained_with: str = Field(description="masking strategy of the training that the tests assume")
-    device: str = Field(description="device that the model was evaluated on")
-    precision: str = Field(description="data type that it was evaluated in")
     agreement: float | None = Field(
         description="of an adapted model with the original; null for any other model"
     )
-    doubts: list[Doubt] = Field(description="reasons not to trust the prediction, as sentences")
+    doubts: list[Doubt] = Field(description="reasons not to trust the answer, as sentences")
+
+
+class ProbeResponse(Prediction, Checked):
+    masked: list[int]
+    pvalues: dict[str, Fraction] = Field(
+        description="by test: is the masked text in distribution? Empty without fitted tests"
+    )
+    words: list[Piece]
+    tokens: list[Piece]
     verdict: Sentence = Field(description="is the masked text in distribution?")
 
 
@@ -129,17 +145,9 @@ class Unit(ApiResponse):
     )
 
 
-class ExplainResponse(ApiResponse):
-    text: str
-    pair: str | None
-    truncated: bool
+class ExplainResponse(Prediction):
     label: str
-    prediction: str = Field(description="most probable class, or the predicted number")
-    probabilities: dict[str, Fraction] = Field(description="empty if the model predicts a number")
-    value: float | None = Field(description="predicted number; null if the model chooses a class")
     methods: list[str]
-    device: str = Field(description="device that the model was evaluated on")
-    precision: str = Field(description="data type that it was evaluated in")
     words: list[Unit]
     tokens: list[Unit]
 
@@ -159,9 +167,7 @@ class Erasure(ApiResponse):
     chance: Fraction = Field(description="fraction of random orders that do as well")
 
 
-class MeasureResponse(ApiResponse):
-    text: str
-    pair: str | None
+class MeasureResponse(Reading, Checked):
     label: str
     percents: list[int]
     orders: int
@@ -169,16 +175,7 @@ class MeasureResponse(ApiResponse):
     mean: list[float] = Field(description="mean of the random orders")
     lower: list[float] = Field(description="5th percentile of the random orders")
     upper: list[float] = Field(description="95th percentile of the random orders")
-    floors: dict[str, Fraction] = Field(description="by test: smallest p-value that it can give")
     methods: dict[str, Erasure]
-    trained_with: str = Field(description="masking strategy of the training that the tests assume")
-    agreement: float | None = Field(
-        description="of an adapted model with the original; null for any other model"
-    )
-    truncated: bool
-    device: str = Field(description="device that the model was evaluated on")
-    precision: str = Field(description="data type that it was evaluated in")
-    doubts: list[Doubt] = Field(description="reasons not to trust the measurement, as sentences")
     verdicts: dict[str, Sentence] = Field(description="by method: is it faithful for this text?")
     summary: Sentence = Field(description="all doubts in one sentence")
 
