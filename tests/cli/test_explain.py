@@ -93,7 +93,7 @@ def test_rows_take_what_they_do_not_say_from_the_options(faithmeter, checkpoint,
         ('{"text": "a film", "pair": 5}', "`pair` is 5; expected a string"),
         ('{"text": "a film", "label": 0.5}', "`label` is 0.5; expected a string"),
         ('{"label": "LABEL_1"}', "`text` is None; expected a string"),
-        ("[1]", "got [1]; expected an object with `text`"),
+        ("[1]", "list; expected one object in each line"),
         ("the film", "not JSON"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_wrong_row_is_named_by_its_line_before_anything_is_explained(
         ),
         (("a film", "--html", "."), "error: --html .: expected the name of a file, in a folder that exists"),
         (("--file", "empty.txt"), "error: empty.txt holds no text; expected one per line"),
-        (("--file", "missing.txt"), "error: missing.txt cannot be read: "),
+        (("--file", "missing.txt"), "error: cannot read missing.txt: No such file"),
         (
             ("--file", "texts.csv"),
             "error: --file texts.csv is a table (.csv), and --file takes a text in each",

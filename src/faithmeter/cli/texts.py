@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -167,7 +166,7 @@ def read_texts(
     if data is not None:
         return list(_read_table(data, columns, given["label"]))
     if file is not None:
-        return list(_read_lines(file, given))
+        return _read_lines(file, given)
     if os.path.isfile(f"{given['text']}/config.json"):  # unlike Path, also for texts that are no paths
         raise InputError(
             f"{given['text']} is a checkpoint; expected a text: if a pattern stands for several "
@@ -194,36 +193,34 @@ def _read_table(data: Path, columns: dict[str, str | None], label: str | None) -
             yield _row({"text": None, "pair": None, "label": label} | values, record.place)
 
 
-def _read_lines(file: Path, given: dict[str, str | None]) -> Iterator[Row]:
-    """Yield the rows of a file of lines; values given on the command line fill in missing keys."""
+def _read_lines(file: Path, given: dict[str, str | None]) -> list[Row]:
+    """Return the rows of a file of lines; values given on the command line fill in missing keys."""
     suffix = Path(file.name.removesuffix(".gz")).suffix
     if suffix in TABLES:
         raise InputError(
             f"--file {file} is a table ({suffix}), and --file takes a text in each line; explain a column of "
             f"it: --data {file} --text COLUMN"
         )
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")  # splitlines would cut at U+2028, too
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}") from error
-    if not any(map(str.strip, lines)):  # an empty result would look like a success
+    rows: list[Row] = []
+    for place, own in _lines_of(file, suffix):
+        with name_place(place):
+            rows.append(_row(given | own, place))
+    if not rows:  # an empty result would look like a success
         raise InputError(f"{file} holds no text; expected one per line")
-    for number, line in enumerate(lines, start=1):
-        place = f"{file}, line {number}"
-        if line.strip():
-            with name_place(place):
-                own = _object(line) if file.suffix == ".jsonl" else {"text": line}
-                yield _row(given | own, place)
+    return rows
 
 
-def _object(line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise InputError(f"got {line.strip()}; expected an object with `text`")
-    return row
+def _lines_of(file: Path, suffix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the values of each line that is not blank."""
+    from ..data.readers import jsonl, lines
+
+    if suffix == ".jsonl":
+        for record in jsonl(file):
+            yield record.place, record.values
+        return
+    for number, text in lines(file):
+        if text.strip():
+            yield f"{file}, line {number}", {"text": text.rstrip("\r\n")}
 
 
 def _row(given: dict[str, Any], place: str = "") -> Row:
