@@ -13,8 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from faithmeter.cli.listing import listing
-from faithmeter.data import babi, stories
+from faithmeter.data import stories
 from faithmeter.models.folders import resolve
+from fixtures_tasks import write_stories
 
 GRID = """
 tasks = ["reviews.toml"]
@@ -119,7 +120,7 @@ def official_babi(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     for name, questions in (("train", 50), ("test", 20)):
         path = folder / f"qa1_single-supporting-fact_{name}.txt"
-        babi.write(stories.generate(1, questions, seed=7), path)
+        write_stories(stories.generate(1, questions, seed=7), path)
     return folder.parent
 
 
