@@ -13,7 +13,6 @@ from faithmeter.measuring import erase
 from faithmeter.models import devices
 from faithmeter.runs import chosen_method
 from faithmeter.runs.chosen_method import Candidate, Choice, choose_method, read_budget
-from faithmeter.stats import metrics
 from toy import tiny
 
 ROWS = [f"the {'apple' if i % 2 else 'milk'} number {i},{'fruit' if i % 2 else 'drink'}" for i in range(240)]
@@ -91,7 +90,6 @@ def test_a_choice_is_that_of_its_own_settings(
     monkeypatch.setattr(chosen_method, "measured_task", lambda *_: measured)  # its classes do not matter
     record = chosen_method.training_record(checkpoint)
     monkeypatch.setattr("faithmeter.stats.metrics.OWN_METRICS", {})
-    monkeypatch.setattr("faithmeter.stats.own_metrics.OWN_METRICS", metrics.OWN_METRICS)
     fm.metric("hits")(lambda labels, p: float((labels == p).sum()))
     several = tiny(dtype=torch.float32)
     several.model.config.problem_type = "multi_label_classification"

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import faithmeter as fm
 from faithmeter.measuring.result import Result
-from faithmeter.stats.ceiling import best_erasures
 from faithmeter.stats.curves import acu
-from faithmeter.stats.predictions import Predictions
+from faithmeter.stats.predictions import Predictions, best_erasures
 from toy import WORDS, tiny
 
 RANDOM = [[0, 0, 0, 1], [1, 1, 1, 0]]  # two texts of the classes 0 and 1, at 0, 10, 50 and 100 %

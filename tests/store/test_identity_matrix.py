@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from faithmeter.cli import engines
 from faithmeter.methods import registry
 from faithmeter.models import devices
-from faithmeter.stats.own_metrics import OWN_METRICS
+from faithmeter.stats.metrics import OWN_METRICS
 from toy import WORDS, tiny
 
 OWN = """

@@ -9,8 +9,7 @@ from faithmeter.config import BASELINE
 from faithmeter.stats.faithfulness import removed_share
 from faithmeter.stats.guessing import lead_over_guessing
 from faithmeter.stats.intervals import resample_texts
-from faithmeter.stats.metric_definitions import MEAN
-from faithmeter.stats.metrics import majority, score
+from faithmeter.stats.metrics import MEAN, majority, score
 from faithmeter.stats.predictions import Predictions
 from faithmeter.stats.pvalues import count_test, simes
 

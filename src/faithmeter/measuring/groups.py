@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from ..config import BASELINE
 from ..methods.registry import find_searches
 from ..stats.areas import KINDS, PROBABILITY
-from ..stats.ceiling import best_erasures
 from ..stats.comparisons import Ranking, rank_methods
 from ..stats.curves import Curve, acu
 from ..stats.intervals import Interval, TextIntervals, resample_texts
 from ..stats.metrics import score
 from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
-from ..stats.predictions import Predictions
+from ..stats.predictions import Predictions, best_erasures
 from .trace import Trace
 
 Owner = TypeVar("Owner", bound="Remembering")

@@ -67,19 +67,12 @@ def roar(
         earlier, before = store.get(config.before), store.folder(config.before)
         if earlier is None:
             raise Unready(f"{before} has no record; Recursive ROAR needs the step before: run that first")
-        erased, explained = stored_positions(
-            folder,
-            earlier.fingerprint,
-            lambda: erase_splits(
-                load(str(before)),
-                load_splits(config, task),
-                read_positions(before),
-                config.method,
-                config.percent,
-                seed=config.seed,
-                progress=progress,
-            ),
-        )
+
+        def compute() -> Positions:
+            splits = load_splits(config, task)
+            return erase_splits(load(str(before)), splits, read_positions(before), config, progress)
+
+        erased, explained = stored_positions(folder, earlier.fingerprint, compute)
         goal = Goal(erased, earlier.fingerprint)
         result = finetune_in(config, task, folder, goal, Session(True, callbacks, processes=processes))
         plain = earlier.plain if isinstance(earlier, RoarRecord) else earlier.unmasked
@@ -94,29 +87,29 @@ def erase_splits(
     clf: Any,
     splits: Mapping[str, Dataset],
     before: Positions,
-    method: str,
-    percent: int,
-    *,
-    seed: int,
+    config: RoarConfig,
     progress: Progress | None = None,
 ) -> Positions:
-    """Return the token positions to erase so that `percent` of every text is erased.
+    """Return the token positions to erase so that the percent of the config is erased of every text.
 
-    The method explains `clf`, which was trained on texts with the positions `before` erased.
+    The method of the config explains `clf`, which was trained on texts with the positions `before` erased.
     """
-    chosen = seeded(parse(method), seed)
+    chosen = seeded(parse(config.method), config.seed)
     evaluator = Evaluator(clf)
     done = start_phase(progress, "explain", sum(map(len, splits.values())))
     erased: Positions = {}
     for name, split in splits.items():
         erased[name] = []
         for batch, labels in read_slices(Evaluator.of(clf), split, len(split)):
-            evaluator.forget()
-            gone = torch.zeros_like(batch.explained)
+            evaluator.forget()  # no text is seen twice, and what is remembered of it would only fill memory
+            gone = torch.zeros_like(
+                batch.explained
+            )  # [B, T]: the tokens that the model never saw in training
             for row, number in enumerate(batch.index.tolist() if before else ()):
                 gone[row, before[name][number]] = True
             masked = batch.masked(gone, clf.mask_id)
-            [(_, masked)] = erase(evaluator, masked, labels, chosen, percents=[percent])
+            [(_, masked)] = erase(evaluator, masked, labels, chosen, percents=[config.percent])
+            # positions of the step before are kept, so that the erased part only grows
             now = masked.explained & (masked.input_ids == clf.mask_id)
             erased[name] += [row.nonzero()[:, 0].tolist() for row in now]
             done(len(batch))
@@ -133,14 +126,17 @@ def stored_positions(folder: Path, model: str, compute: Callable[[], Positions])
     frame, note = read_parquet(folder / ERASED), folder / NOTE
     if frame is not None and note.exists():
         values = json.loads(note.read_text(encoding="utf-8"))
-        if values["model"] == model:
+        if values["model"] == model:  # explaining takes hours: a training that was cut goes on from here
             return _positions(frame), float(values["seconds"])
     shutil.rmtree(folder, ignore_errors=True)
     seconds: dict[str, float] = {}
     with timed(seconds, "explain"):
         erased = compute()
-    rows = [(name, row, gone) for name, split in erased.items() for row, gone in enumerate(split)]
+    rows: list[tuple[str, int, list[int]]] = []
+    for name, split in erased.items():
+        rows += ((name, row, gone) for row, gone in enumerate(split))
     write_parquet(folder / ERASED, pd.DataFrame(rows, columns=["split", "row", "positions"]))
+    # the note comes last: a kill between both files leaves no note, and the positions are computed again
     write_json(note, {"model": model, "seconds": seconds["explain"]})
     return erased, seconds["explain"]
 
@@ -161,7 +157,7 @@ def read_positions(folder: Path) -> Positions:
 
 
 def _positions(frame: DataFrame) -> Positions:
-    return {
-        str(name): [gone.tolist() for gone in part.sort_values("row")["positions"]]
-        for name, part in frame.groupby("split")
-    }
+    positions = {}
+    for name, part in frame.groupby("split"):
+        positions[str(name)] = [gone.tolist() for gone in part.sort_values("row")["positions"]]
+    return positions

@@ -6,14 +6,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .counts import MEAN
-from .curves import absolute_area, relative_area
+from .curves import Floats, absolute_area, relative_area
 from .faithfulness import removed_share, share_beyond
+from .metrics import MEAN
 
-Floats = NDArray[np.float64]
 METRIC = ""
 """Quantity that stands for the metric of the task, whatever it is."""
 

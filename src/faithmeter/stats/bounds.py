@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from .predictions import Floats
+from .curves import Floats
 
 ROUNDING = 1e-12
 """Differences below this are attributed to rounding."""

@@ -15,9 +15,9 @@ from scipy.special import ndtri, stdtr
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from .areas import KINDS, Kind
 from .bounds import ROUNDING, combined_quantile
-from .curves import absolute_area
+from .curves import Floats, absolute_area
 from .intervals import RESAMPLES
-from .predictions import Floats, Predictions, blocks
+from .predictions import Predictions, blocks
 
 SAME = 1e-9
 """Relative difference below which two sums of contributions count as equal."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import AGREEMENT
-from .metric_definitions import ROUNDING, standardized
+from .metrics import MEAN, ROUNDING, standardized
 
 
 class Counts(NamedTuple):
@@ -80,10 +80,6 @@ def _r2_value(means: NDArray[Any]) -> NDArray[np.float64]:
     spread = yy - y * y
     defined = spread > ROUNDING
     return np.where(defined, 1 - error / np.where(defined, spread, 1), 0.0)
-
-
-MEAN = "mean"
-"""Mean of what is predicted, such as the probability of the label; labels do not matter."""
 
 
 def _numbers(labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> NDArray[np.float64]:

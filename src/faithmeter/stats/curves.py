@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
+Floats = NDArray[np.float64]
 MIN_AREA = 1e-12
 """Areas under the random curve below this are rounding error: erasing lost no performance."""
 
@@ -109,16 +110,12 @@ def racu_divisor(baseline: Curve) -> float:
     return acu(replace(baseline, values=baseline.values[-1:] * len(baseline.values)), baseline)
 
 
-def absolute_area(
-    values: NDArray[np.float64], random: NDArray[np.float64], ratios: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def absolute_area(values: Floats, random: Floats, ratios: Floats) -> Floats:
     """Return the ACU of curves [..., S] at the fractions `ratios` [S]."""
     return np.asarray(np.trapezoid(random - values, ratios, axis=-1))
 
 
-def relative_area(
-    values: NDArray[np.float64], random: NDArray[np.float64], ratios: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def relative_area(values: Floats, random: Floats, ratios: Floats) -> Floats:
     """Return the RACU of curves [..., S] at the fractions `ratios` [S]; NaN where it is undefined."""
     possible = absolute_area(random[..., -1:], random, ratios)
     area = absolute_area(values, random, ratios)
@@ -127,7 +124,7 @@ def relative_area(
 
 def _align(
     curve: Curve | Sequence[float], baseline: Curve | Sequence[float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats, Floats]:
     """Return the fractions erased and the values of both curves; raise an InputError if they do not match."""
     if isinstance(curve, Curve) and isinstance(baseline, Curve):
         for name in ("metric", "n"):
@@ -144,7 +141,7 @@ def _align(
     return ratios, values, random
 
 
-def _points(curve: Curve | Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _points(curve: Curve | Sequence[float]) -> tuple[Floats, Floats]:
     if isinstance(curve, Curve):
         return np.asarray(curve.percents) / 100, np.asarray(curve.values)
     values = np.asarray(curve, dtype=np.float64)
@@ -154,12 +151,12 @@ def _points(curve: Curve | Sequence[float]) -> tuple[NDArray[np.float64], NDArra
     return np.linspace(0, 1, len(values)), values
 
 
-def _require_finite(values: Sequence[float] | NDArray[np.float64]) -> None:
+def _require_finite(values: Sequence[float] | Floats) -> None:
     if not np.isfinite(values).all():
         raise InputError(
             f"curve with values {list(values)}; expected finite numbers: was a metric undefined?"
         )
 
 
-def _percents(ratios: NDArray[np.float64]) -> str:
+def _percents(ratios: Floats) -> str:
     return ", ".join(f"{100 * ratio:g}" for ratio in ratios)

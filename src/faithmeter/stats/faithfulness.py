@@ -13,13 +13,11 @@ accuracy's area counts both parts as one, so that it rewards turning a model tha
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .curves import absolute_area
+from .curves import Floats, absolute_area
 
 MIN_REMOVABLE = 0.02
 """Removable area, in probability, below which there is nothing whose share could be told."""
-Floats = NDArray[np.float64]
 
 
 def removable_area(random: Floats, ratios: Floats) -> Floats:

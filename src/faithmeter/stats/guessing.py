@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 
 from .bounds import widened_bca
 from .counts import COUNTS, SHARES
+from .curves import Floats
 from .intervals import FEW_RESAMPLES, Interval
-from .metric_definitions import NUMBER_METRICS, Metric
-from .metrics import find_metric, kind_of
+from .metrics import NUMBER_METRICS, Metric, find_metric, kind_of
 from .predictions import resampling_weights
 
 SHUFFLES = 20
 """Random orders of the labels that stand for random guesses, for a metric without a formula."""
 FAST_RESAMPLES = 1999
 """Number of bootstrap resamples for a metric that counts give."""
-Floats = NDArray[np.float64]
 
 
 def best_guess(metric: str, labels: NDArray[Any], classes: int) -> float:

@@ -14,8 +14,9 @@ from ..config import BASELINE
 from ..errors import InputError
 from .areas import KINDS
 from .bounds import ROUNDING, bca, widened_bca
-from .metrics import COUNTS, SHARES
-from .predictions import Floats, Predictions, resampling_weights
+from .counts import COUNTS, SHARES
+from .curves import Floats
+from .predictions import Predictions, resampling_weights
 
 RESAMPLES = 9999
 """Default number of bootstrap resamples, and of random swaps in a test."""

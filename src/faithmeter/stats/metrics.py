@@ -1,9 +1,12 @@
-"""Performance metrics of classes, of several labels and of numbers, and their baselines."""
+"""Performance metrics of classes, of several labels and of numbers, yours among them, and their baselines."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,41 +14,183 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..config import AGREEMENT, Kind
 from ..errors import InputError, unknown
-from .counts import COUNTS, SHARES, Counts
-from .metric_definitions import CORRELATIONS, METRICS, METRICS_OF, NUMBER_METRICS, Metric
-from .own_metrics import OWN_METRICS, MetricFunction, metric, name_metric
+from ..source import digest_source, find_place
 
-__all__ = [
-    "CORRELATIONS",
-    "COUNTS",
-    "METRICS",
-    "METRICS_OF",
-    "NUMBER_METRICS",
-    "OWN_METRICS",
-    "SHARES",
-    "Counts",
-    "Metric",
-    "MetricFunction",
-    "find_metric",
-    "kind_of",
-    "majority",
-    "mean_loss",
-    "metric",
-    "metric_code",
-    "name_metric",
-    "predict",
-    "require_metric",
-    "score",
-]
+MEAN = "mean"
+"""Mean of what is predicted, such as the probability of the label; labels do not matter."""
+Metric = Callable[[np.ndarray, np.ndarray, int], float]
+ROUNDING = 1e-6
+"""Numbers whose standard deviation is below this share of the largest one count as equal."""
+
+
+def _accuracy(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    return float(np.mean(labels == predictions))
+
+
+def _f1_counts(labels: np.ndarray, predictions: np.ndarray, classes: int) -> NDArray[np.int64]:
+    """Return, by class [2, C], twice the correct predictions, and the labels and predictions together."""
+    if labels.ndim == 1:
+        names = np.arange(classes)
+        labels, predictions = labels[:, None] == names, predictions[:, None] == names
+    true, predicted = labels.astype(bool), predictions.astype(bool)
+    return np.stack([2 * (true & predicted).sum(axis=0), true.sum(axis=0) + predicted.sum(axis=0)])
+
+
+def _macro_f1(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    # the mean is over all classes; one that neither occurs nor is predicted counts as 0
+    correct, both = _f1_counts(labels, predictions, classes)
+    return float(np.divide(correct, both, out=np.zeros(len(both)), where=both > 0).mean())
+
+
+def _micro_f1(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    correct, both = _f1_counts(labels, predictions, classes).sum(axis=1)
+    return float(correct / both) if both else 0.0
+
+
+def _matthews(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    return float(matthews_corrcoef(labels, predictions))
+
+
+def standardized(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers [N, ...] with mean 0 and deviation 1 along the first axis; 0 where all are equal."""
+    numbers = np.asarray(values, np.float64)
+    centered = numbers - numbers.mean(axis=0)
+    deviation = centered.std(axis=0)
+    varies = deviation > ROUNDING * np.abs(numbers).max(axis=0)
+    return np.asarray(np.divide(centered, deviation, out=np.zeros_like(centered), where=varies))
+
+
+def _pearson(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    return float(np.mean(standardized(labels) * standardized(predictions)))
+
+
+def _spearman(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    from scipy.stats import rankdata
+
+    # equal numbers stay equal, although rounding may rank them
+    return _pearson(rankdata(labels), rankdata(predictions) * standardized(predictions).any(), classes)
+
+
+def _r2(labels: np.ndarray, predictions: np.ndarray, classes: int) -> float:
+    spread = float(np.var(labels))
+    return 1 - float(np.mean((labels - predictions) ** 2)) / spread if spread > 0 else 0.0
+
+
+METRICS: dict[str, Metric] = {
+    "accuracy": _accuracy,
+    "macro_f1": _macro_f1,
+    "micro_f1": _micro_f1,
+    "matthews": _matthews,
+    AGREEMENT: _accuracy,
+}
+"""Metrics of classes."""
+NUMBER_METRICS: dict[str, Metric] = {"pearson": _pearson, "spearman": _spearman, "r2": _r2}
+"""Metrics of numbers: the correlation, that of the ranks, and the explained share of the variance.
+
+All are higher for better predictions. A correlation with constant predictions is 0.
+"""
+CORRELATIONS = ("pearson", "spearman")
+METRICS_OF: dict[Kind, tuple[str, ...]] = {
+    "single-label": ("accuracy", "macro_f1"),
+    "multi-label": ("micro_f1", "macro_f1"),
+    "regression": ("pearson", "spearman", "r2"),
+}
+"""Metrics that are reported by default for each kind of task; the first is that of the curves."""
+
+MetricFunction = Callable[[NDArray[Any], NDArray[Any]], float]
+"""Function of labels and predictions that returns a number, higher for better predictions."""
+
+
+@dataclass(frozen=True)
+class OwnMetric:
+    """A user's metric; `version` is the word for the state of what no digest can cover."""
+
+    name: str
+    function: MetricFunction
+    version: str = ""
+
+    @property
+    def code(self) -> str:
+        """Digest of the function's source and of all that it depends on."""
+        return digest_source(self.function, name=f"metric {self.name!r}", version=self.version)
+
+    def evaluate(self, labels: NDArray[Any], predictions: NDArray[Any], classes: int) -> float:
+        """Return the metric; raise an InputError if it is not a number."""
+        value: object = self.function(np.asarray(labels), np.asarray(predictions))
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise InputError(f"metric {self.name!r} gave a {type(value).__name__}; expected a number")
+        return float(value)
+
+
+OWN_METRICS: dict[str, OwnMetric] = {}
+"""Registered metrics by name."""
+
+
+def metric(name: str, *, version: str = "") -> Callable[[MetricFunction], MetricFunction]:
+    """Return a decorator that registers a function as a metric.
+
+    The function takes labels and predictions, arrays [N] of class numbers or of numbers, and returns a
+    number that is higher for better predictions. It must be defined for equal predictions, too. Performance
+    curves, ACU and the best epoch of a training can then go by it. In the training of a model that gives
+    several labels at once, both arrays are [N, C], with 0 or 1 for each label.
+
+    Args:
+        name: Name of the metric in every command and function of the package.
+        version: As for `faithmeter.method`: to be changed with what the function uses and cannot be compared.
+
+    Returns:
+        A decorator that returns the function itself.
+
+    Raises:
+        InputError: The name contains characters other than letters, digits and `-.+_`, or is taken.
+
+    Example:
+        >>> @fm.metric("hits-of-first-class")
+        ... def hits_of_first_class(labels, predictions):
+        ...     return float((predictions[labels == 0] == 0).sum() / max(1, (labels == 0).sum()))
+        >>> fm.measure(clf, task, ["grad-l2"], limit=20, metric="hits-of-first-class").metric
+        'hits-of-first-class'
+    """
+    if not re.fullmatch(r"[\w.+-]+", name):
+        raise InputError(f"a metric named {name!r}; expected letters, digits, '-', '.', '+' or '_'")
+    if name in {**METRICS, **NUMBER_METRICS, MEAN: None}:
+        raise InputError(f"metric {name!r} is built in; give yours another name")
+
+    def register(function: MetricFunction) -> MetricFunction:
+        known = OWN_METRICS.get(name)
+        if known is not None and find_place(known.function) != find_place(function):
+            where = ".".join(find_place(known.function))
+            raise InputError(f"metric {name!r} exists already, in {where}; give yours another name")
+        OWN_METRICS[name] = OwnMetric(name, function, version)
+        return function
+
+    return register
+
+
+def name_metric(given: str | MetricFunction) -> str:
+    """Return the name of a metric; a function is registered by its own name."""
+    if isinstance(given, str):
+        return given
+    for name, known in OWN_METRICS.items():
+        if known.function is given:
+            return name
+    name = str(getattr(given, "__name__", type(given).__name__))
+    metric(name)(given)
+    return name
+
+
 OWN_METRIC_HINT = "(your own metric must be imported first; on the command line: faithmeter --import FILE …)"
 
 
 def find_metric(name: str) -> Metric:
     """Return a metric by name; raise an InputError if it is unknown."""
-    own = {name: known.evaluate for name, known in OWN_METRICS.items()}
-    known = METRICS | NUMBER_METRICS | own
+    if name in OWN_METRICS:
+        return OWN_METRICS[name].evaluate
+    known = METRICS | NUMBER_METRICS
     if name not in known:
-        raise unknown("metric", name, known, OWN_METRIC_HINT)
+        raise unknown("metric", name, [*known, *OWN_METRICS], OWN_METRIC_HINT)
     return known[name]
 
 

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InputError
+from .curves import Floats
 
 ERASER_SHARES = (1, 5, 10, 20, 50)
 """Percents at which ERASER erases; those that were measured count by default."""
 MIN_PROBABILITY = 1e-12
 """Smallest probability that a logarithm is taken of."""
-Floats = NDArray[np.float64]
 
 
 class OtherMetric(NamedTuple):

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from ..config import BASELINE
 from ..errors import InputError, unknown
-from .counts import COUNTS, MEAN
-from .curves import whole_percents
-from .metrics import METRICS, NUMBER_METRICS, Metric, find_metric
+from .counts import COUNTS
+from .curves import Floats, whole_percents
+from .metrics import MEAN, METRICS, NUMBER_METRICS, Metric, find_metric
 
 MAX_BLOCK_WEIGHTS = 4_000_000
 """Maximum number of resampling weights held in memory at a time."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -146,6 +144,20 @@ class Predictions:
         return np.array(
             [[metric(labels, step, self.classes) for step in seed[rows].T] for seed in self.methods[name]]
         )
+
+
+def best_erasures(predictions: Predictions) -> NDArray[np.int64]:
+    """Return the predicted classes [G, N, S] under the best measured erasure of each text.
+
+    The best erasure is the one under which the label is predicted over the smallest part of the curve. For
+    accuracy and micro F1 the curve of these predictions has the highest ACU that any choice among the
+    erasures of each text can have; for other metrics it is an approximation.
+    """
+    every = np.stack(list(predictions.methods.values()))  # [M, G, N, S]
+    right = (every == predictions.labels[:, None]).astype(float)
+    best = np.trapezoid(right, predictions.ratios, axis=-1).argmin(axis=0)  # [G, N]
+    chosen: NDArray[np.int64] = np.take_along_axis(every, best[None, :, :, None], axis=0)[0]
+    return chosen
 
 
 def resampling_weights(texts: int, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .behavior import Behavior, Recalibration
 from .bounds import widened_bca
+from .curves import Floats
 from .intervals import Interval
 from .predictions import resampling_weights
 
@@ -25,8 +26,6 @@ CONFIDENCE = 0.90
 RESAMPLES = 1999
 PRIOR_TEXTS = 1.0
 """Weight of the prior, a temperature of 1 and no bias, in texts; it keeps fits to few texts finite."""
-
-Floats = NDArray[np.float64]
 
 
 def recalibrate(

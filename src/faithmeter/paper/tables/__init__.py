@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from ...data import TASKS
 from ...errors import unknown
@@ -63,5 +63,5 @@ for _name in PARTS:
 def replication() -> Replication:
     """Return what a report on runs adds from the paper: its tables, and its ACU in percent."""
     rows = published.table("faithfulness").dropna(subset=["acu"])
-    keys = zip(rows["dataset"], rows["model"], rows["importance_measure"], strict=True)
-    return Replication(TABLES, dict(zip(keys, rows["acu"], strict=True)))
+    areas: Any = rows.set_index(["dataset", "model", "importance_measure"])["acu"].to_dict()
+    return Replication(TABLES, areas)

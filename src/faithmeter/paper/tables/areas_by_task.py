@@ -70,23 +70,22 @@ PUBLISHED = Layout(
 def faithfulness_table(frames: Frames, task: str | None = None) -> Table:
     """Return a table of the methods measured on the preferred fine-tunings, beside published values."""
     if task is not None:
-        frames = {
-            kind: frame[frame["task"].map(comparison.strip_options) == task] for kind, frame in frames.items()
-        }
-    areas, roar = frames["areas"], recursive_roar(frames)
-    areas = choose_tunings(areas)
+        own = {}
+        for kind, frame in frames.items():
+            own[kind] = frame[frame["task"].map(comparison.strip_options) == task]
+        frames = own
+    roar, areas = recursive_roar(frames), choose_tunings(frames["areas"])
     areas, left_out = keep_usual_texts(areas[areas["method"] != BASELINE], BY)
+    # the paper publishes areas of masked fine-tuning only; areas of other ones stand alone
     masked = areas[(areas["strategy"] == "half") & (areas["validation"] == "both")]
     like_published = {*_keys(masked), *_keys(roar)}
     scores = {"acu": areas, "racu": areas, "rroar_racu": roar}
     groups = task_groups(areas, roar) if task is None else []
-    means = {
-        score: mean_cells(frame, BY, score) | _all_tasks_cells(frame, score, groups)
-        for score, frame in scores.items()
-    }
-    means[SHARE] = mean_cells(areas, BY, SHARE)
+    means, texts = {SHARE: mean_cells(areas, BY, SHARE)}, {}
+    for score, frame in scores.items():
+        means[score] = mean_cells(frame, BY, score) | _all_tasks_cells(frame, score, groups)
+        texts[score] = _texts(frame)
     reference = comparison.reference_model({*areas["model"], *roar["model"]})
-    texts = {score: _texts(frame) for score, frame in scores.items()}
     rows = tuple(_rows(means, texts, reference, like_published, [group.name for group in groups]))
     columns = comparison.name_reference(_columns(), reference)
     notes = (
@@ -120,10 +119,12 @@ def recursive_roar(frames: Frames) -> DataFrame:
     for key, runs in frames["roar"].groupby(by):
         curves = runs.pivot_table("value", "percent", "method")
         for method in curves.columns.drop(BASELINE, errors="ignore"):
+            # a step that only one of both was run at has no difference; the trapezoids then get wider
             both = curves.reindex(columns=[method, BASELINE]).dropna()
             if not {0, 100} <= set(both.index):
                 continue
             curve, random = (Curve(tuple(both.index), tuple(both[name]), "", 1) for name in both)
+            # at 0 % nothing is erased: it is the model of the first step that must have learned the task
             reached = curve.values[0] > thresholds.get(key[0], float("-inf"))
             rows.append((*key, method, racu(curve, random), reached, tested.get(key[:2])))
     return DataFrame(rows, columns=columns)

@@ -39,7 +39,8 @@ def compare_cells(
         return ours, published, Cell()
     difference, apart = round(ours.number - published.number, DIGITS), False
     if published.has_interval and ours.has_interval:
-        rounding = sum(0.5 * 10**-places for places in decimals)
+        # each published digit may be off by half a unit of its last place: of the mean and of its bound
+        rounding = 0.5 * 10 ** -decimals[0] + 0.5 * 10 ** -decimals[1]
         above = difference > 0
         reach = published.plus + ours.minus if above else published.minus + ours.plus  # type: ignore[operator]
         apart = abs(difference) > reach + rounding
@@ -87,14 +88,15 @@ def sort_keys(keys: Iterable[Key], *published: Iterable[str], last: Sequence[str
 
     A name with options follows the plain name. Models are compared by the last part of their path.
     """
-    ends = {name: number for number, name in enumerate(last, start=1)}
-    places = [{name: number for number, name in enumerate(dict.fromkeys(names))} for names in published]
+    places = [list(dict.fromkeys(names)) for names in published]
 
     def rank(key: Key) -> list[tuple[int, int, str]]:
-        return [
-            (ends.get(part, 0), place.get(strip_options(PurePath(part).name), len(place)), part)
-            for part, place in zip(key, places, strict=True)
-        ]
+        ranks = []
+        for part, known in zip(key, places, strict=True):
+            end = last.index(part) + 1 if part in last else 0
+            name = strip_options(PurePath(part).name)
+            ranks.append((end, known.index(name) if name in known else len(known), part))
+        return ranks
 
     return sorted(keys, key=rank)
 
@@ -108,8 +110,14 @@ def strip_options(name: str) -> str:
 def published_rows(name: str) -> tuple[Mapping[str, Any], ...]:
     """Return the rows of a published table as mappings; missing values are None."""
     frame = published.table(name)
-    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return tuple(MappingProxyType({str(name): value for name, value in row.items()}) for row in rows)
+    rows: list[Any] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    # the rows are cached: who changed one would change it for all tables
+    return tuple(map(MappingProxyType, rows))
+
+
+def task_of(row: Mapping[str, Any]) -> str:
+    """Return the task of a published row, in the spelling of the other tables."""
+    return SPELLINGS.get(row["dataset"], str(row["dataset"]))
 
 
 def published_cell(row: Mapping[str, Any], name: str, bounds: str = "") -> Cell:
@@ -131,9 +139,9 @@ def has_published_counts(task: str, **counts: int | None) -> bool:
 @cache
 def published_counts() -> dict[str, dict[str, int]]:
     """Return the number of test texts, training rows and epochs in the paper, by task."""
-    rows = {SPELLINGS.get(row["dataset"], row["dataset"]): row for row in published_rows("datasets")}
     epochs = {row["dataset"]: row["max_epochs"] for row in published_rows("performance")}
-    return {
-        task: {"texts": row["test"], "train_rows": row["train"], "epochs": epochs[task]}
-        for task, row in rows.items()
-    }
+    counts = {}
+    for row in published_rows("datasets"):
+        task = task_of(row)
+        counts[task] = {"texts": row["test"], "train_rows": row["train"], "epochs": epochs[task]}
+    return counts

@@ -49,10 +49,7 @@ def datasets_table(frames: Frames) -> Table:
     """Return a table of the tasks with training runs, beside the published datasets."""
     train = frames["train"]
     test = train[train["split"] == "test"]
-    paper = {
-        comparison.SPELLINGS.get(row["dataset"], row["dataset"]): row
-        for row in comparison.published_rows("datasets")
-    }
+    paper = {comparison.task_of(row): row for row in comparison.published_rows("datasets")}
     rows = []
     for (task,) in comparison.sort_keys(((task,) for task in test["task"].unique()), paper):
         ours, theirs = test[test["task"] == task], paper.get(comparison.strip_options(task), {})
@@ -67,12 +64,13 @@ def datasets_table(frames: Frames) -> Table:
         sizes = _sizes(train[train["task"] == task])
         rows.append((*labels, *sizes, *published_sizes, *inputs, *metrics, *majority))
     label_columns, size_columns, input_columns = _columns("task", "Published size")
+    our_sizes = []
+    for split in SPLITS:
+        heading = ("Our size", split.capitalize())
+        our_sizes.append(column((f"{split}_ours",), heading, form="number", side="ours"))
     columns = (
         *label_columns,
-        *(
-            column((f"{split}_ours",), ("Our size", split.capitalize()), form="number", side="ours")
-            for split in SPLITS
-        ),
+        *our_sizes,
         *size_columns,
         *input_columns,
         column(("metric_ours",), ("Metric", "ours"), side="ours"),
@@ -85,7 +83,10 @@ def datasets_table(frames: Frames) -> Table:
 
 
 def _sizes(train: DataFrame) -> list[Cell]:
-    """Return the cells of the largest train, validation and test split in any run."""
+    """Return the cells of the largest train, validation and test split in any run.
+
+    A run with `--limit` has smaller ones, which say nothing about the dataset.
+    """
     largest = {"train": train["train_rows"].max(), **train.groupby("split")["rows"].max()}
     return [Cell(int(largest[split])) if split in largest else Cell() for split in SPLITS]
 

@@ -15,8 +15,6 @@ from ...report.tables.cells import column, keep_usual_texts, note_fewer_texts
 from . import comparison
 from .layouts import Layout, parse_minutes
 
-PER_METHOD = ("walltime_importance_measures",)
-"""Names of the tables that have a row for each method."""
 PAPER_SEEDS = 5
 HEADING = "Walltime"
 SUM_NOTE = "Sums are computed here from the values in each column."
@@ -39,6 +37,7 @@ class Part:
     source: str = "areas"  # frame with the counts of a run
     counts: Mapping[str, str] = field(default_factory=lambda: {"texts": "Texts"})  # column → heading
     shared_phase: str = ""  # phase shared by all methods of a run, shown in its own column
+    by_method: bool = False  # whether there is a row for each method
 
 
 PARTS = {
@@ -72,51 +71,45 @@ PARTS = {
         our_note="Ours: measures of a run share evaluations, so one that runs after another, such as "
         "LOO (abs) after LOO (sign), takes less time than alone.",
         published_note="Beam search was too slow for long texts.",
+        by_method=True,
     ),
 }
 
 
 def published_layout(name: str) -> Layout:
     """Return the layout of the table of wall-times as published, with recomputed sums."""
-    per_method, part = name in PER_METHOD, PARTS[name]
-    columns = (
-        column(("dataset",), ("Dataset",), "group" if per_method else "label"),
-        *([column(("importance_measure",), ("IM",), "label", "method")] if per_method else []),
-        *(
-            column((f"{size}_hhmm",), (f"{HEADING} [hh:mm]", model), form="time", side="published")
-            for model, size in comparison.SIZES.items()
-        ),
-    )
+    part = PARTS[name]
+    columns = [column(("dataset",), ("Dataset",), "group" if part.by_method else "label")]
+    if part.by_method:
+        columns.append(column(("importance_measure",), ("IM",), "label", "method"))
+    for model, size in comparison.SIZES.items():
+        heading = (f"{HEADING} [hh:mm]", model)
+        columns.append(column((f"{size}_hhmm",), heading, form="time", side="published"))
     notes = filter(None, (part.note, part.published_note, SUM_NOTE, TRUNCATION_NOTE))
-    return Layout(part.title, name, columns, tuple(notes), total=_totals)
+    return Layout(part.title, name, tuple(columns), tuple(notes), total=_totals)
 
 
 def walltimes_table(frames: Frames, name: str) -> Table:
     """Return a table of the mean wall-time of our runs, beside published wall-times."""
-    part, per_method = PARTS[name], name in PER_METHOD
-    by = ["task", "model", *(["method"] if per_method else [])]
+    part = PARTS[name]
+    by = ["task", "model", *(["method"] if part.by_method else [])]
     spent, text_notes = _spent(frames, part, by)
     names = short_names(spent["model"].unique())
     reference = comparison.reference_model(names)
-    paper = {
-        (row["dataset"], row.get("importance_measure", "")): row for row in comparison.published_rows(name)
-    }
+    paper = {}
+    for row in comparison.published_rows(name):
+        paper[row["dataset"], row.get("importance_measure", "")] = row
     datasets, methods = zip(*paper, strict=True)
     groups = {tuple(map(str, key)): runs for key, runs in spent.groupby(by)}
     rows: list[Row] = []
     for key in comparison.sort_keys(groups, *[datasets, comparison.MODELS, methods][: len(by)]):
-        task, model, method = (*key, "")[:3]
+        task, model, method = (*key, "")[:3]  # a table without rows by method has no third part
         published = paper.get((comparison.strip_options(task), method), {})
         hhmm = published.get(f"{comparison.published_size(reference or model)}_hhmm")
         theirs = Cell(None if hhmm is None else parse_minutes(hhmm))
         labels = (Cell(task), Cell(names[model]), *map(Cell, key[2:]))
         rows.append((*labels, *_values(part, groups[key], theirs, comparable=not reference)))
-    columns = (
-        column(("task",), ("Dataset",), "group"),
-        column(("model",), ("Model",), "group" if per_method else "label"),
-        *([column(("method",), ("Method",), "label", "method")] if per_method else []),
-        *_columns(part),
-    )
+    columns = tuple(_columns(part))
     totals = []
     for (model,) in comparison.sort_keys(((model,) for model in names), comparison.MODELS):
         totals += _totals(columns, rows, names[model], five_seeds=not reference)
@@ -141,8 +134,9 @@ def _spent(frames: Frames, part: Part, by: list[str]) -> tuple[DataFrame, tuple[
     shared = seconds[seconds["phase"] == part.shared_phase].groupby("digest").agg(shared=("seconds", "sum"))
     seconds = seconds[(seconds["kind"] == part.kind) & seconds["phase"].isin(part.phases)]
     runs = seconds.groupby(["task", "model", "method", "seed", "digest"])["seconds"].sum().reset_index()
+    # a run whose tests were fitted elsewhere has no shared seconds, but is still a run
     runs = runs.merge(counts).merge(shared.reset_index(), how="left")
-    if part.kind == "train":
+    if part.kind == "train":  # its counts are epochs and rows, which have columns of their own
         return runs, ()
     usual, left_out = keep_usual_texts(runs, by)
     return usual, (*left_out, *note_fewer_texts(usual))
@@ -154,7 +148,7 @@ def _values(part: Part, runs: DataFrame, theirs: Cell, *, comparable: bool) -> I
     comparable = comparable and comparison.has_published_counts(task, **counts)
     ours = Cell(round(float(runs["seconds"].mean()), 3))
     yield from comparison.compare_cells(theirs, ours, comparable=comparable)
-    each = runs.drop_duplicates("digest")
+    each = runs.drop_duplicates("digest")  # shared seconds stand in the row of every method of a run
     if part.shared_phase:
         shared = each["shared"].mean()
         yield Cell() if isnan(shared) else Cell(round(float(shared), 3))
@@ -166,6 +160,10 @@ def _values(part: Part, runs: DataFrame, theirs: Cell, *, comparable: bool) -> I
 
 
 def _columns(part: Part) -> Iterator[Column]:
+    yield column(("task",), ("Dataset",), "group")
+    yield column(("model",), ("Model",), "group" if part.by_method else "label")
+    if part.by_method:
+        yield column(("method",), ("Method",), "label", "method")
     yield column(("seconds_ours",), (HEADING, "ours"), form="time", side="ours")
     yield column(("hhmm_published",), (HEADING, "published"), form="time", side="published")
     yield column(("seconds_difference",), (HEADING, "difference"), form="time", side="difference")
@@ -188,7 +186,9 @@ def _totals(
     summed = [row for row in rows if not model or row[1].value == model]
     factors = {"sum": 1} | ({f"x{PAPER_SEEDS} seeds": PAPER_SEEDS} if five_seeds else {})
     totals = []
-    for label, factor in factors.items() if five_seeds or len(summed) > 1 else ():
+    if not five_seeds and len(summed) == 1:  # a sum of one row says nothing new
+        return []
+    for label, factor in factors.items():
         first = [Cell(label), *([Cell(model)] if model else [])]
         rest = [_total(column, [row[at] for row in summed], factor) for at, column in enumerate(columns)]
         totals.append((*first, *rest[len(first) :]))
