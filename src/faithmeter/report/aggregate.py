@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
@@ -76,6 +77,7 @@ def interval_of_seeds(rows: DataFrame, value: str) -> Interval:
     a single seed, it covers texts if their bounds are known; otherwise both bounds equal the mean.
     """
     interval = mean_interval(tuple(rows[value]))
+    # bounds of a frame are those of one mean; they hold for this one only if it is over the same seeds
     if interval.n == 1:
         columns = text_columns(value)
         known = set(columns) <= set(rows) and rows[columns].notna().all(axis=None)
@@ -103,8 +105,7 @@ def choose_tunings(frame: DataFrame) -> DataFrame:
     for _, own in frame.groupby(["task", "model"], sort=False):
         explained = own[own["method"] != BASELINE]
         candidates = (explained if len(explained) else own)[names].drop_duplicates()
-        trainings = [dict(zip(names, values, strict=True)) for values in candidates.itertuples(index=False)]
-        best = min(trainings, key=rank_training)
+        best: dict[Any, Any] = min(candidates.to_dict("records"), key=rank_training)
         rows.append(own[(own[names] == list(best.values())).all(axis=1)])
     return pd.concat(rows) if rows else frame
 
@@ -117,6 +118,7 @@ def over_tasks(frame: DataFrame, by: Sequence[str], *values: str) -> DataFrame:
     """
     runs = by_seed(frame, [*by, "task"], values)
     tasks = runs.groupby(list(by))["task"].transform("nunique")
+    # without a task that is easy, or hard, the mean of a seed would be of something else
     complete = runs.groupby([*by, "seed"])["task"].transform("size") == tasks
     converged = runs[complete & runs["converged"].astype(bool)]
     return converged.groupby([*by, "seed"], as_index=False)[list(values)].mean(skipna=False)
@@ -141,6 +143,7 @@ def task_groups(*frames: DataFrame) -> list[TaskGroup]:
     for names in sorted(models, key=lambda names: (-len(names), sorted(names))):
         if len(names) > 1:
             number = 1 + sum(len(group.tasks) == len(names) for group in groups)
+            # a second group of as many tasks needs another name
             suffix = f" {number}" if number > 1 else ""
             groups.append(TaskGroup(f"{ALL} ({len(names)} tasks){suffix}", names, models[names]))
     return groups

@@ -50,13 +50,13 @@ def save(table: Table, folder: str | Path, name: str) -> list[Path]:
     paths = []
     for ending, text in texts.items():
         paths.append(Path(folder) / f"{name}.{ending}")
-        paths[-1].write_text(text, encoding="utf-8", newline="")
+        paths[-1].write_text(text, encoding="utf-8", newline="")  # CSV has its own ends of lines
     return paths
 
 
 def _csv_fields(cell: Cell, column: Column) -> list[str]:
     """Return the CSV fields of a cell with all digits; text that looks like a formula is escaped."""
-    if isinstance(cell.value, str):
+    if isinstance(cell.value, str):  # a spreadsheet would run a name such as =1+1
         first = str(escape_formula(cell.value))
     else:
         is_hhmm = column.form == "time" and column.side == "published"

@@ -31,6 +31,7 @@ METHOD_LABELS = {
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """Map each path or hub name to its last part, or to itself if the last part is not unique."""
+    # a store may have been written on Windows and be read elsewhere
     last = {name: PurePath(name.replace("\\", "/")).name or name for name in set(names)}
     counts = Counter(last.values())
     return {name: part if counts[part] == 1 else name for name, part in last.items()}

@@ -25,6 +25,7 @@ SPECIAL = {
 
 def escape(text: str) -> str:
     """Return a text with the special characters of LaTeX escaped."""
+    # in one pass: replaced one after another, the braces of \\textbackslash{} would be escaped again
     return re.sub("|".join(map(re.escape, SPECIAL)), lambda match: SPECIAL[match[0]], text)
 
 

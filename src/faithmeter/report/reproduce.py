@@ -26,6 +26,7 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
             that is not listed keeps the name under which it was measured.
     """
     trainings = [one for one in records if isinstance(one, TrainRecord) and not isinstance(one, RoarRecord)]
+    # a measurement names its checkpoint by the weights; the training that made them knows the folder
     configs = {record.fingerprint: record.config for record in trainings}
     lines = [_train(record.config) for record in trainings]
     for record in records:
@@ -55,7 +56,7 @@ def _measure(record: Manifest, training: TrainConfig | None) -> Iterator[str]:
         training = record.trained
     trained = record.trained
     if trained.data and (training is None or trained.data != training.data):
-        all_test = trained.data == trained.test
+        all_test = trained.data == trained.test  # texts that were given with --test alone
         for name in ("data", "valid", "test", "text", "label", "pair", "rationale"):
             value = getattr(trained, name)
             if value and not (all_test and name == "data"):
@@ -64,7 +65,7 @@ def _measure(record: Manifest, training: TrainConfig | None) -> Iterator[str]:
         yield from ("--task", config.task)
     if data_dir and (training is None or data_dir != training.data_dir):
         yield from ("--data-dir", data_dir)
-    for name in config.methods:
+    for name in config.methods:  # own scores are read from their file again
         origin = record.scores.get(name, "")
         yield from ("--scores", f"{name}={origin}") if origin else ("-m", name)
     if config.label:

@@ -76,6 +76,7 @@ class FittedTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         names, *values = _text_columns(self.table)
         width = options.max_width
+        # two blanks between columns where there is room, one before a column has to go below
         gap = 2 if names.width + sum(column.width + 2 for column in values) <= width else 1
         yield Text(self.table.title, "bold")
         for part in _split(values, width - min(names.width, MIN_NAME_WIDTH), gap):

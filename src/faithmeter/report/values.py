@@ -35,7 +35,7 @@ def format_cell(cell: Cell, column: Column) -> Text:
     if column.form == "time":
         minutes = column.side == "published"  # the paper cuts times off at minutes
         return Text(format_minutes(cell.value) if minutes else format_duration(cell.value, sign))
-    digits, digits_of_bounds = column.decimals
+    digits, digits_of_bounds = column.decimals  # the paper rounds performance to 0 digits and its bounds to 1
     number = format_number(cell.value, digits)
     text = f"{'' if number.startswith('-') else sign}{number}{column.unit}"
     if cell.low is None or cell.high is None:
@@ -55,7 +55,7 @@ def _format_offset(sign: str, size: float, decimals: int) -> str:
 def format_duration(seconds: float, sign: str = "") -> str:
     """Format seconds as h:mm:ss, with tenths below ten seconds; `sign` precedes non-negative values."""
     size, minus = abs(seconds), "-" if seconds < 0 else sign
-    if size < 9.95:
+    if size < 9.95:  # from here on it would round to 10.0, which is written without tenths
         return f"{minus}0:00:{size:04.1f}"
     minutes, rest = divmod(round(size), 60)
     return f"{minus}{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

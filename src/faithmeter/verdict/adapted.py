@@ -71,11 +71,13 @@ class AdaptEvidence(Evidence):
     @property
     def undecided(self) -> bool:
         """Whether most texts are rejected individually, and nothing else speaks against the model."""
+        # with few validation texts, single rejections also happen to good models
         return not (self.measurable or self.rejected or self.validated)
 
 
 def masked_steps(p: Mapping[int, float]) -> dict[int, float]:
     """Return the p-values of partly masked texts, without those at 0 and 100 %."""
+    # at 0 % both models are on ground that they know, and at 100 % only the length is left
     return {percent: value for percent, value in p.items() if 0 < percent < 100}
 
 
@@ -112,6 +114,7 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     same = f"{'Yes' if evidence.stays else 'No'}: it predicts what the original does on {share}"
     required = f", and {format_percent(evidence.required)}% were required; try a lower rate or more texts"
     same = f"{same}{'' if evidence.stays else required}.{_describe_reference(evidence)}"
+    # the behavioral check decides; the p-values below answer for records that were made without it
     if evidence.behavior is not None:
         measurable = judge_masks(evidence.behavior)
     elif not evidence.checked:
@@ -122,10 +125,11 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
         measurable = GOOD, f"Yes: {compare_checks(evidence)}."
     else:
         measurable = BAD, f"No: {compare_checks(evidence)}; train longer."
-    mean, lower, upper = evidence.rank_agreement
+    mean, lower, upper = evidence.rank_agreement  # of few texts: without bounds, both equal the mean
     correlation = f"a mean correlation of {format_number(mean, 2)}"
     if lower < upper:
         correlation += f" [{format_number(lower, 2)}, {format_number(upper, 2)}]"
+    # never "Yes": explanations of one model say nothing of another, however often both agree
     model = f"For the adapted model only; {evidence.method} ranks words in both models with {correlation}."
     return (
         Answer(QUESTIONS[0], GOOD if evidence.stays else BAD, same),
@@ -136,7 +140,7 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
 
 def _describe_reference(evidence: AdaptEvidence) -> str:
     """Say what the agreement is to be compared with."""
-    if math.isnan(evidence.constant):
+    if math.isnan(evidence.constant):  # not in older records
         return ""
     constant = f"A constant would on {format_percent(evidence.constant)}%"
     if math.isnan(evidence.kappa):

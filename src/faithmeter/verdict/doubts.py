@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
@@ -33,7 +34,9 @@ UNFAITHFUL = "unfaithful"
 
 def doubts(evidence: Evidence) -> list[Doubt]:
     """Return all reasons to doubt a measurement, the most severe first."""
-    reasons = [doubt for rule in RULES[type(evidence)] for doubt in rule(evidence)]
+    rules = RULES[type(evidence)]
+    reasons = list(chain.from_iterable(rule(evidence) for rule in rules))
+    # sorting is stable: among equally severe doubts, the order of the rules tells which is more basic
     return sorted(reasons, key=lambda doubt: SEVERITIES.index(doubt.severity))
 
 
@@ -56,7 +59,7 @@ def describe_performance(evidence: TaskEvidence) -> str:
 
 
 def misbehaving(evidence: TaskEvidence) -> Iterator[Doubt]:
-    if not evidence.by_faithfulness:
+    if not evidence.by_faithfulness:  # a model that predicts numbers has no such check
         return
     if evidence.behavior is None:
         text = f"masked texts were not checked, so no area proves anything. {explain_unchecked_masks()}"
@@ -107,13 +110,14 @@ def explain_undecided(outside_share: float) -> str:
 
 
 def outside(evidence: TaskEvidence) -> Iterator[Doubt]:
+    # where the behavioral check decides, the test of hidden states only makes a method less sure
     if evidence.by_faithfulness:
         yield from _unusual(evidence)
         return
     for method in evidence.methods:
         if evidence.is_outside(method):
             how = describe_outside(evidence, method)
-            if method == BASELINE:
+            if method == BASELINE:  # it is what all areas are measured from
                 text = f"texts masked at random are out of distribution ({how}), so do not trust any area"
                 yield Doubt("outside", BAD, (), text)
             else:
@@ -152,7 +156,7 @@ def untold_training(evidence: Evidence) -> Iterator[Doubt]:
         "ones; if its training masked texts, say so with --trained-with (in Python "
         "trained_with=)",
     }
-    if evidence.floors and evidence.trained_with in texts:
+    if evidence.floors and evidence.trained_with in texts:  # without a check it has no meaning to limit
         yield Doubt("training", CAUTION, (), texts[evidence.trained_with])
 
 
@@ -165,6 +169,7 @@ def wholly_masked(evidence: TaskEvidence) -> Iterator[Doubt]:
 
 
 def small_divisor(evidence: TaskEvidence) -> Iterator[Doubt]:
+    # at 0 and below RACU is undefined
     if evidence.explained and 0 < evidence.racu_divisor < MIN_RACU_DIVISOR:
         area = f"an area of {format_percent(evidence.racu_divisor)}%"
         text = f"erasing at random costs only {area}, by which RACU divides"
@@ -174,28 +179,30 @@ def small_divisor(evidence: TaskEvidence) -> Iterator[Doubt]:
 def disagreement(evidence: TaskEvidence | TextEvidence) -> Iterator[Doubt]:
     if not evidence.checked or not rejects(evidence.floors.get("published", 1.0)) or len(evidence.floors) < 2:
         return
-    pvalues = {name: method.p for name, method in evidence.methods.items()}
-    split = [name for name, p in pvalues.items() if p and rejects(p["published"]) != rejects(p["crossfit"])]
+    split = []
+    for name, method in evidence.methods.items():
+        if method.p and rejects(method.p["published"]) != rejects(method.p["crossfit"]):
+            split.append(name)
     if split:
-        methods = "every method" if len(split) == len(pvalues) > 1 else join_names(split)
+        methods = "every method" if len(split) == len(evidence.methods) > 1 else join_names(split)
         text = f"the published and the cross-fitted test disagree about {methods}"
         reason = "go by the cross-fitted one"
         yield Doubt("disagreement", NOTE, tuple(split), f"{text}: {reason}")
 
 
 def powerless_published(evidence: Evidence) -> Iterator[Doubt]:
-    floor = evidence.floors.get("published", 0.0)
+    floor = evidence.floors.get("published", 0.0)  # a test that was not fitted cannot be without power
     if evidence.checked and not rejects(floor):
         text = f"the published test could not have rejected (its smallest p-value is {floor:.2g})"
         yield Doubt("powerless", NOTE, (), f"{text}: go by the cross-fitted one")
 
 
 def unfaithful(evidence: TaskEvidence) -> Iterator[Doubt]:
-    weak = [
-        name
-        for name, method in evidence.explained.items()
-        if not (method.area.lower > 0 or evidence.is_outside(name))
-    ]
+    weak = []
+    for name, method in evidence.explained.items():
+        # `not >` also holds for an undefined area; a method that is outside has a graver doubt already
+        if not (method.area.lower > 0 or evidence.is_outside(name)):
+            weak.append(name)
     if weak:
         text = f"{join_names(weak)}: not clearly better than a random order"
         yield Doubt(UNFAITHFUL, CAUTION, tuple(weak), text)
@@ -250,6 +257,7 @@ def adapted(evidence: Evidence) -> Iterator[Doubt]:
     if not math.isnan(evidence.agreement):
         share = f"{format_percent(evidence.agreement)}% of held-out texts"
         text = f"this holds for the adapted model, which predicts what the original does on {share}"
+        # an area of a model that decides otherwise is of no use to who asked about the original
         strayed = isinstance(evidence, TaskEvidence) and evidence.by_faithfulness and evidence.strayed
         severity = BAD if strayed else NOTE if evidence.agreement >= MIN_AGREEMENT else CAUTION
         yield Doubt("adapted", severity, (), f"{text}; for the original itself nothing is shown")
@@ -279,6 +287,7 @@ def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
     names = [name for name in evidence.methods if evidence.is_outside(name)]
     test = str(evidence.test)
     if len(names) == len(evidence.methods) > 1:
+        # at 0 % nothing is erased, so the first p-value is that of the text itself for every method
         p = next(iter(evidence.methods[names[0]].steps[test].values()))
         if rejects(p):
             text = "this text is out of distribution before anything is erased"
@@ -295,7 +304,7 @@ def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
 
 def _describe_steps(steps: Mapping[int, float]) -> str:
     """Describe the percentages below 100 % at which the text is out of distribution."""
-    below = [percent for percent in steps if percent < 100]
+    below = [percent for percent in steps if percent < 100]  # as in the combined p-value
     low = [percent for percent in below if rejects(steps[percent])]
     to_the_end = low == [percent for percent in below if percent >= low[0]]
     return f"from {low[0]} % on" if to_the_end else f"at {', '.join(map(str, low))} %"
@@ -322,7 +331,8 @@ def rejects_chance(share: float) -> bool:
 
 
 def probe_outside(evidence: ProbeEvidence) -> Iterator[Doubt]:
-    if evidence.checked and rejects(p := evidence.p[str(evidence.test)]):
+    p = evidence.p.get(str(evidence.test), math.nan)
+    if evidence.checked and rejects(p):
         text = "this text, masked as it is," if evidence.masked else "this text"
         text = f"{text} is out of distribution ({describe_pvalue(evidence, p)})"
         yield Doubt("outside", BAD, (), f"{text}, so do not trust what the model makes of it")

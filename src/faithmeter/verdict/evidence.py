@@ -79,6 +79,7 @@ class Evidence(EqualByFields):
     @property
     def validated(self) -> bool:
         """Whether the deciding test was fitted on enough validation texts to count individual rejections."""
+        # the cross-fitted test ranks among half of the texts: its smallest p-value is about 2 / texts
         return self.test is not None and self.floors[self.test] <= 1 / (MIN_VALIDATION_TEXTS // 2)
 
 
@@ -162,6 +163,7 @@ class TaskEvidence(Evidence):
     @property
     def learned(self) -> bool:
         """Whether the model passes the task's threshold and is clearly better than guessing."""
+        # older records and single texts have no interval of the lead
         if self.lead is None or math.isnan(self.lead.lower):
             return self.converged and self.whole > self.majority
         return self.converged and self.lead.lower > 0
@@ -169,6 +171,7 @@ class TaskEvidence(Evidence):
     @property
     def strayed(self) -> bool:
         """Whether the model was adapted, and agrees too seldom with the original to stand for it."""
+        # NaN, for a model that was not adapted, is not smaller
         return self.agreement < MIN_AGREEMENT
 
     @property
@@ -178,6 +181,7 @@ class TaskEvidence(Evidence):
 
     def p(self, method: str) -> float:
         """Return a method's p-value by the deciding test; NaN if it cannot reject, or is not available."""
+        # a test that cannot reject has said nothing: its p-value must not look like a pass
         if not self.checked or method not in self.methods:
             return math.nan
         return self.methods[method].p.get(str(self.test), math.nan)
@@ -211,6 +215,7 @@ class TaskEvidence(Evidence):
             accepted = self.behavior is not None and self.behavior.outcome == "accepted"
             kept = accepted and not self.strayed
             return self.learned and kept and self.trained_with != "none"
+        # for numbers there is no behavioral check: masks in training and the test of hidden states decide
         masked = self.trained_with in ("half", "all")
         decided = self.checked and not self.undecided
         return masked and self.learned and decided and not self.is_outside(BASELINE)
@@ -228,6 +233,7 @@ class TaskEvidence(Evidence):
         Searches optimize the measured order and do not compete.
         """
         candidates = {name: own for name, own in self.explained.items() if name not in self.optimizers}
+        # areas on other texts or over other seeds cannot be compared; the larger number wins a tie
         counts = Counter((method.seeds, method.texts) for method in candidates.values())
         usual = max(counts, key=lambda place: (counts[place], *place), default=None)
         return [name for name, own in candidates.items() if (own.seeds, own.texts) == usual]
@@ -249,10 +255,10 @@ def gather_evidence(
         facts: Other fields of `TaskEvidence`.
     """
     shares = []
-    for steps in checks:
+    for steps in checks:  # the mean over seeds of the worst step of each
         below = [step.below[SIGNIFICANCE_LEVEL] for percent, step in steps.items() if percent < 100]
         shares.append(max(below))
-    last = [steps[100].p for steps in checks]
+    last = [steps[100].p for steps in checks]  # all methods share the wholly masked text
     return TaskEvidence(
         methods=methods,
         outside_share=sum(shares) / len(shares) if shares else 0.0,
@@ -318,6 +324,7 @@ def guess_level(metric: str, constant: float, texts: int) -> float:
         return constant
     if texts < 3:
         return 1.0
+    # r √((n - 2) / (1 - r²)) has a t distribution with n - 2 degrees of freedom if nothing is correlated
     quantile = float(stats.t.isf(SIGNIFICANCE_LEVEL, texts - 2))
     return max(constant, quantile / math.sqrt(texts - 2 + quantile**2))
 

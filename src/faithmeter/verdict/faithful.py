@@ -28,6 +28,7 @@ Mooded = tuple[str, str]
 def judge_model(evidence: TaskEvidence) -> Mooded:
     """Return the answer to whether the model is measurable."""
     basis = describe_basis(evidence)
+    # from the most basic doubt to the least: a later answer would hide that an earlier one forbids it
     if not evidence.learned:
         total = evidence.seeds + evidence.unlearned_seeds
         seeds = f" with any of {total} seeds" if total > 1 else ""
@@ -41,6 +42,7 @@ def judge_model(evidence: TaskEvidence) -> Mooded:
     mood, text = judge_masks(behavior)
     if behavior.outcome == "accepted":
         text += _describe_cost(evidence)
+        # passing the check does not tell what a model without masks in training does with other masks
         if evidence.trained_with == "none":
             return CAUTION, f"Perhaps{text.removeprefix('Yes')} It was fine-tuned without masks."
     return mood, text
@@ -55,6 +57,7 @@ def judge_masks(behavior: Behavior) -> Mooded:
         needed = describe_texts_needed(behavior)
         return CAUTION, f"Not known: {needed}. {describe_misbehavior(behavior)} {checked}"
     reason = "It predicts from masked texts as well as their visible words allow."
+    # the largest upper bound, not the largest mean: it is what the check accepted
     numbers = f"At each masking rate the log-loss in excess is at most {format_nats(_largest(behavior))} nats"
     return GOOD, f"Yes: it passes the check. {reason} {numbers} (accepted: {MAX_EXCESS:g}). {checked}"
 
@@ -69,22 +72,22 @@ def name_best(evidence: TaskEvidence) -> tuple[Mooded, tuple[str, ...]]:
     if not evidence.measurable:
         return (BAD, f"None can be named while the model is not measurable. {basis}"), ()
     ceiling = _describe_ceiling(evidence)
-    if not evidence.rivals:
+    if not evidence.rivals:  # who optimizes the measured steps would win any comparison
         return (CAUTION, f"Not known: only searches were measured. {ceiling} {basis}"), ()
     best, *others = evidence.rivals
     share = evidence.methods[best].area
-    if math.isnan(share.mean):
+    if math.isnan(share.mean):  # a share of next to nothing would be noise divided by noise
         reason = "Masking words hardly changes the probability of the label, so no share can be told."
         return (BAD, f"None: there is nothing to remove. {reason} {basis}"), ()
     removes = f"Masking its words removes {describe_share(share)}."
-    if share.lower <= 0:
+    if share.lower <= 0:  # the interval, not the mean, must lie above a random order
         return (BAD, f"None is clearly better than a random order. The best is {best}. {removes} {basis}"), ()
     tail = " ".join(part for part in (_describe_beyond(evidence, best), ceiling, basis) if part)
     if not others:
         single = f"Not known: {best} was measured alone, without a rival."
         return (CAUTION, f"{single} {removes} {tail}"), (best,)
     leaders = find_leaders(evidence)
-    if len(leaders) > 1:
+    if len(leaders) > 1:  # too many names would make the first sentence longer than twelve words
         needed = f" About {evidence.texts_needed:,} texts would decide." if evidence.texts_needed else ""
         names = join_names(leaders)
         first = f"Not decided: {names} cannot be told apart." if len(names.split()) < 9 else "Not decided."
@@ -98,6 +101,7 @@ def name_best(evidence: TaskEvidence) -> tuple[Mooded, tuple[str, ...]]:
 def headline(evidence: TaskEvidence) -> str:
     """Return the sentence above the verdict: what to use, what it achieves, and whether to rely on it."""
     behavior = evidence.behavior
+    # the same order as in `judge_model`, so that both never contradict each other
     if not evidence.explained:
         return "No explanation was measured."
     if not evidence.learned:
@@ -129,6 +133,7 @@ def headline(evidence: TaskEvidence) -> str:
 def find_leaders(evidence: TaskEvidence) -> tuple[str, ...]:
     """Return the best method and those that cannot be told apart from it; empty if none beats chance."""
     rivals = evidence.rivals
+    # `group` is from the paired comparison of all methods; it may hold searches, which do not compete
     if not (evidence.measurable and rivals and evidence.methods[rivals[0]].area.lower > 0):
         return ()
     return (rivals[0], *(name for name in evidence.group if name in rivals[1:]))
@@ -201,6 +206,7 @@ def _largest(behavior: Behavior) -> float:
 
 def _describe_doubtful_lead(evidence: TaskEvidence) -> str:
     lead = evidence.lead
+    # a lead below 0 needs no bounds to be doubtful; a single text has none
     if lead is None or not lead.mean > 0 or math.isnan(lead.lower):
         return ""
     return f", and the lead may be chance [{format_percent(lead.lower)}, {format_percent(lead.upper)} points]"
@@ -216,6 +222,7 @@ def _describe_cost(evidence: TaskEvidence) -> str:
 
 def _describe_beyond(evidence: TaskEvidence, method: str) -> str:
     beyond = evidence.methods[method].beyond
+    # below half a percent the sentence would read "a further 0 %"
     if beyond is None or not beyond.lower > 0.005:
         return ""
     share = format_percent(beyond.mean, 0)

@@ -28,11 +28,13 @@ def format_number(value: float, decimals: int = 1) -> str:
     """
     if not math.isfinite(value):
         return UNDEFINED if math.isnan(value) else str(value)
+    # Decimal rounds what is written, not the binary fraction next to it; z writes -0.0 as 0.0
     return f"{Decimal(repr(round(float(value), EXACT_DECIMALS))):z.{decimals}f}"
 
 
 def format_pvalue(p: float) -> str:
     """Format a p-value the way all outputs show it, e.g. `p = 0.030`."""
+    # as many digits as tell it from the significance level; 0 would claim what no test with ranks can show
     return "p < 0.001" if p < 0.001 else f"p = {p:.2f}" if p >= 0.1 else f"p = {p:.3f}"
 
 
@@ -53,7 +55,7 @@ PLAIN_NAMES = {
 
 def describe_method(name: str) -> str:
     """Return the name of a method with what it does, e.g. `loo-sign (leave one out)`."""
-    plain = PLAIN_NAMES.get(name.partition("(")[0])
+    plain = PLAIN_NAMES.get(name.partition("(")[0])  # options do not change what a method is about
     return f"{name} ({plain})" if plain else name
 
 

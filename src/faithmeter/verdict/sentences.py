@@ -111,7 +111,10 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
     reasons = doubts(evidence)
     if isinstance(evidence, ProbeEvidence):
         return Verdict((), (), (), (_judge_probe(reasons),), tuple(reasons))
-    trusted = [name for name in evidence.methods if not any(_forbids(doubt, name) for doubt in reasons)]
+    trusted = []
+    for name in evidence.methods:
+        if not any(_forbids(doubt, name) for doubt in reasons):
+            trusted.append(name)
     weak = {name for doubt in reasons if doubt.kind == UNFAITHFUL for name in doubt.methods}
     faithful = [name for name in trusted if name not in weak and name != BASELINE]
     leaders: tuple[str, ...] = ()
@@ -198,6 +201,7 @@ def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str
         return (CAUTION, "Not known: no method was measured."), ()
     if not evidence.learned:
         return (CAUTION, "Not known: the model that was measured did not learn the task."), ()
+    # an area on texts that are strange to the model may be large for that reason alone
     usual = [name for name in evidence.rivals if not evidence.is_outside(name)]
     if not usual:
         return (BAD, "None can be named: the texts that the methods erase are out of distribution."), ()
@@ -230,12 +234,13 @@ def _compare_on_shared_texts(
     """
     mood, text = answer
     for method, (texts, areas) in evidence.shared.items() if leaders else ():
-        if not {method, leaders[0]} <= areas.keys():
+        if not {method, leaders[0]} <= areas.keys():  # they share no text
             text += f" {method} was not measured on the same texts."
             continue
         own, best = (format_percent(areas[name]) for name in (method, leaders[0]))
         text += f" On the {texts} texts that both were measured on, {method} has {own}%"
         text += f" and {leaders[0]} {best}%."
+        # the leader leads among its rivals only
         mood = CAUTION if areas[method] > areas[leaders[0]] else mood
     return mood, text
 
@@ -252,10 +257,11 @@ def _find_tied(evidence: TaskEvidence, best: str, others: list[str]) -> tuple[st
 
     The paired comparison decides if there is one; otherwise, methods with overlapping intervals are tied.
     """
+    # the comparison's best may be another one if the texts, or what is trusted, differ
     if evidence.group[:1] == (best,):
         return tuple(name for name in others if name in evidence.group)
     area = evidence.methods[best].area
-    if not area.wide:
+    if not area.wide:  # without an interval nothing can be told apart, and the answer says so
         return ()
     return tuple(name for name in others if evidence.methods[name].area.upper >= area.lower)
 
@@ -275,6 +281,7 @@ def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str
         first = _points(reasons)[0].removesuffix(".")
         text = "; ".join([first, *(doubt.text for doubt in reasons[1:])])
         return mood if mood in (BAD, CAUTION) else GOOD, f"{text}."
+    # "nothing speaks against it" is no proof: without doubts, the limits are named
     texts = max(method.texts for method in evidence.methods.values())
     limits = f"these {texts} texts and {evidence.seeds} seed{'s' * (evidence.seeds > 1)}"
     return GOOD, f"{NO_DOUBT}; they hold for {limits}, not beyond."
@@ -291,7 +298,7 @@ def _points(reasons: list[Doubt]) -> tuple[str, ...]:
 
 def _judge_probe(reasons: list[Doubt]) -> Answer:
     """Return the answer to whether a masked text is in distribution."""
-    texts = {doubt.kind: doubt.text for doubt in reasons}
+    texts = {doubt.kind: doubt.text for doubt in reasons}  # each rule of a probe gives one doubt at most
     question = "Is this text in distribution?"
     if "outside" in texts:
         return Answer(question, BAD, f"No: {texts['outside']}.")
@@ -303,6 +310,7 @@ def _judge_probe(reasons: list[Doubt]) -> Answer:
 def _judge_text(evidence: TextEvidence, reasons: list[Doubt]) -> Iterator[Answer]:
     """Yield an answer for each method to whether it is faithful for this text."""
     for name, method in evidence.methods.items():
+        # the gravest first: what is out of distribution needs no word on chance
         kinds = {doubt.kind for doubt in reasons if doubt.concerns(name)}
         beaten = f"it beats {format_percent(1 - method.chance, 0)}% of random orders"
         if "outside" in kinds:

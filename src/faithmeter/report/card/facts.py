@@ -80,11 +80,11 @@ def gather(folder: Path, store: RunStore) -> Facts:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; expected that of a checkpoint, with its README.md")
     clf = load(folder, label=choose_label(folder, "0"))  # weights and names are those of all labels
-    runs = [
-        (where, record)
-        for where, record in store.records()
-        if isinstance(record, Manifest) and record.config.checkpoint == clf.fingerprint
-    ]
+    runs: list[tuple[Path, Manifest]] = []
+    for where, record in store.records():
+        # by the weights, not by the path, which may hold another model by now
+        if isinstance(record, Manifest) and record.config.checkpoint == clf.fingerprint:
+            runs.append((where, record))
     if not runs:
         raise InputError(
             f"{store.root} holds no measurement of {folder}; run `faithmeter measure {folder}` first"
@@ -164,22 +164,24 @@ def _numbers(facts: Facts, measured: Measured) -> Iterator[tuple[str, str, float
         values |= {f"p_{test}": result.p(method, test) for test in result.tests}
         for name, (kind, what) in NUMBERS.items():
             value = values.get(name, math.nan)
+            # a model-index must hold numbers; the areas of random erasure are 0 by definition
             if method != BASELINE and not math.isnan(value):
                 yield kind, f"{what} of {method}", value, measured.runs[method]
 
 
 def hub_results(facts: Facts) -> list[dict[str, Any]]:
     """Return the results on datasets of the hub in the format of its `.eval_results` folder."""
-    return [
-        {
-            "dataset": {"id": result.dataset_type, "task_id": result.dataset_config or "default"},
-            "value": result.metric_value,
-            "source": {"url": result.source_url, "name": f"{OWNER} {(result.metric_args or {})[OWNER]}"},
-            "notes": result.metric_name,
-        }
-        for result in results(facts)
-        if result.source_url
-    ]
+    entries = []
+    for result in results(facts):
+        if result.source_url:  # on data of your own there is no page that could list them
+            run = (result.metric_args or {})[OWNER]
+            dataset = {"id": result.dataset_type, "task_id": result.dataset_config or "default"}
+            source = {"url": result.source_url, "name": f"{OWNER} {run}"}
+            notes = result.metric_name
+            entries.append(
+                {"dataset": dataset, "value": result.metric_value, "source": source, "notes": notes}
+            )
+    return entries
 
 
 def doubts(facts: Facts) -> Iterator[str]:

@@ -32,6 +32,7 @@ def new_card(facts: Facts) -> str:
     from huggingface_hub import ModelCardData
 
     model = facts.train.config.model if facts.train else EMBEDDED
+    # `base_model` must be a name on the hub, or the hub refuses the whole card
     on_hub = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) and model != EMBEDDED and not Path(model).exists()
     hubs = [getattr(TASKS.get(measured.task), "hub", None) for measured in facts.tasks]
     data = ModelCardData(
@@ -125,6 +126,7 @@ def with_results(card: str, name: str, ours: list[EvalResult], path: Path) -> st
             f"the metadata of {path} cannot be read ({' '.join(str(error).split())}); "
             "correct the lines between its --- marks, or move the file away, and run again"
         ) from error
+    # only our block is cut out as text, so that comments and the order of other lines are kept
     others = re.sub(r"^model-index:.*\n(?:[ -].*\n|\n)*", "", block, flags=re.MULTILINE)
     edited = others + _yaml({"model-index": wanted["model-index"]})
     try:
@@ -141,7 +143,10 @@ def _merged(index: list[dict[str, Any]] | None, name: str, ours: list[EvalResult
     new = eval_results_to_model_index(name, ours)
     if not index:
         return new
-    kept = [{**model, "results": [one for one in model["results"] if not _is_ours(one)]} for model in index]
+    kept = []
+    for model in index:
+        theirs = [one for one in model["results"] if not _is_ours(one)]
+        kept.append({**model, "results": theirs})
     kept[0]["results"] += new[0]["results"]
     return kept
 
@@ -164,5 +169,6 @@ def plain(value: Any) -> str:
 
 def fenced(code: str) -> str:
     """Return shell code as a Markdown block, fenced by more backticks than any run inside it."""
+    # a path with backticks would end a shorter fence
     fence = "`" * max(3, *(1 + len(run) for run in re.findall("`*", code)))
     return f"{fence}bash\n{code}\n{fence}"

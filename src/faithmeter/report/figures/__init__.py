@@ -51,7 +51,7 @@ def save(chart: alt.ConcatChart, folder: str | Path, name: str) -> list[Path]:
     pages = range(0, len(panels), MAX_PANELS_PER_PAGE) if len(panels) > MAX_PANELS_PER_PAGE else ()
     paths = save_formats(chart, Path(folder) / name)
     for number, start in enumerate(pages, start=1):
-        page = chart.copy(deep=False)
+        page = chart.copy(deep=False)  # the data of a large store would be copied for every page
         page.concat = panels[start : start + MAX_PANELS_PER_PAGE]
         paths += save_formats(page, Path(folder) / f"{name}-{number}")
     return paths

@@ -125,7 +125,7 @@ def panels(
         facet["row"] = alt.Row("model:N", title=None, header=alt.Header(orient="right", labelExpr=names))
     tasks = sorted(rows["task"].unique(), key=lambda task: (task != ALL, task.casefold()))
     across = max(1, layout.views // rows[layout.column].nunique())
-    stretch = min(2, max(1, across / len(tasks)))
+    stretch = min(2, max(1, across / len(tasks)))  # few panels may be larger, many are never smaller
     size = {"width": layout.width * stretch, "height": HEIGHT * stretch**0.5}
     charts = []
     for task in tasks:
@@ -133,6 +133,7 @@ def panels(
         y = partial(_y, unit=own["unit"].iloc[0], domain=_domain(own, (floors or {}).get(task, 0.0), top))
         layers = alt.LayerChart(layer=draw(y), data=alt.InlineData(values=_records(own)), **size)
         charts.append(layers.facet(**facet, title=task))
+    # one legend for all panels: a method has the same color in each
     shared = alt.ScaleResolveMap(color="shared", shape="shared", strokeDash="shared")
     return alt.ConcatChart(
         concat=charts,

@@ -102,7 +102,9 @@ def _ceilings(rows: DataFrame) -> DataFrame:
         return rows[:0]
     by = [*PANEL, "seed", "texts", "percent"]
     known = rows[rows["ceiling"].notna() & (rows["group"] == GROUPS[1])].sort_values("texts")
+    # the ceiling is of the texts that all methods share: the largest group of them stands for the panel
     most = known.groupby(PANEL)["texts"].transform("max")
     highest = known[known["texts"] == most].drop_duplicates(by)
+    # the bounds of these rows are those of a method, not of the ceiling
     bounds = dict.fromkeys(bound_columns(highest, "value"), float("nan"))
     return highest.assign(method=CEILING, label=CEILING, value=highest["ceiling"], **bounds)

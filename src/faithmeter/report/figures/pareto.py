@@ -29,6 +29,7 @@ def pareto(frames: Frames) -> alt.ConcatChart | None:
     """
     rows = label_rows(choose_tunings(frames["areas"]))
     rows = rows[rows["converged"].astype(bool) & (rows["method"] != BASELINE)]
+    # methods of one run share evaluations; alone, each pays for all that it needs
     rows = rows.dropna(subset=["evaluations_alone"])
     if rows["method"].nunique() < 2:
         return None
@@ -56,6 +57,7 @@ def _with_area(rows: DataFrame, name: str) -> DataFrame:
 def _front(means: DataFrame) -> DataFrame:
     """Return the methods whose mean area is higher than that of all cheaper methods, cheapest first."""
     by_cost = means.sort_values(["evaluations", "mean"], ascending=[True, False])
+    # a method is on the front if it exceeds the best of all that cost less
     before = by_cost["mean"].cummax().shift(fill_value=float("-inf"))
     front = by_cost[by_cost["mean"] > before]
     return front.drop(columns=["label", "lower", "upper", "n"])

@@ -20,7 +20,7 @@ def by_strategy(frames: Frames, *, masking: str) -> alt.ConcatChart | None:
     None if no panel has more than one run; the page then reports the numbers in sentences.
     """
     rows = name_strategies(_best_epochs(frames["train"], masking, "test"))
-    if not rows.duplicated(PANEL).any():
+    if not rows.duplicated(PANEL).any():  # a chart of one point per panel
         return None
     points = _with_level(rows, [*PANEL, "tuning"], masking)
     axis = alt.Axis(labels=False, ticks=False)
@@ -95,6 +95,7 @@ def _add_all_tasks(rows: DataFrame) -> DataFrame:
 
 def _with_level(rows: DataFrame, by: list[str], masking: str) -> DataFrame:
     """Return the rows of means, of single seeds, and of the reference level of each panel."""
+    # masking whole texts costs nothing if plain fine-tuning is reached; masked ones leave only guessing
     plain = (rows["strategy"] == "none") & (rows["validation"] == "unmasked")
     level = rows["value"].where(plain) if masking == "0" else 100 * rows["majority"]
     levels = rows.assign(level=level).groupby(PANEL)["level"].mean().dropna().reset_index()

@@ -128,6 +128,7 @@ def assign_styles(labels: Iterable[str]) -> dict[str, Style]:
     known = {**METHOD_STYLES, **dict(zip(others, cycle(OTHER_STYLES), strict=False))}
     places = list(known)
     styles = {}
+    # labels with a number of texts come last, so that the legend begins with what can be compared
     for label in sorted(parts, key=lambda label: (parts[label][2], places.index(parts[label][0]))):
         method, _, texts = parts[label]
         styles[label] = known[method]

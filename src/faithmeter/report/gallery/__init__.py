@@ -92,7 +92,7 @@ def write(
 
 def name_stores(roots: Sequence[Path]) -> dict[str, Path]:
     """Return the stores by unique names: the ends of their paths, as short as possible."""
-    parts = [root.resolve().parts[1:] for root in roots]
+    parts = [root.resolve().parts[1:] for root in roots]  # one store by two paths is found, too
     for length in range(1, max(map(len, parts), default=0) + 1):
         names = [re.sub(r"[^\w.-]+", "-", "-".join(part[-length:])) for part in parts]
         if len(set(names)) == len(names):
@@ -102,15 +102,11 @@ def name_stores(roots: Sequence[Path]) -> dict[str, Path]:
 
 def _render(gallery: Gallery) -> str:
     count = len(gallery.verdicts)
-    entries = [
-        {
-            "name": name,
-            "link": f"{quote(name)}/{REPORT}",
-            "verdicts": report.verdicts,
-            "rows": list(_rows(report.verdicts)),
-        }
-        for name, report in gallery.reports.items()
-    ]
+    entries = []
+    for name, report in gallery.reports.items():
+        rows = list(_rows(report.verdicts))
+        link = f"{quote(name)}/{REPORT}"
+        entries.append({"name": name, "link": link, "verdicts": report.verdicts, "rows": rows})
     return fill_template(
         "gallery/gallery.html",
         (),

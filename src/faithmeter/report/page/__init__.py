@@ -98,11 +98,13 @@ def write(
     advance, replication = progress or (lambda kind, done, total: None), replication or Replication()
     records = list(store.records())
     _require_runs(store, records)
+    # a task of your own is its file in the frames, so that two files of one name are not averaged
     names = task_names(record for _, record in records)
     measured = [replace(pooled, name=names.get(pooled.task, "")) for pooled in store.results(records)]
     tidy, left_out = frames.comparable(
         {kind: frames.frame(kind, records, measured) for kind in frames.COLUMNS}
     )
+    # runs that were left out of the frames must not come back by the results or the commands
     digests = {digest for frame in tidy.values() for digest in frame["digest"]}
     records = [(folder, record) for folder, record in records if record.digest in digests]
     measured = [pooled for pooled in measured if pooled.runs[0].newest.digest in digests]
@@ -132,6 +134,7 @@ def write(
         commands=provenance.commands(records, store.root, path),
         runs=provenance.runs(records),
     )
+    # rendered once without texts, to know what they may take
     free_bytes = MAX_PAGE_BYTES - len(render_page(texts=[]).encode())
     texts = example_groups(choose_sources(measured), examples, free_bytes)
     with atomic(path) as temporary:

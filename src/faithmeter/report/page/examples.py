@@ -50,7 +50,7 @@ def example_groups(sources: Sequence[tuple[Pooled, Run]], limit: int, max_bytes:
 def to_json(value: Any) -> str:
     """Return JSON that is safe inside a script element; NaN becomes null."""
     text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
+    return text.replace("<", "\\u003c")  # "</script>" in a text would end the element
 
 
 def compress_json(value: Any) -> str:
@@ -84,6 +84,7 @@ def _group(pooled: Pooled, run: Run, limit: int, max_bytes: int) -> dict[str, An
 
 def _fit(texts: list[dict[str, Any]], max_bytes: int) -> list[dict[str, Any]]:
     """Return as many of the first texts as fit into `max_bytes`, compressed and in base 64."""
+    # one stream for all texts, as on the page: a method's name is compressed away from the second text on
     compressor, size = zlib.compressobj(), 0
     for number, text in enumerate(texts):
         data = compressor.compress(to_json(text).encode()) + compressor.flush(zlib.Z_SYNC_FLUSH)
@@ -104,7 +105,7 @@ def _text(text: Mapping[Any, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {
         "row": int(text["row"]),
         "text": start,
-        "left": len(text["text"]) - len(start),
+        "left": len(text["text"]) - len(start),  # characters that are not on the page
         "label": _round_prediction(text["label"]),
         "spans": np.stack([gaps, ends - starts], axis=1).ravel().tolist(),
     }

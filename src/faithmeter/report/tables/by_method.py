@@ -12,6 +12,7 @@ from ..blocks import Cell, Column, Table
 from ..labels import short_names
 from .cells import (
     SEED_COLUMNS,
+    Key,
     MeanCells,
     column,
     interval_notes,
@@ -34,18 +35,19 @@ DIFFERENCE = (
 
 def other_metrics_table(frames: Frames) -> Table:
     """Return the metrics of each task, model and method; definitions are linked."""
-    columns = {
-        name: number_column(name, (metric.title, f"{metric.better} is better"), metric.unit)
-        for name, metric in OTHER_METRICS.items()
-    }
+    columns, definitions = {}, {}
+    for name, metric in OTHER_METRICS.items():
+        columns[name] = number_column(name, (metric.title, f"{metric.better} is better"), metric.unit)
+        definitions[metric.title] = metric.url
     table = table_by_method(frames, METRICS_TITLE, columns, (PREFERENCE,), needs="comprehensiveness")
-    return replace(table, definitions=tuple((metric.title, metric.url) for metric in OTHER_METRICS.values()))
+    return replace(table, definitions=tuple(definitions.items()))
 
 
 def plausibility_table(frames: Frames) -> Table:
     """Return ACU and the agreement with human rationales of each task, model and method."""
     columns = {"acu": number_column("acu", ("faithful", "ACU"))}
-    columns |= {name: number_column(name, ("plausible", title)) for name, title in PLAUSIBILITY.items()}
+    for name, title in PLAUSIBILITY.items():
+        columns[name] = number_column(name, ("plausible", title))
     return table_by_method(frames, PLAUSIBILITY_TITLE, columns, (DIFFERENCE,), needs="auprc")
 
 
@@ -69,26 +71,23 @@ def table_by_method(
         needs: Name of a column.
     """
     areas, by = frames["areas"], ["task", "model", "method"]
-    cells: dict[str, dict[tuple[str, ...], MeanCells]] = {
-        name: mean_cells(areas, by, name) if column.unit else mean_row_cells(over_seeds(areas, by, name), by)
-        for name, column in columns.items()
-    }
-    names, present = short_names(areas["model"].unique()), cells[needs]
-    rows = tuple(
-        (
-            Cell(task),
-            Cell(names[model]),
-            Cell(method),
-            *(cells[name][task, model, method].value for name in columns),
-            *present[task, model, method].seeds,
-        )
-        for task, model, method in present
-        if not present[task, model, method].value.missing
-    )
+    cells: dict[str, dict[Key, MeanCells]] = {}
+    for name, one in columns.items():
+        in_percent = bool(one.unit)
+        means = mean_cells(areas, by, name) if in_percent else mean_row_cells(over_seeds(areas, by, name), by)
+        cells[name] = means
+    names, rows = short_names(areas["model"].unique()), []
+    for key, present in cells[needs].items():
+        if not present.value.missing:
+            task, model, method = key
+            values = (cells[name][key].value for name in columns)
+            rows.append((Cell(task), Cell(names[model]), Cell(method), *values, *present.seeds))
     heads = (
         column(("task",), ("Dataset",), "section"),
         column(("model",), ("Model",), "group"),
         column(("method",), ("Method",), "label", form="method"),
     )
     layout = (*heads, *columns.values(), *SEED_COLUMNS)
-    return Table(title, layout, rows, (*notes, *interval_notes(rows, layout), *note_fewer_texts(areas)))
+    return Table(
+        title, layout, tuple(rows), (*notes, *interval_notes(rows, layout), *note_fewer_texts(areas))
+    )

@@ -49,7 +49,8 @@ class MeanCells:
 def mean_cells(frame: DataFrame, by: list[str], value: str) -> dict[Key, MeanCells]:
     """Return the cells of each group: the mean over seeds of a column of fractions, in percent."""
     columns = [value, *bound_columns(frame, value)]
-    percents = frame.assign(**{name: 100 * frame[name].astype(float) for name in columns})
+    # with its bounds, which `over_seeds` takes as they are beside the mean
+    percents = frame.assign(**(100 * frame[columns].astype(float)))
     return mean_row_cells(over_seeds(percents, by, value), by)
 
 
@@ -57,21 +58,26 @@ def mean_row_cells(means: DataFrame, by: list[str]) -> dict[Key, MeanCells]:
     """Return the cells for the rows of `over_seeds`; one seed without bounds has no interval."""
     cells = {}
     for row in means.to_dict("records"):
-        mean, n, excluded = row["mean"], row["n"], row.get("excluded")
+        mean, lower, upper, n = (row[name] for name in ("mean", "lower", "upper", "n"))
         value = Cell() if isnan(mean) else Cell(round(mean, DIGITS))
-        if not isnan(mean) and not isnan(row["lower"]) and (n > 1 or row["lower"] < row["upper"]):
-            value = Cell(round(mean, DIGITS), row["lower"], row["upper"])
-        cells[tuple(str(row[name]) for name in by)] = MeanCells(value, (Cell(n), Cell(excluded)))
+        # equal bounds mean for one seed that none are known, and for several that the seeds agree
+        if not isnan(mean) and (n > 1 or lower < upper) and not isnan(lower):
+            value = Cell(round(mean, DIGITS), lower, upper)
+        cells[tuple(str(row[name]) for name in by)] = MeanCells(value, (Cell(n), Cell(row.get("excluded"))))
     return cells
 
 
 def interval_notes(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[str, ...]:
     """Return the note on what our intervals are over, if any row has one."""
-    counts = [at for at, column in enumerate(columns) if column.heading[0] == "Seeds"]
-    if any(row[at].value not in (None, columns[at].trivial) for row in rows for at in counts):
-        return (SEEDS_NOTE,)
-    ours = [at for at, column in enumerate(columns) if column.side in ("", "ours")]
-    return (TEXTS_NOTE,) if any(row[at].has_interval for row in rows for at in ours) else ()
+    note: tuple[str, ...] = ()
+    for row in rows:
+        for cell, column in zip(row, columns, strict=True):
+            # a column of seeds that says something else than one seed, none left out
+            if column.heading[0] == "Seeds" and cell.value not in (None, column.trivial):
+                return (SEEDS_NOTE,)
+            if column.side in ("", "ours") and cell.has_interval:
+                note = (TEXTS_NOTE,)
+    return note
 
 
 def keep_usual_texts(frame: DataFrame, by: list[str]) -> tuple[DataFrame, tuple[str, ...]]:
@@ -96,8 +102,8 @@ def note_fewer_texts(frame: DataFrame) -> tuple[str, ...]:
 
 
 def _note(reason: str, frame: DataFrame) -> tuple[str, ...]:
-    runs = "; ".join(
-        f"{task}, {PurePath(str(model)).name}, {', '.join(sorted(set(rows['method'])))} ({texts} texts)"
-        for (task, model, texts), rows in frame.groupby(["task", "model", "texts"])
-    )
-    return (f"{reason}: {runs}.",) if runs else ()
+    runs = []
+    for (task, model, texts), rows in frame.groupby(["task", "model", "texts"]):
+        methods = ", ".join(sorted(set(rows["method"])))
+        runs.append(f"{task}, {PurePath(str(model)).name}, {methods} ({texts} texts)")
+    return (f"{reason}: {'; '.join(runs)}.",) if runs else ()
