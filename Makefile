@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo bench test check fast coverage slow docs study results validate gallery constraints notebooks test-lowest dist test-dist clean
+.PHONY: help setup demo bench test check fast coverage slow docs study results validate validate-quick gallery constraints notebooks test-lowest dist test-dist clean
 
 help: ## show this
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: .venv/ready ## make .venv and install the package with the tested versions
 
@@ -68,9 +68,14 @@ results: setup ## rebuild docs/results.md and its figures from the files in resu
 	@$(BIN)/python scripts/results/page.py
 	@PYTHONPATH=. $(BIN)/python scripts/results/figures.py docs
 
-validate: setup ## check metrics and verdicts on models whose truth is known; needs ../shared, takes an hour
+validate: setup ## check metrics and verdicts on models whose truth is known; needs ../shared, takes hours
 	@$(BIN)/python -m validation.controls
 	@$(BIN)/python -m validation.naopc
+	@$(BIN)/python -m validation.ruler
+
+validate-quick: setup ## the same tables from the committed outputs of the models, in minutes
+	@$(BIN)/python -m validation.ruler --quick
+	@$(BIN)/pytest -q tests/validation
 
 GALLERY ?= runs runs-smoke $(STUDY)
 gallery: setup ## write a site with the reports on the demo, the smoke grid and the study, as far as they were run

@@ -7,7 +7,6 @@ import pandas as pd
 from faithmeter.files import write_csv
 
 from .data import DATA, RESULTS, files
-from .picture import draw_pareto
 from .published import compare_published, count_reasons, list_named
 from .rankings import compare_rankings, measure_attributions, tabulate_scores
 from .searches import run_searches, summarize_searches
@@ -34,7 +33,6 @@ def main() -> None:
     }
     for name, table in tables.items():
         write_csv(table.round(9), RESULTS / f"naopc-{name}.csv")
-    draw_pareto(tables["search"]).save(RESULTS / "naopc-pareto.svg")
 
 
 if __name__ == "__main__":
