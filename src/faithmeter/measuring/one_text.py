@@ -21,6 +21,7 @@ from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
 from ..models.tokens import Batch
 from ..models.units import in_units
+from ..models.vocabulary import share_unread
 from ..stats.curves import Curve, acu, racu
 from ..stats.intervals import Interval
 from ..stats.pvalues import of_steps
@@ -80,6 +81,7 @@ class TextMeasurement(EqualByFields, Measured, Rendered):
         methods: Results by method.
         trained_with: Masking strategy of the training that the tests assume.
         truncated: Whether the model could not read the end of the text.
+        unread: Share of the words that the tokenizer does not know (see `models.vocabulary`).
         device: Device that the model was evaluated on.
         precision: Data type that it was evaluated in.
         agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
@@ -103,6 +105,7 @@ class TextMeasurement(EqualByFields, Measured, Rendered):
     methods: Mapping[str, Erasure]
     trained_with: TrainedWith = "unknown"
     truncated: bool = False
+    unread: float = 0.0
     device: str = "cpu"
     precision: str = "fp32"
     agreement: float = math.nan
@@ -159,6 +162,7 @@ class TextMeasurement(EqualByFields, Measured, Rendered):
             floors=self.floors,
             trained_with=self.trained_with,
             truncated=float(self.truncated),
+            unread=self.unread,
             precision=self.precision,
             agreement=self.agreement,
         )
@@ -255,11 +259,21 @@ def measure_text(
         methods=erasures,
         trained_with=trained_with_of(tests),
         truncated=batch.layouts[0].truncated if batch.layouts else False,
+        unread=_share_unread(evaluator, text, pair),
         device=str(evaluator.device),
         precision=evaluator.precision,
         agreement=agreement_of(evaluator),
         quantity=quantity,
     )
+
+
+def _share_unread(clf: Evaluator, text: str, pair: str | None) -> float:
+    """Return the share of a text's words that the model's tokenizer, if it has one, does not know."""
+    batch = clf.encode([text], None if pair is None else [pair])
+    tokenizer = getattr(clf, "tokenizer", None)
+    if tokenizer is None or not batch.layouts:
+        return 0.0
+    return share_unread(batch.layouts[0], batch.input_ids[0][batch.explained[0]], tokenizer.unk_token_id)
 
 
 def _values(trace: Trace) -> NDArray[np.float64]:

@@ -176,6 +176,7 @@ class MeasureResponse(Reading, Checked):
     lower: list[float] = Field(description="5th percentile of the random orders")
     upper: list[float] = Field(description="95th percentile of the random orders")
     methods: dict[str, Erasure]
+    unread: Fraction = Field(description="share of the words that the tokenizer does not know")
     verdicts: dict[str, Sentence] = Field(description="by method: is it faithful for this text?")
     summary: Sentence = Field(description="all doubts in one sentence")
 

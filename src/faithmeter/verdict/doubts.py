@@ -10,6 +10,7 @@ from typing import Any
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..stats.metrics import NUMBER_METRICS
 from .evidence import (
+    MAX_UNREAD,
     MIN_AGREEMENT,
     MIN_RACU_DIVISOR,
     MIN_TEXTS,
@@ -279,6 +280,13 @@ def explained_once(evidence: TaskEvidence) -> Iterator[Doubt]:
         yield Doubt("explained-once", NOTE, names, f"{text}; {reason}")
 
 
+def unread(evidence: TextEvidence) -> Iterator[Doubt]:
+    if evidence.unread > MAX_UNREAD:
+        share = f"{format_percent(evidence.unread, 0)}% of the words of this text"
+        text = f"{share} are not in the model's vocabulary, so its predictions say nothing about them"
+        yield Doubt("unread", BAD, (), text)
+
+
 def text_outside(evidence: TextEvidence) -> Iterator[Doubt]:
     """Yield a doubt for each method whose erased text is out of distribution.
 
@@ -359,7 +367,7 @@ RULES: dict[type[Evidence], tuple[Rule, ...]] = {
         explained_once,
         *COMMON,
     ),
-    TextEvidence: (unchecked, text_outside, text_unfaithful, disagreement, *COMMON),
+    TextEvidence: (unread, unchecked, text_outside, text_unfaithful, disagreement, *COMMON),
     ProbeEvidence: (unchecked, probe_outside, *COMMON),
 }
 """Rules that apply to each kind of evidence."""

@@ -26,6 +26,8 @@ MIN_TEXTS = 100
 """Number of texts below which small differences between methods mean little."""
 MIN_AGREEMENT = 0.98
 """Agreement of an adapted model with the original, below which they count as two models."""
+MAX_UNREAD = 1 / 3
+"""Largest acceptable share of a text's words that the model's tokenizer does not know."""
 MIN_ORDERS = round(1 / SIGNIFICANCE_LEVEL) - 1
 """Smallest number of random orders at which beating all of them is significant."""
 MAX_OUTSIDE_SHARE = 0.5
@@ -286,9 +288,15 @@ class TextMethodEvidence:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextEvidence(Evidence):
-    """Facts of a measurement of one text, with the evidence on each method."""
+    """Facts of a measurement of one text.
+
+    Attributes:
+        methods: Evidence by method.
+        unread: Share of the text's words that the model's tokenizer does not know.
+    """
 
     methods: Mapping[str, TextMethodEvidence]
+    unread: float = 0.0
 
     def p(self, method: str) -> float:
         """Return a method's p-value by the deciding test; NaN if no test can reject."""

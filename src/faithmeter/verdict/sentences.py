@@ -313,7 +313,9 @@ def _judge_text(evidence: TextEvidence, reasons: list[Doubt]) -> Iterator[Answer
         # the gravest first: what is out of distribution needs no word on chance
         kinds = {doubt.kind for doubt in reasons if doubt.concerns(name)}
         beaten = f"it beats {format_percent(1 - method.chance, 0)}% of random orders"
-        if "outside" in kinds:
+        if "unread" in kinds:
+            yield Answer(name, BAD, "the model does not know these words: its curve proves nothing")
+        elif "outside" in kinds:
             yield Answer(name, BAD, "out of distribution: its curve proves nothing")
         elif UNFAITHFUL in kinds:
             yield Answer(name, BAD, "could be chance" if method.acu > ROUNDING else "not faithful")
