@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from faithmeter.data.stories import ACTORS, PLACES
 from faithmeter.measuring import groups
 from faithmeter.stats.intervals import resample_texts
-from validation.controls import page
-from validation.controls.cache import CONTROLS, TRUTH, Control
+from validation.controls import __main__, ladder, page, simulations
+from validation.controls.cache import CONTROLS, TRUTH, Control, make_parts
+from validation.controls.exact import exact_excess, tabulate_excess
 from validation.controls.judged import judge
 from validation.controls.planted import KNOWN, PLANTS, permuted, plant
 
@@ -31,10 +33,11 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_planted_texts_are_balanced_and_the_same_again(name: str) -> None:
     planted = plant(name, 400, seed=3)
     assert planted == plant(name, 400, seed=3) != plant(name, 400, seed=4)
-    assert 0.4 < np.mean(planted.labels) < 0.6
+    shares = np.bincount(planted.labels) / len(planted.labels)
+    assert (np.abs(len(shares) * shares - 1) < 0.25).all()
     for text, truth in zip(planted.texts, planted.truth, strict=True):
         words = text.split()
-        assert all(words[place] in KNOWN for place in truth)
+        assert all(words[place] in (*KNOWN, *PLACES) for place in truth)
 
 
 def test_the_truth_decides_the_label() -> None:
@@ -70,6 +73,24 @@ def test_the_distractor_agrees_in_training_only() -> None:
         assert np.mean(agrees) == pytest.approx(expected, abs=0.05)
 
 
+def test_the_place_of_the_first_person_is_the_truth_and_others_tell_nothing() -> None:
+    planted = plant("places", 3000, seed=0)
+    agree = []
+    for text, label, [place] in zip(planted.texts, planted.labels, planted.truth, strict=True):
+        words = text.split()
+        assert words[place] == PLACES[label]
+        assert words[place - 4] == ACTORS[0]
+        agree.append(text.count(PLACES[label]) - 1)
+    assert np.mean(agree) == pytest.approx(3 / len(PLACES), abs=0.05), "as if drawn without looking"
+
+
+def test_no_order_of_a_story_is_called_the_truth() -> None:
+    """Who moves goes to another place than before, so that earlier statements tell about the answer."""
+    stories = make_parts(BY_NAME["embedded-stories-masked-0"])["test"]
+    assert not any(stories.planted.truth)
+    assert TRUTH not in judge(BY_NAME["embedded-stories-masked-0"]).methods
+
+
 def test_permuted_labels_keep_their_number() -> None:
     planted = plant("word", 100, seed=0)
     shuffled = permuted(planted, seed=1)
@@ -87,7 +108,7 @@ def test_given_sentences_are_planted_in() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["word-masked", "first-masked"])
+@pytest.mark.parametrize("name", ["word-masked", "first-masked", "places-masked"])
 def test_the_truth_is_first_or_tied_and_the_model_passes(name: str) -> None:
     result = judge(control(name), methods=(TRUTH, "loo-abs", "grad-l2", "inp-grad-sign"))
     assert result.verdict.answers[0].text.startswith("Yes: it passes the check")
@@ -122,6 +143,40 @@ def test_nothing_is_praised_where_nothing_is_known(name: str) -> None:
         assert judged.faithful == judged.leaders == ()
         assert judged.answers[0].mood != "good"
         assert judged.headline.startswith(("Do not use", "Do not rely"))
+
+
+def test_a_model_that_saw_few_masks_is_judged_by_its_predictions() -> None:
+    """On stories it is too sure of wholly masked texts; on easy tasks it predicts as well as any."""
+    stories, word = (judge(control(name)).behavior for name in ("stories-few-masks", "word-few-masks"))
+    assert stories is not None
+    assert word is not None
+    assert stories.outcome != "accepted"
+    assert stories.worst.percent >= 80
+    assert word.outcome == "accepted"
+
+
+def test_the_exact_excess_by_hand() -> None:
+    """Without the word, each of two classes has one half."""
+    excess = exact_excess(np.log([[[0.9, 0.1], [0.5, 0.5]]]))
+    assert excess[0] == pytest.approx([0.5 * np.log(0.5 / 0.9) + 0.5 * np.log(0.5 / 0.1), 0])
+
+
+def test_a_model_that_saw_few_masks_is_right_where_its_true_explanation_masks() -> None:
+    """Not only random masks: the planted word is masked first, and the best prediction is one half."""
+    excess = {name: tabulate_excess(control(f"word-{name}")).excess[0] for name in ("few-masks", "plain")}
+    assert excess["few-masks"] < 0.02
+    assert excess["plain"] > 1
+    assert tabulate_excess(control("stories-masked")).empty
+
+
+def test_the_simulations_run() -> None:
+    """A few draws of each, so that the tables can be computed again."""
+    assert __main__.main
+    assert 0 <= simulations.toss_coins(64, "macro_f1", 0.5, coins=5)["lower_bound"] <= 1
+    assert simulations.count_rejections(1.0, checks=5)["count_rejects"] == 1
+    covered = simulations.cover(control("word-masked"), "grad-l2", 64, checks=10)
+    assert covered["coverage"] >= 0.7
+    assert len(ladder.climb(control("first-masked"), sizes=(100,), draws=2)) == 2
 
 
 def test_a_shift_of_the_texts_is_not_accepted() -> None:

@@ -14,6 +14,7 @@ from faithmeter.files import write_csv
 
 from .cache import CONTROLS, FOLDER, run
 from .definitions import DEFINITIONS, compare, decide, measure_false_praise
+from .exact import tabulate_excess
 from .ladder import MARGINS, check_of_today, climb, count
 from .page import PICTURE, write_page
 from .picture import draw_planted
@@ -44,6 +45,7 @@ def main() -> None:
         "ladder": count(draws),
         "ladder-margins": pd.concat([count(draws[draws.texts == 400], margin) for margin in MARGINS]),
         "check-of-0.2": pd.DataFrame([check_of_today(control) for control in there]),
+        "exact": pd.concat([tabulate_excess(control) for control in there]),
         "learned": simulate_learned(),
         "counts": simulate_counts(),
         "coverage": simulate_coverage(),

@@ -18,6 +18,7 @@ from faithmeter.data.stories import PLACES, generate
 from faithmeter.files import atomic
 from faithmeter.measuring.erase import states, trace_erasure
 from faithmeter.measuring.fitting import Masking
+from faithmeter.measuring.trace import Trace
 from faithmeter.methods.registry import Method, parse
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.evaluator import Evaluator
@@ -79,14 +80,17 @@ class Control:
 
 STORIES = {"task": "stories", "epochs": 4}
 ON_MINILM = {"encoder": "minilm", "rate": 1e-4}
+SST2 = {"task": "sst2", **ON_MINILM, "epochs": 2}
 CONTROLS = (
     Control("word", pool=800, explained=200),
     Control("first"),
     Control("distractor"),
     Control("pair", epochs=16),
+    Control("places", explained=100),
     Control(**STORIES, explained=50),
     Control("word", **ON_MINILM, epochs=3, pool=300, explained=80),
-    Control("sst2", **ON_MINILM, epochs=2, pool=200, explained=80),
+    Control(**SST2, pool=200, explained=80),
+    Control(**SST2, pool=1000, explained=0, seed=1),
     Control("shuffled", pool=800, explained=200),
     Control("word", "random", pool=800, explained=200),
     Control("word", "plain"),
@@ -154,16 +158,18 @@ def make_parts(control: Control) -> dict[str, Part]:
 
 
 def _stories(count: int, seed: int) -> Part:
-    """Return questions about generated stories; the truth is the place that the deciding statement names."""
-    texts, pairs, labels, truth = [], [], [], []
+    """Return questions about generated stories.
+
+    No order of words is true by construction: who moves goes to another place than before, so that earlier
+    statements tell a little about the answer, too.
+    """
+    texts, pairs, labels = [], [], []
     for story in generate(1, count, seed=seed):
         for question in story:
-            words = sum(len(line.split()) for line in question.story[: question.supporting[0] + 1])
             texts.append(" ".join(question.story))
             pairs.append(question.question)
             labels.append(PLACES.index(question.answer))
-            truth.append((words - 1,))
-    return Part(Planted(tuple(texts), tuple(labels), tuple(truth)), tuple(pairs))
+    return Part(Planted(tuple(texts), tuple(labels), ((),) * len(texts)), tuple(pairs))
 
 
 def train_control(control: Control) -> Classifier:
@@ -187,31 +193,29 @@ def run(control: Control) -> None:
         return
     parts, clf = make_parts(control), train_control(control)
     evaluator = Evaluator(clf)
-    logits, labels, batches = {}, {}, {}
+    random, labels, batches = {}, {}, {}
     for role in ("validation", "test"):
         part = parts[role]
         batches[role] = clf.encode(list(part.planted.texts), part.pairs and list(part.pairs))
         labels[role] = torch.tensor(part.planted.labels)
-        logits[role] = _erase(evaluator, batches[role], labels[role], parse(BASELINE), control.percents)
-    first = batches["test"][: control.explained]
-    methods = {BASELINE: logits["test"][: control.explained]}
+        random[role] = _erase(evaluator, batches[role], labels[role], parse(BASELINE), control.percents)
+    first, known = batches["test"][: control.explained], labels["test"][: control.explained]
+    truth = _Truth(parts["test"].planted.truth)
+    traces = {BASELINE: random["test"].first(control.explained)}
     for name in EXPLAINED if control.explained else ():
-        truth = parts["test"].planted.truth
-        if name != TRUTH or any(truth):
-            method = Method(TRUTH, _Truth(truth), recursive=False) if name == TRUTH else parse(name)
-            methods[name] = _erase(
-                evaluator, first, labels["test"][: control.explained], method, control.percents
-            )
+        if name != TRUTH or any(truth.words):
+            method = Method(TRUTH, truth, recursive=False) if name == TRUTH else parse(name)
+            traces[name] = _erase(evaluator, first, known, method, control.percents)
     with atomic(control.file) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,
-            validation=logits["validation"].astype(np.float16),
+            validation=random["validation"].logits.astype(np.float16),
             validation_labels=labels["validation"].numpy().astype(np.uint8),
-            test=logits["test"].astype(np.float16),
+            test=random["test"].logits.astype(np.float16),
             test_labels=labels["test"].numpy().astype(np.uint8),
             pvalues=_check(evaluator, batches).astype(np.float16),
-            names=np.array(list(methods)),
-            methods=np.stack(list(methods.values())).astype(np.float16),
+            names=np.array(list(traces)),
+            methods=np.stack([trace.logits for trace in traces.values()]).astype(np.float16),
         )
 
 
@@ -219,22 +223,23 @@ def read(control: Control) -> Erasures:
     """Read the erasures of a control."""
     with np.load(control.file) as file:
         arrays = {name: file[name] for name in file.files}
+    names = arrays["names"].tolist()
     return Erasures(
         control.percents,
         arrays["validation"].astype(np.float32),
         arrays["validation_labels"].astype(np.int64),
         arrays["test"].astype(np.float32),
         arrays["test_labels"].astype(np.int64),
-        dict(zip(arrays["names"].tolist(), arrays["methods"].astype(np.float32), strict=True)),
+        dict(zip(names, arrays["methods"].astype(np.float32), strict=True)),
         arrays["pvalues"].astype(np.float32),
     )
 
 
 def _erase(
     evaluator: Evaluator, batch: Batch, labels: Tensor, method: Method, percents: Sequence[int]
-) -> Floats:
+) -> Trace:
     evaluator.forget()
-    return trace_erasure(evaluator, batch, labels, method, percents, {}).logits
+    return trace_erasure(evaluator, batch, labels, method, percents, {})
 
 
 @dataclass(frozen=True)

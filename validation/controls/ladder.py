@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from faithmeter.stats import behavior
 from faithmeter.stats.behavior import Behavior
@@ -18,7 +19,10 @@ from .cache import Control, Erasures, read
 SIZES = (100, 200, 400, 1000)
 """Numbers of texts, of the validation and of the test part each."""
 DRAWS = 25
-MARGINS = (0.02, 0.04, 0.06, 0.08, 0.12)
+LEAST_POOL = 400
+"""Texts of each part from which larger samples are drawn, with repeated texts; smaller pools give no more
+texts than they have."""
+MARGINS = (0.02, 0.04, 0.05, 0.06, 0.08, 0.12)
 """Margins of the excess log-loss that are compared, in nats."""
 
 
@@ -26,8 +30,7 @@ def draw(erasures: Erasures, size: int, rng: np.random.Generator) -> tuple[Behav
     """Return the check of a model on texts drawn from its pools, and whether it learned whole texts."""
     steps = [step for step, percent in enumerate(erasures.percents) if 0 < percent < 100]
     percents = [erasures.percents[step] for step in steps]
-    known = rng.integers(len(erasures.validation), size=size)
-    rows = rng.integers(len(erasures.test), size=size)
+    known, rows = (_choose(len(pool), size, rng) for pool in (erasures.validation, erasures.test))
     fit = recalibrate(
         erasures.validation[known][:, steps].astype(np.float64), erasures.validation_labels[known], percents
     )
@@ -37,10 +40,17 @@ def draw(erasures: Erasures, size: int, rng: np.random.Generator) -> tuple[Behav
     return result, lead.lower > 0
 
 
+def _choose(pool: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return numbers of different texts or, if the pool is not larger than the sample, of repeated ones."""
+    return rng.choice(pool, size, replace=size >= pool)
+
+
 def climb(control: Control, *, sizes: Sequence[int] = SIZES, draws: int = DRAWS) -> pd.DataFrame:
     """Return a row for each draw: the bounds that decide, at the rate where they are largest."""
     erasures, rows = read(control), []
     for size in sizes:
+        if control.pool < min(size, LEAST_POOL):
+            continue
         rng = np.random.default_rng(size)
         for _ in range(draws):
             result, learned = draw(erasures, size, rng)
@@ -49,6 +59,7 @@ def climb(control: Control, *, sizes: Sequence[int] = SIZES, draws: int = DRAWS)
                     "task": control.task,
                     "training": control.training,
                     "encoder": control.encoder,
+                    "seed": control.seed,
                     "texts": size,
                     "learned": learned,
                     "excess": max(each.mean for each in result.excess),
@@ -78,7 +89,8 @@ def count(draws: pd.DataFrame, margin: float = behavior.MAX_EXCESS) -> pd.DataFr
     )
     keys = ["encoder", "task", "training", "texts", "margin"]
     columns = ["accepted", "rejected", "undecided", "learned", "excess"]
-    return outcomes.groupby(keys, sort=False)[columns].mean().reset_index()
+    groups = outcomes.groupby(keys, sort=False)
+    return groups[columns].mean().assign(trainings=groups.seed.nunique()).reset_index()
 
 
 def check_of_today(control: Control) -> dict[str, object]:

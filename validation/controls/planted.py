@@ -8,6 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from faithmeter.data.stories import ACTORS, PLACES
+
 SHORTEST, LONGEST = 10, 18
 """Words of a sentence before anything is planted."""
 FILLER = (
@@ -98,6 +100,18 @@ def plant_distractor(words: list[str], markers: Markers, rng: Random, training: 
     return Example(words, label, (place + (other <= place),))
 
 
+def plant_places(words: list[str], markers: Markers, rng: Random, training: bool) -> Example:
+    """Say where four people went, in any order; the label is the place of the first of `ACTORS`.
+
+    All places are drawn alike, so that the others tell nothing about it. In the stories of bAbI they do: who
+    moves goes to another place than before.
+    """
+    places = {actor: rng.randrange(len(PLACES)) for actor in ACTORS}
+    order = rng.sample(ACTORS, len(ACTORS))
+    told = [word for actor in order for word in (actor, "went", "to", "the", PLACES[places[actor]])]
+    return Example(told, places[ACTORS[0]], (5 * order.index(ACTORS[0]) + 4,))
+
+
 def plant_nothing(words: list[str], markers: Markers, rng: Random, training: bool) -> Example:
     """Plant a word as `plant_word` does, and draw the label without looking: there is nothing to learn."""
     return Example(plant_word(words, markers, rng, training).words, rng.randrange(2), ())
@@ -109,6 +123,7 @@ PLANTS: dict[str, Plant] = {
     "first": plant_first,
     "negation": plant_negation,
     "distractor": plant_distractor,
+    "places": plant_places,
     "shuffled": plant_nothing,
 }
 """Planted truths by name."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 if TYPE_CHECKING:
     from .intervals import Interval
 
-MAX_EXCESS = 0.06
+MAX_EXCESS = 0.05
 """Largest acceptable excess log-loss at a masking rate, in nats (docs/faithfulness.md tells why)."""
 MAX_SHORTFALL = 0.15
 """Largest acceptable accuracy below the best guess that ignores the text, as a fraction."""
