@@ -168,6 +168,14 @@ task = fm.own_task("rows.csv", text="text", label="label")
 result = fm.measure(clf, task, ["loo-sign", "grad-l2"], limit=4)
 assert {"random", "loo-sign"} <= {*result.to_dict()["methods"]}
 assert fm.explain_text(clf, "the film was good").words
+clf.model.save_pretrained("model")
+clf.tokenizer.save_pretrained("model")
+from faithmeter.config import MeasureConfig
+from faithmeter.runs.measured import Origin
+from faithmeter.runs.measurements import measure_checkpoint
+config = MeasureConfig(methods=("grad-l2",), limit=4)
+every = fm.own_task("rows.csv", text="text", label="label", all_test=True)
+assert measure_checkpoint("model", config, fm.RunStore("runs"), Origin(own=every)).texts == 4
 try:
     fm.train(fm.TrainConfig(limit=32, epochs=1), fm.RunStore("runs"))
 except fm.InputError as error:

@@ -6,9 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
 
 import faithmeter as fm
-from faithmeter.measuring.plausibility import PLAUSIBILITY, mark_rationale, score_text
+from faithmeter.measuring.plausibility import PLAUSIBILITY, average_precision, mark_rationale, score_text
 from faithmeter.models.classes import MULTI_LABEL
 from faithmeter.models.folders import load_tokenizer, resolve
 from toy import tiny
@@ -24,6 +27,16 @@ def test_a_case_by_hand() -> None:
     assert result["auprc"] == pytest.approx((1 / 2 + 2 / 4) / 2)  # at recall 1/2 and 1
     perfect = score_text(marks.astype(float), marks)
     assert perfect == {"token_f1": 1.0, "token_iou": 1.0, "auprc": 1.0}
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=12))
+def test_average_precision_is_that_of_scikit_learn(units: list[tuple[int, bool]]) -> None:
+    """With many equal scores, and at least one marked unit."""
+    scores, marks = np.array([float(score) for score, _ in units]), np.array([mark for _, mark in units])
+    marks[0] = True
+    assert average_precision(marks, scores) == pytest.approx(
+        average_precision_score(marks, scores), abs=1e-12
+    )
 
 
 def test_supporting_facts_are_the_rationales_of_stories(monkeypatch) -> None:

@@ -14,6 +14,8 @@ from .task import ROLES
 if TYPE_CHECKING:
     from datasets import Dataset
 
+    from .task import Task
+
 
 def arrange(parts: Parts, official: Mapping[str, str], place: str) -> Parts:
     """Return the train, validation and test rows, sorted by the MD5 hash of official split name and key.
@@ -71,3 +73,15 @@ def digest(split: Dataset) -> str:
         for values in zip(*map(batch.__getitem__, names), strict=True):
             result.update(json.dumps(values).encode() + b"\n")
     return result.hexdigest()
+
+
+def measured_data(task: Task) -> str:
+    """Return a digest of the complete validation and test splits, which a measurement reads.
+
+    It covers a rationale column of your own data, too: plausibility depends on it.
+    """
+    splits = task.load()
+    parts = [digest(splits[role])[:16] for role in ("validation", "test") if role in splits]
+    if task.rationale:
+        parts.append(hashlib.sha256(json.dumps(splits["test"]["supporting"][:]).encode()).hexdigest()[:16])
+    return "-".join(parts)

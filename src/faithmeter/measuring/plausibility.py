@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import optional
-
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -60,9 +58,6 @@ def score_trace(trace: Trace, marks: Mapping[int, NDArray[np.bool_]]) -> dict[st
 
 def score_text(scores: NDArray[np.float64], marks: NDArray[np.bool_]) -> dict[str, float]:
     """Return token F1, token IOU and AUPRC of one text; ties of scores go to the leftmost unit."""
-    with optional():
-        from sklearn.metrics import average_precision_score
-
     count = int(marks.sum())
     chosen = np.zeros_like(marks)
     # as many units as the rationale has, so that precision and recall are one number
@@ -71,5 +66,14 @@ def score_text(scores: NDArray[np.float64], marks: NDArray[np.bool_]) -> dict[st
     return {
         "token_f1": both / count,
         "token_iou": both / int((chosen | marks).sum()),
-        "auprc": float(average_precision_score(marks, scores)),
+        "auprc": average_precision(marks, scores),
     }
+
+
+def average_precision(marks: NDArray[np.bool_], scores: NDArray[np.float64]) -> float:
+    """Return Σ (R_n − R_{n−1}) P_n over thresholds n; units with equal scores share one."""
+    order = np.argsort(-scores, kind="stable")
+    hits, ranked = marks[order].cumsum(), scores[order]
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # of equal scores
+    gained = np.diff(hits[last], prepend=0) / hits[-1]
+    return float((gained * hits[last] / (last + 1)).sum())

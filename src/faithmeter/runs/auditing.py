@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import ADAPTATION, BASELINE, AdaptConfig, MeasureConfig
 from ..data.labeled import LABELED, labeled_task, read_labeled
+from ..data.splits import measured_data
 from ..errors import InputError
 from ..files import timed, write_csv
 from ..measuring.costs import bound_slice
@@ -26,7 +27,6 @@ from ..models.evaluator import Evaluator
 from ..models.loading import load
 from ..phases import Progress, start_phase
 from ..store.run_store import RunStore
-from ..training.finetuning import measured_data
 from ..training.inputs import load_splits
 from ..verdict import Answer, Verdict
 from ..verdict.audited import explain_audit, judge_audit

@@ -11,6 +11,7 @@ from ..config import AdaptConfig, MeasureConfig, TrainConfig
 from ..data import Task, own_task, task
 from ..data.labeled import LABELED, class_task, read_labeled
 from ..data.rows import read_classes
+from ..data.splits import measured_data
 from ..errors import InputError
 from ..stats.metrics import metric_code
 from ..store.records import RECORD, AdaptRecord, TrainRecord, read_record
@@ -121,7 +122,6 @@ def measured_task(
 ) -> tuple[Task, MeasureConfig, TrainConfig]:
     """Return the task to measure, the measurement's complete config, and the checkpoint's training config."""
     from ..models.classes import match_classes, require_kind
-    from ..training.finetuning import measured_data
 
     record = training_record(checkpoint)
     # nothing says how the model was trained; the digest must not depend on a guess

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from datasets import Dataset
 
 from ..config import TrainConfig
 from ..data import Task
-from ..data.splits import digest
+from ..data.splits import measured_data
 from ..files import timed, writing
 from ..models.classifier import find_max_length
 from ..models.encoding import tokenize
@@ -193,18 +191,6 @@ def _describe(task: Task, rows: Mapping[str, Dataset]) -> dict[str, Any]:
         "rows": {name: len(split) for name, split in rows.items()},
         "truncated": {name: float(np.mean(split["truncated"])) for name, split in rows.items()},
     }
-
-
-def measured_data(task: Task) -> str:
-    """Return a digest of the complete validation and test splits, which a measurement reads.
-
-    It covers a rationale column of your own data, too: plausibility depends on it.
-    """
-    splits = task.load()
-    parts = [digest(splits[role])[:16] for role in ("validation", "test") if role in splits]
-    if task.rationale:
-        parts.append(sha256(json.dumps(splits["test"]["supporting"][:]).encode()).hexdigest()[:16])
-    return "-".join(parts)
 
 
 def _erased(rows: Dataset, positions: Sequence[Sequence[int]], mask_id: int) -> Dataset:
