@@ -387,6 +387,7 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
     monkeypatch.setattr(demo, "subprocess", SimpleNamespace(Popen=SameProcess, DEVNULL=subprocess.DEVNULL))
     monkeypatch.setattr(demo, "RECIPE", demo.RECIPE.replace(epochs=1, limit=32, validation_limit=40))
     monkeypatch.setattr(demo, "FAST", ("grad-l2", "loo-sign", "search"))
+    monkeypatch.setattr(demo, "SLOW", ("grad-l1",))
     monkeypatch.setattr(demo, "TEXTS", 8)
     monkeypatch.setattr(demo, "BEAM", "beam(width=2)")
     monkeypatch.setattr(demo, "BEAM_TEXTS", 2)
@@ -395,6 +396,7 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
     found = json.loads(faithmeter("demo", "-o", tmp_path, "--json").out)
     assert set(found["train"]) == set(found["check"]) == {"half"}
     assert [run["texts"] for run in found["measure"]] == [8]
+    assert "grad-l1" not in found["measure"][0]["methods"]
     assert set(found["hits"]) == {"loo-sign", "random", "search"}
     assert all(0 <= share <= 1 for share in found["hits"].values())
     assert "loo-sign" in Path(found["report"]).read_text(encoding="utf-8")
@@ -406,6 +408,7 @@ def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> 
         "the length and the column question",
         "half crossfit",
         "none published",
+        "grad-l1",
         "loo-sign",
         "search",
         "beam(width=2)",
