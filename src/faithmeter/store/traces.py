@@ -74,8 +74,10 @@ class Shelf:
         frames = _read_slices(self.folder / TEXTS, "", count)
         for frame in frames:
             # parquet gives arrays where the frame had lists
-            for column in {"starts", "ends", "words", "rationale"} & {*frame.columns}:
-                frame[column] = [[*values] for values in frame[column]]
+            for column in ("starts", "ends", "words"):  # plain numbers, of which small ones take no memory
+                frame[column] = [values.tolist() for values in frame[column]]
+            if "rationale" in frame:
+                frame["rationale"] = [[*values] for values in frame["rationale"]]
         return frames
 
     def write_texts(self, frame: DataFrame) -> None:
