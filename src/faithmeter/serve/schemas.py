@@ -116,7 +116,7 @@ class Prediction(Reading):
 
 
 class Checked(ApiResponse):
-    """What the in-distribution tests assume, and reasons not to trust an answer."""
+    """Assumptions of the in-distribution tests, and reasons not to trust an answer."""
 
     floors: dict[str, Fraction] = Field(description="by test: smallest p-value that it can give")
     trained_with: str = Field(description="masking strategy of the training that the tests assume")
