@@ -101,12 +101,14 @@ def count_words(text: str) -> int:
 
 
 def count_public(text: str) -> int:
-    """The length of `__all__`."""
-    for node in ast.parse(text).body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=names)):
-                return len(names)
-    return 0
+    """The number of names that `__init__` imports under their own names, by which it exports them."""
+    aliases = [
+        alias
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    return sum(alias.asname == alias.name for alias in aliases)
 
 
 def count_project(root: Path) -> dict[str, object]:

@@ -55,7 +55,7 @@ def test_a_project(script: ModuleType, tmp_path: Path) -> None:
         path = package / where
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x = 1\ny = [i for i in ()]\n")
-    (package / "__init__.py").write_text('__all__ = ["a", "b"]\n')
+    (package / "__init__.py").write_text("from .a import a as a, b as b, c\n")
     (tmp_path / "README.md").write_text("Two words\n")
     notebooks = tmp_path / "docs" / "notebooks"
     notebooks.mkdir(parents=True)

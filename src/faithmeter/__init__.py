@@ -12,35 +12,45 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from .config import AdaptConfig, TrainConfig
-    from .data import Task, own_task, task
-    from .errors import InputError
-    from .measuring.erase import erase
-    from .measuring.explanation import Explanation, explain_text
-    from .measuring.fitting import fit_tests
-    from .measuring.one_text import TextMeasurement, measure_text
-    from .measuring.result import Result
-    from .methods import adapters, explain, method
-    from .methods.own_scores import own_scores
-    from .models.alignment import align
-    from .models.classifier import Classifier
-    from .models.evaluator import Evaluator
-    from .models.loading import load
-    from .models.tokens import Batch
-    from .runs.adaptation import adapt
-    from .runs.auditing import audit
-    from .runs.fitted_tests import saved_tests
-    from .runs.measurements import measure
-    from .runs.pipeline import Pipeline, pipeline
-    from .runs.registered import register_pipeline
-    from .runs.run import train
-    from .stats.curves import Curve, acu, racu
-    from .stats.intervals import bootstrap_interval
-    from .stats.masf import MaSF
-    from .stats.metrics import metric
-    from .stats.pvalues import simes
-    from .store.run_store import RunStore
-    from .training.collator import MaskingCollator
+    from .config import AdaptConfig as AdaptConfig
+    from .config import TrainConfig as TrainConfig
+    from .data import Task as Task
+    from .data import own_task as own_task
+    from .data import task as task
+    from .errors import InputError as InputError
+    from .measuring.erase import erase as erase
+    from .measuring.explanation import Explanation as Explanation
+    from .measuring.explanation import explain_text as explain_text
+    from .measuring.fitting import fit_tests as fit_tests
+    from .measuring.one_text import TextMeasurement as TextMeasurement
+    from .measuring.one_text import measure_text as measure_text
+    from .measuring.result import Result as Result
+    from .methods import adapters as adapters
+    from .methods import explain as explain
+    from .methods import method as method
+    from .methods.own_scores import own_scores as own_scores
+    from .models.alignment import align as align
+    from .models.classifier import Classifier as Classifier
+    from .models.evaluator import Evaluator as Evaluator
+    from .models.loading import load as load
+    from .models.tokens import Batch as Batch
+    from .runs.adaptation import adapt as adapt
+    from .runs.auditing import audit as audit
+    from .runs.fitted_tests import saved_tests as saved_tests
+    from .runs.measurements import measure as measure
+    from .runs.pipeline import Pipeline as Pipeline
+    from .runs.pipeline import pipeline as pipeline
+    from .runs.registered import register_pipeline as register_pipeline
+    from .runs.run import train as train
+    from .stats.curves import Curve as Curve
+    from .stats.curves import acu as acu
+    from .stats.curves import racu as racu
+    from .stats.intervals import bootstrap_interval as bootstrap_interval
+    from .stats.masf import MaSF as MaSF
+    from .stats.metrics import metric as metric
+    from .stats.pvalues import simes as simes
+    from .store.run_store import RunStore as RunStore
+    from .training.collator import MaskingCollator as MaskingCollator
 
 LAYERS = {
     "errors": "errors that a user can act on",
@@ -65,89 +75,40 @@ LAYERS = {
 }
 """Descriptions of all modules and packages, in import order: each imports only those above it."""
 
-_HOME = {
-    "AdaptConfig": "config",
-    "Batch": "models.tokens",
-    "Classifier": "models.classifier",
-    "Curve": "stats.curves",
-    "Evaluator": "models.evaluator",
-    "Explanation": "measuring.explanation",
-    "InputError": "errors",
-    "MaSF": "stats.masf",
-    "MaskingCollator": "training.collator",
-    "Pipeline": "runs.pipeline",
-    "Result": "measuring.result",
-    "RunStore": "store.run_store",
-    "Task": "data",
-    "TextMeasurement": "measuring.one_text",
-    "TrainConfig": "config",
-    "acu": "stats.curves",
-    "adapt": "runs.adaptation",
-    "adapters": "methods",
-    "align": "models.alignment",
-    "audit": "runs.auditing",
-    "bootstrap_interval": "stats.intervals",
-    "erase": "measuring.erase",
-    "explain": "methods",
-    "explain_text": "measuring.explanation",
-    "fit_tests": "measuring.fitting",
-    "load": "models.loading",
-    "measure": "runs.measurements",
-    "measure_text": "measuring.one_text",
-    "method": "methods",
-    "metric": "stats.metrics",
-    "own_scores": "methods.own_scores",
-    "own_task": "data",
-    "pipeline": "runs.pipeline",
-    "racu": "stats.curves",
-    "register_pipeline": "runs.registered",
-    "saved_tests": "runs.fitted_tests",
-    "simes": "stats.pvalues",
-    "task": "data",
-    "train": "runs.run",
+_NAMES = {
+    "config": ("AdaptConfig", "TrainConfig"),
+    "data": ("Task", "own_task", "task"),
+    "errors": ("InputError",),
+    "measuring.erase": ("erase",),
+    "measuring.explanation": ("Explanation", "explain_text"),
+    "measuring.fitting": ("fit_tests",),
+    "measuring.one_text": ("TextMeasurement", "measure_text"),
+    "measuring.result": ("Result",),
+    "methods": ("adapters", "explain", "method"),
+    "methods.own_scores": ("own_scores",),
+    "models.alignment": ("align",),
+    "models.classifier": ("Classifier",),
+    "models.evaluator": ("Evaluator",),
+    "models.loading": ("load",),
+    "models.tokens": ("Batch",),
+    "runs.adaptation": ("adapt",),
+    "runs.auditing": ("audit",),
+    "runs.fitted_tests": ("saved_tests",),
+    "runs.measurements": ("measure",),
+    "runs.pipeline": ("Pipeline", "pipeline"),
+    "runs.registered": ("register_pipeline",),
+    "runs.run": ("train",),
+    "stats.curves": ("Curve", "acu", "racu"),
+    "stats.intervals": ("bootstrap_interval",),
+    "stats.masf": ("MaSF",),
+    "stats.metrics": ("metric",),
+    "stats.pvalues": ("simes",),
+    "store.run_store": ("RunStore",),
+    "training.collator": ("MaskingCollator",),
 }
-
-__all__ = [
-    "AdaptConfig",
-    "Batch",
-    "Classifier",
-    "Curve",
-    "Evaluator",
-    "Explanation",
-    "InputError",
-    "MaSF",
-    "MaskingCollator",
-    "Pipeline",
-    "Result",
-    "RunStore",
-    "Task",
-    "TextMeasurement",
-    "TrainConfig",
-    "acu",
-    "adapt",
-    "adapters",
-    "align",
-    "audit",
-    "bootstrap_interval",
-    "erase",
-    "explain",
-    "explain_text",
-    "fit_tests",
-    "load",
-    "measure",
-    "measure_text",
-    "method",
-    "metric",
-    "own_scores",
-    "own_task",
-    "pipeline",
-    "racu",
-    "register_pipeline",
-    "saved_tests",
-    "simes",
-    "task",
-    "train",
-]
+"""Public names by the module that defines them, which is loaded on first use."""
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
