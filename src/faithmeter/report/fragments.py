@@ -95,9 +95,9 @@ def _picture(chart: Chart) -> dict[str, Any]:
 
     own, other = ([*map(place, chart.percents, values)] for values in chart.curves.values())
     widest = max(range(len(own)), key=lambda at: abs(own[at][1] - other[at][1]))
-    half = len(chart.area) * CHARACTER / 2  # the label must not leave the picture
-    x = min(max(own[widest][0], LEFT + half), WIDTH - half)
-    y = (own[widest][1] + other[widest][1]) / 2
+    # right of the second curve, where no line crosses the label, and inside the picture
+    x = min(other[widest][0] + CHARACTER, WIDTH - len(chart.area) * CHARACTER)
+    y = max(other[widest][1] - CHARACTER / 2, TOP + 2 * CHARACTER)
     digits = 0 if high - low >= 2 else 2
     levels = []
     for value in (low, (low + high) / 2, high):
