@@ -17,7 +17,10 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PARSED_ONLY = ("serve", "--data-dir", "--add-mask-token")
 """Words of commands that wait for a visitor, or need files or a model that only the reader has."""
-SHORTER = {"train": ("--limit", "96", "--epochs", "1"), "adapt": ("--limit", "96", "--epochs", "1")}
+SHORTER = {
+    **dict.fromkeys(("train", "adapt"), ("--limit", "96", "--epochs", "1")),
+    "audit": ("--limit", "12", "--epochs", "1", "-m", "grad-l2"),
+}
 """Options that make a verb quick; the last of two equal options counts."""
 
 
