@@ -591,7 +591,7 @@ def test_the_cells_of_an_html_table_fill_its_grid(name: str, show: Any) -> None:
     grid = Grid(render_table(table))
     assert len(table.rows) >= 2
     assert grid.overlaps == 0
-    assert len(grid.taken) == (grid.row + 1) * len(table.side_by_side)
+    assert len(grid.taken) == (grid.row + 1) * len(table.body.columns)
     assert grid.heads > len(table.rows)
 
 

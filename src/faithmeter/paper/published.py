@@ -37,4 +37,5 @@ def table(name: str) -> DataFrame:
     if name not in NAMES:
         raise unknown("published table", name, NAMES)
     with files(__package__).joinpath(f"{name}.csv").open(encoding="utf-8") as file:
+        # an empty cell is missing; "None" or "NA" would be a name
         return pd.read_csv(file, keep_default_na=False, na_values=[""])

@@ -120,6 +120,7 @@ def over_tasks(frame: DataFrame, by: Sequence[str], *values: str) -> DataFrame:
     tasks = runs.groupby(list(by))["task"].transform("nunique")
     # without a task that is easy, or hard, the mean of a seed would be of something else
     complete = runs.groupby([*by, "seed"])["task"].transform("size") == tasks
+    # a seed that did not converge would make the mean one of models that know nothing
     converged = runs[complete & runs["converged"].astype(bool)]
     return converged.groupby([*by, "seed"], as_index=False)[list(values)].mean(skipna=False)
 

@@ -85,6 +85,7 @@ def view_beside(beside: Beside) -> list[Block]:
 
 def methods_table(results: Mapping[str, Result]) -> Table:
     """Return the area of each method on each result, the most faithful on the first one first."""
+    # kinds of areas cannot be compared; every result has the area of its metric
     kinds = {result.main_kind for result in results.values()}
     kind = kinds.pop() if len(kinds) == 1 else "acu"
     methods = dict.fromkeys(chain.from_iterable(result.ranked for result in results.values()))

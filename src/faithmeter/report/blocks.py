@@ -105,6 +105,7 @@ class Column:
 
     def without_comparison(self) -> Column:
         """Return the column without "ours" in its names and heading, for a table without published values."""
+        # without a comparison "ours" goes without saying, in files, too
         names = tuple(name.replace("_ours", "") for name in self.names)
         heading = tuple(line for line in self.heading if line not in ("", "ours"))
         return replace(self, names=names, heading=heading)
@@ -149,80 +150,94 @@ class Table:
     definitions: tuple[tuple[str, str], ...] = ()
 
     @cached_property
-    def filled(self) -> list[int]:
-        """Positions of the columns that say something in some row; all columns if there are no rows."""
-        return [at for at, column in enumerate(self.columns) if not self.rows or self._is_filled(at, column)]
+    def filled(self) -> Table:
+        """The table without columns that say nothing in any row; itself if there are no rows."""
+        places = []
+        for at, column in enumerate(self.columns):
+            values = {row[at].value for row in self.rows}
+            # a row must keep its name, also if it is the only one
+            if column.role == "label" or values - {None, column.trivial} or not self.rows:
+                places.append(at)
+        return self._with_columns(places)
 
-    def _is_filled(self, at: int, column: Column) -> bool:
-        values = [row[at].value for row in self.rows]
-        return column.role == "label" or any(value not in (None, column.trivial) for value in values)
-
-    @property
-    def side_by_side(self) -> list[int]:
-        """Positions of the filled columns, except for the section, which becomes a heading above its rows."""
-        return [at for at in self.filled if self.columns[at].role != "section"]
+    @cached_property
+    def body(self) -> Table:
+        """The filled table without the column of sections, whose names become headings above rows."""
+        kept = [at for at, column in enumerate(self.filled.columns) if column.role != "section"]
+        return self.filled._with_columns(kept)
 
     @property
     def compares_models(self) -> bool:
         """Whether any row has published values of the model that was run."""
-        published = [at for at, column in enumerate(self.columns) if column.side == "published"]
-        has_published = any(not row[at].missing for row in self.rows for at in published)
-        return has_published and not self.reference
+        for row in self.rows:
+            for column, cell in zip(self.columns, row, strict=True):
+                if column.side == "published" and not cell.missing:
+                    return not self.reference
+        return False
 
     @property
     def visible_notes(self) -> tuple[str, ...]:
         """Notes that apply: those on published values only if the table shows any."""
-        compares = any(self.columns[at].side == "published" for at in self.filled)
-        return self.notes + (self.comparison_notes if compares else ())
+        sides = {column.side for column in self.filled.columns}
+        return self.notes + (self.comparison_notes if "published" in sides else ())
 
-    def sections(self) -> list[tuple[str, list[Row]]]:
-        """Return consecutive rows grouped by section; the name is "" if the table has no section column."""
+    def sections(self) -> Iterator[tuple[str, list[Row]]]:
+        """Yield consecutive rows of the body by section; the name is "" if the table has no such column."""
         heads = [at for at, column in enumerate(self.columns) if column.role == "section"]
-        parts = groupby(self.rows, key=lambda row: " ".join(str(row[at].value or "") for at in heads))
-        return [(name, list(rows)) for name, rows in parts]
+        names = [" ".join(str(row[at].value or "") for at in heads) for row in self.rows]
+        for name, rows in groupby(zip(names, self.body.rows, strict=True), key=itemgetter(0)):
+            yield name, list(map(itemgetter(1), rows))
 
     def lines(self, rows: Sequence[Row], *, merge: bool = True) -> Iterator[list[Place]]:
-        """Yield the visible cells of each row, with equal neighbors of a group merged if `merge`."""
-        heights = {}
-        for at in self.side_by_side:
-            grouped = merge and self.columns[at].role == "group"
-            heights[at] = self._heights(rows, at) if grouped else [1] * len(rows)
-        for number, row in enumerate(rows):
-            yield [Place(self.columns[at], row[at], heights[at][number]) for at in self.side_by_side]
-
-    def _heights(self, rows: Sequence[Row], at: int) -> list[int]:
-        heights: list[int] = []
-        # a group ends where any column to its left changes, too
-        for _, equal in groupby(rows, key=lambda row: [cell.value for cell in row[: at + 1]]):
-            height = len(list(equal))
-            heights += [height, *[0] * (height - 1)]
-        return heights
+        """Yield the cells of rows of the body, with equal neighbors of a group merged if `merge`."""
+        columns = self.body.columns
+        heights = []
+        for at, column in enumerate(columns):
+            grouped = merge and column.role == "group"
+            heights.append(_group_heights(rows, at) if grouped else [1] * len(rows))
+        for row, *spans in zip(rows, *heights, strict=True):
+            yield list(map(Place, columns, row, spans))
 
     def head(self) -> Iterator[list[tuple[str, int]]]:
         """Yield the lines of the table head; each lists headings with the number of columns they span."""
-        columns = [self.columns[at] for at in self.side_by_side]
-        depth = max(len(column.heading) for column in columns)
-        lines = [column.heading + ("",) * (depth - len(column.heading)) for column in columns]
-        for level in range(depth):
+        headings = [column.heading for column in self.body.columns]
+        depth = max(map(len, headings))
+        padded = [heading + ("",) * (depth - len(heading)) for heading in headings]
+        for level in range(1, depth + 1):
             line: list[tuple[str, int]] = []
-            for prefix, equal in groupby(lines, key=lambda heading, level=level: heading[: level + 1]):  # type: ignore[misc]
+            # neighbors share a heading only if all lines above it are the same, too
+            for prefix, equal in groupby(padded, key=itemgetter(slice(level))):
                 width = len(list(equal))
                 line += [(prefix[-1], width)] if prefix[-1] else [("", 1)] * width
             yield line
 
     def without_comparison(self) -> Table:
         """Return the table without columns and notes of published values and differences."""
-        kept = [
-            at for at, column in enumerate(self.columns) if column.side not in ("published", "difference")
-        ]
-        choose = itemgetter(*kept)
-        return replace(
-            self,
-            columns=tuple(column.without_comparison() for column in choose(self.columns)),
-            rows=tuple(map(choose, self.rows)),
-            totals=tuple(map(choose, self.totals)),
-            comparison_notes=(),
-        )
+        kept = []
+        for at, column in enumerate(self.columns):
+            if column.side not in ("published", "difference"):
+                kept.append(at)
+        ours = self._with_columns(kept)
+        columns = tuple(map(Column.without_comparison, ours.columns))
+        return replace(ours, columns=columns, comparison_notes=())
+
+    def _with_columns(self, places: Sequence[int]) -> Table:
+        def choose(row: Row) -> Row:
+            return tuple(row[at] for at in places)
+
+        columns = tuple(self.columns[at] for at in places)
+        rows, totals = tuple(map(choose, self.rows)), tuple(map(choose, self.totals))
+        return replace(self, columns=columns, rows=rows, totals=totals)
+
+
+def _group_heights(rows: Sequence[Row], at: int) -> list[int]:
+    """Return how many rows the cell of each row spans; 0 where the cell above spans the row."""
+    heights: list[int] = []
+    # a group ends where any column to its left changes, too
+    for _, equal in groupby(rows, key=lambda row: [cell.value for cell in row[: at + 1]]):
+        height = len(list(equal))
+        heights += [height, *[0] * (height - 1)]
+    return heights
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from itertools import chain
 from pathlib import Path
 
 from ..files import escape_formula, escape_markdown
@@ -16,10 +17,9 @@ def to_csv(table: Table) -> str:
     """Return the rows as CSV with all digits; lines end with CRLF as in the published files."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow([name for column in table.columns for name in column.names])
+    writer.writerow(chain.from_iterable(column.names for column in table.columns))
     for row in table.rows:
-        pairs = zip(table.columns, row, strict=True)
-        writer.writerow([field for column, cell in pairs for field in _csv_fields(cell, column)])
+        writer.writerow(chain.from_iterable(map(_csv_fields, row, table.columns)))
     return text.getvalue()
 
 
@@ -33,14 +33,15 @@ def to_markdown(table: Table) -> str:
 
 def markdown_lines(table: Table) -> list[str]:
     """Return the lines of the table in Markdown, without title and notes."""
-    columns = [table.columns[at] for at in table.filled]
-    lines = [
-        [escape_markdown(" ".join(filter(None, column.heading))) for column in columns],
-        ["---" if column.role != "value" else "---:" for column in columns],
-    ]
-    for row in (*table.rows, *table.totals):
-        lines.append([_markdown_cell(row[at], table.columns[at]) for at in table.filled])
-    return ["| " + " | ".join(line) + " |" for line in lines]
+    filled = table.filled
+    headings, marks = [], []
+    for column in filled.columns:
+        headings.append(escape_markdown(" ".join(filter(None, column.heading))))
+        marks.append("---" if column.role != "value" else "---:")  # numbers are aligned to the right
+    lines = [headings, marks]
+    for row in (*filled.rows, *filled.totals):
+        lines.append(list(map(_markdown_cell, row, filled.columns)))
+    return [f"| {' | '.join(line)} |" for line in lines]
 
 
 def save(table: Table, folder: str | Path, name: str) -> list[Path]:

@@ -70,8 +70,7 @@ def _runs(blocks: Sequence[Block]) -> Iterator[tuple[str, list[Block]]]:
 
 def _head(table: Table) -> Iterator[list[tuple[str, int, int]]]:
     """Yield the lines of the table head: each text with the columns and rows that it spans."""
-    columns = [table.columns[at] for at in table.side_by_side]
-    lines = list(table.head())
+    columns, lines = table.body.columns, list(table.head())
     for level, line in enumerate(lines):
         cells, at = [], 0
         for text, width in line:

@@ -34,7 +34,7 @@ def render(table: Table, label: str) -> str:
 
     The font is smaller for more than 7 columns, and the page in landscape format for more than 12.
     """
-    columns = [table.columns[number] for number in table.side_by_side]
+    columns = table.body.columns
     size = r"\small" if len(columns) <= 7 else r"\scriptsize\setlength{\tabcolsep}{3pt}"
     if any(len(column.names) == 3 for column in columns):  # room for stacked bounds
         size += r"\renewcommand{\arraystretch}{1.2}"
@@ -45,13 +45,13 @@ def render(table: Table, label: str) -> str:
     return "\n".join(lines)
 
 
-def _short_table(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
+def _short_table(table: Table, columns: tuple[Column, ...], size: str, label: str) -> Iterator[str]:
     yield from (r"\begin{table}[ht]", r"\centering", _caption(table, label) + r"\vspace{0.1in}", size)
     yield from (rf"\begin{{tabular}}{{{_align(columns)}}}", r"\toprule", *_head(table), r"\midrule")
     yield from (*_body(table, columns), r"\bottomrule", r"\end{tabular}", r"\end{table}")
 
 
-def _long_table(table: Table, columns: list[Column], size: str, label: str) -> Iterator[str]:
+def _long_table(table: Table, columns: tuple[Column, ...], size: str, label: str) -> Iterator[str]:
     """Yield the lines of a table over several pages, each of which repeats the table head."""
     head = (r"\toprule", *_head(table), r"\midrule")
     yield from (
@@ -70,7 +70,7 @@ def _caption(table: Table, label: str) -> str:
     return rf"\caption{{{escape(text)}}}" + (rf"\label{{{label}}}" if label else "")
 
 
-def _align(columns: list[Column]) -> str:
+def _align(columns: tuple[Column, ...]) -> str:
     return "".join("c" if column.role == "value" else "l" for column in columns)
 
 
@@ -86,7 +86,7 @@ def _head(table: Table) -> Iterator[str]:
             yield " ".join(rules)
 
 
-def _body(table: Table, columns: list[Column]) -> Iterator[str]:
+def _body(table: Table, columns: tuple[Column, ...]) -> Iterator[str]:
     for number, (section, rows) in enumerate(table.sections()):
         if number:
             yield r"\midrule"
@@ -95,7 +95,7 @@ def _body(table: Table, columns: list[Column]) -> Iterator[str]:
         yield from _rows(list(table.lines(rows)), len(columns))
     if table.totals:
         yield "\\midrule\n\\midrule"
-    for line in table.lines(table.totals, merge=False):
+    for line in table.lines(table.body.totals, merge=False):
         yield " & ".join(map(_cell, line)) + r" \\"
 
 

@@ -53,7 +53,7 @@ def _measure(record: Manifest, training: TrainConfig | None) -> Iterator[str]:
     """Yield the options of a measurement, except for those known from the training of its checkpoint."""
     config, data_dir = record.config, record.trained.data_dir
     if training is None and isinstance(record.trained, AdaptConfig):
-        training = record.trained
+        training = record.trained  # an adaptation is the training of its checkpoint
     trained = record.trained
     if trained.data and (training is None or trained.data != training.data):
         all_test = trained.data == trained.test  # texts that were given with --test alone
@@ -80,5 +80,5 @@ def _flags(config: Config, names: Iterable[str]) -> Iterator[str]:
         if name in changes or (name == "task" and not getattr(config, "data", "")):
             yield "--" + name.replace("_", "-")
             value = getattr(config, name)
-            if value is not True:
+            if value is not True:  # a flag stands alone
                 yield str(value)

@@ -27,6 +27,7 @@ def terminal(result: object) -> RenderableType:
 
 def notebook(*results: object) -> str:
     """Return results as one HTML element that includes its style sheet."""
+    # each cell has its own rules, as another cell may be deleted with its style sheet
     rules = palette_style(SCOPE) + resource("card.css") + resource("area.css") + heat_style(SCOPE)
     content = "<hr>".join(fragments.render(view(result)) for result in results)
     return f"<div class='faithmeter'><style>{rules}</style>{content}</div>"

@@ -41,8 +41,10 @@ def render(blocks: Sequence[Block]) -> RenderableType:
         if kind is HeatMap:
             parts += [_heat_grid(own), _legend(own)]
         else:
-            drawn = [RENDERERS[kind](block) for block in own]
-            parts += [part for block in drawn for part in (block, Text())][:-1] if kind is Table else drawn
+            for number, block in enumerate(own):
+                if number and kind is Table:  # sentences stand below each other, tables apart
+                    parts.append(Text())
+                parts.append(RENDERERS[kind](block))
     return Group(*parts)
 
 
@@ -62,6 +64,7 @@ class Line:
         if options.no_wrap:  # a pipe has no width: one line, which other programs can search
             yield Text.assemble((mark, style), text)
             return
+        # rich would indent only the first line; the others stand below the first word, too
         lines = text.wrap(console, max(1, options.max_width - len(mark)))
         for number, line in enumerate(lines):
             yield Text.assemble((mark, style) if number == 0 else " " * len(mark), line)
@@ -77,10 +80,10 @@ class FittedTable:
         names, *values = _text_columns(self.table)
         width = options.max_width
         # two blanks between columns where there is room, one before a column has to go below
-        gap = 2 if names.width + sum(column.width + 2 for column in values) <= width else 1
+        gap = 2 if names.width + _width(values, 2) <= width else 1
         yield Text(self.table.title, "bold")
         for part in _split(values, width - min(names.width, MIN_NAME_WIDTH), gap):
-            room = width - sum(column.width + gap for column in part)
+            room = width - _width(part, gap)
             yield _grid(self.table, [names.folded(max(1, room)), *part], gap)
         for note in self.table.visible_notes:
             yield Text(note, "italic dim")
@@ -104,15 +107,19 @@ class TextColumn:
 
 def _text_columns(table: Table) -> Iterator[TextColumn]:
     """Yield the filled columns as texts, and a column of intervals after each column that has any."""
-    rows = [*table.rows, *table.totals]
-    for at in table.filled:
-        column = table.columns[at]
+    filled = table.filled
+    rows = [*filled.rows, *filled.totals]
+    for at, column in enumerate(filled.columns):
         is_number = column.role == "value"
         heading = " ".join(filter(None, column.heading))
         texts = [format_cell(row[at], column) for row in rows]
         yield TextColumn([heading, *(text.value for text in texts)], is_number)
         if any(text.high for text in texts):
             yield TextColumn(["[95 %]", *(text.interval for text in texts)], is_number)
+
+
+def _width(columns: Sequence[TextColumn], gap: int) -> int:
+    return sum(column.width + gap for column in columns)
 
 
 def _fold(text: str, width: int) -> str:
@@ -128,8 +135,7 @@ def _split(columns: Sequence[TextColumn], room: int, gap: int) -> Iterator[list[
     """Yield consecutive columns that fit into the room together, at least one at a time."""
     part: list[TextColumn] = []
     for column in columns:
-        used = sum(one.width + gap for one in part)
-        if part and used + column.width + gap > room:
+        if part and _width([*part, column], gap) > room:
             yield part
             part = []
         part.append(column)

@@ -39,6 +39,7 @@ def doubt_sentences(doubts: Iterable[Doubt]) -> list[Block]:
 def _text_chart(result: TextMeasurement) -> Chart:
     """Return the chart of the method with the largest area against the mean of the random orders."""
     name, best = max(result.methods.items(), key=lambda item: item[1].acu)
+    # a predicted number has its own unit
     scale = 100 if result.quantity == "probability" else 1
     curves = {}
     for label, values in {name: best.probability, BASELINE: result.mean}.items():
@@ -60,7 +61,7 @@ def _text_table(result: TextMeasurement) -> Table:
         points = (_format_quantity(result, value) for value in (*erasure.probability, erasure.acu))
         rows.append(plain_row(name, *points, format_percent(erasure.racu, 0)))
         for test, pvalues in erasure.pvalues.items():
-            steps = (f"{p:.2f}".lstrip("0") for p in pvalues)
+            steps = (f"{p:.2f}".lstrip("0") for p in pvalues)  # .05: a table of eleven steps must fit
             rows.append(plain_row(f"p {test}", *steps, "", "", mark="grey"))
     orders = {f"random (mean of {result.orders})": result.mean, "5 %": result.lower, "95 %": result.upper}
     for name, values in orders.items():
@@ -105,6 +106,7 @@ def _heat_map(result: Explanation, method: str, units: Sequence[Unit], words: tu
 def _with_gaps(units: Sequence[Unit], text: str | None = None) -> tuple[str, ...]:
     """Return the units with a blank before each that follows a gap in `text`; without it, all do."""
     words, end = [], 0
+    # tokens of some models begin inside a word, where the text has no gap
     for number, unit in enumerate(units):
         gap = number > 0 if text is None else bool(text[end : unit.start])
         words.append(" " * gap + unit.text)

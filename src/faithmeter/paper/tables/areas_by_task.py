@@ -171,7 +171,7 @@ def _rows(
         model, task, method = key
         published_key = (PurePath(reference or model).name, comparison.strip_options(task), method)
         theirs = paper.get(published_key, {}) if key in like_published else {}
-        cells: list[Cell] = []
+        cells: list[Cell] = []  # in the order of `_columns`
         for score, bounds in BOUNDS.items():
             ours = means[score].get(key, MeanCells()).value
             published = comparison.published_cell(theirs, score, bounds)
@@ -195,10 +195,12 @@ def _texts(frame: DataFrame) -> dict[Key, int]:
 
 def _group_notes(groups: list[TaskGroup]) -> list[str]:
     """Return notes that define "All" and name the tasks missing from each group."""
-    every = {task for group in groups for task in group.tasks}
-    partial = [group for group in groups if group.tasks != every]
-    lacking = [f"{group.name}: without {', '.join(sorted(every - group.tasks))}." for group in partial]
-    return [ALL_NOTE, *lacking] if groups else []
+    every = frozenset().union(*(group.tasks for group in groups))
+    notes = [ALL_NOTE] if groups else []
+    for group in groups:
+        if group.tasks != every:
+            notes.append(f"{group.name}: without {', '.join(sorted(every - group.tasks))}.")
+    return notes
 
 
 def _is_grey(score: str, method: str) -> bool:
@@ -206,5 +208,6 @@ def _is_grey(score: str, method: str) -> bool:
 
     RACU is less relevant for signed methods because their curves may fall below the fully erased level.
     """
+    # of a method that is not imported nothing is known, so nothing of it is set back
     known = find_method(method)
     return known is not None and known.directed == (score != "acu")

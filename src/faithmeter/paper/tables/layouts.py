@@ -41,7 +41,7 @@ def published_table(layout: Layout, task: str | None = None) -> Table:
 
 
 def _cell(row: Mapping[str, Any], one: Column, mark: str) -> Cell:
-    value, *offsets = (row.get(name) for name in one.names)
+    value, *offsets = (row.get(name) for name in one.names)  # without bounds, a column has one name
     if one.form == "time":
         return Cell(None if value is None else parse_minutes(value))
     return replace_mark(Cell.around(value, *offsets), mark)

@@ -52,10 +52,12 @@ def datasets_table(frames: Frames) -> Table:
     paper = {comparison.task_of(row): row for row in comparison.published_rows("datasets")}
     rows = []
     for (task,) in comparison.sort_keys(((task,) for task in test["task"].unique()), paper):
+        # a task with options, such as another number of classes, is compared with the plain one
         ours, theirs = test[test["task"] == task], paper.get(comparison.strip_options(task), {})
         majority = comparison.compare_cells(
             Cell(theirs.get("class_majority_percent")),
             Cell(round(100 * float(ours["majority"].mean()), 6)),
+            # of fewer texts the most frequent class has another share
             comparable=comparison.has_published_counts(task, texts=ours["rows"].max()),
         )
         metric = format_metric(str(ours["metric"].iloc[0]))
@@ -123,6 +125,7 @@ def models_table(frames: Frames) -> Table:
     ]
     paper = {row["dataset"]: row for row in comparison.published_rows("performance")}
     means = mean_cells(runs, ["task", "model"], "value")
+    # equal in all runs of a task and model, as runs with other settings were left out
     epochs = runs.groupby(["task", "model"])["epochs"].first()
     names = short_names(runs["model"].unique())
     reference, rows = comparison.reference_model(names), []

@@ -34,6 +34,7 @@ def write(checkpoint: str | Path, store: RunStore) -> Path:
         old = path.read_bytes().decode("utf-8-sig") if path.exists() else new_card(facts)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 ({error}); save it as UTF-8 and run again") from error
+    # edited on Windows: its lines end as before, or every line would differ in its history
     line_break = "\r\n" if "\r\n" in old else "\n"
     text = with_section(old.replace("\r\n", "\n"), section(facts), path)
     text = with_results(text, facts.name, list(results(facts)), path).replace("\n", line_break)

@@ -75,6 +75,7 @@ def write(
     for name, root in name_stores(roots).items():
         place = folder / name / REPORT
         place.parent.mkdir(parents=True, exist_ok=True)
+        # beside the report, so that a folder can be moved or deleted as a whole
         files = None if page_only else place.with_name(f"{place.stem}_files")
         reports[name] = page.write(
             RunStore(root),

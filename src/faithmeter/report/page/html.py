@@ -71,7 +71,7 @@ def fill_template(name: str, scripts: Sequence[str], **values: Any) -> str:
 @cache
 def _vega() -> str:
     """Return a script with Vega, Vega-Lite and vega-embed, wrapped so that only `vegaEmbed` is global."""
-    import vl_convert
+    import vl_convert  # it holds the scripts that draw charts, so that the page loads nothing
 
     return f"(() => {{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}\n}})();"
 
@@ -84,6 +84,7 @@ def _policy(scripts: Sequence[str], style: str) -> str:
     """Return a content security policy that forbids requests and allows only these scripts and styles."""
 
     def sources(*contents: str) -> str:
+        # by their hashes, so that a script in a text of the data could not run even if it were not escaped
         hashes = [hashlib.sha256(text.encode()).digest() for text in contents]
         return " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
 

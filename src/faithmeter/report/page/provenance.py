@@ -85,6 +85,6 @@ def _describe_method(name: str) -> dict[str, Any]:
 
 def _distinct(values: Iterable[Any]) -> str:
     texts = {str(value) for value in values if value not in ("", None, ())}
-    if len(texts) > MAX_LISTED_VALUES:
+    if len(texts) > MAX_LISTED_VALUES:  # such as the seeds of a large grid
         return f"{len(texts)} different ones"
-    return ", ".join(sorted(texts, key=lambda text: (len(text), text)))
+    return ", ".join(sorted(texts, key=lambda text: (len(text), text)))  # 9 before 10

@@ -42,7 +42,7 @@ class Section:
     def paired(self) -> bool:
         """Whether the section has several figures of one panel each, which fit side by side."""
         panels = [len(figure.spec["concat"]) for figure in self.figures]
-        return len(panels) > 1 and max(panels) == 1
+        return len(panels) > 1 and max(panels) == 1  # a second panel would not fit beside another figure
 
     @property
     def curve_names(self) -> list[str]:
@@ -144,12 +144,13 @@ def fill_sections(
     known: dict[str, Figure | Table] = {}
     for name, spec in specs.items():
         known[name] = Figure(name, _caption(name, spec, pooled), spec)
-    for name, table in tables.items():
+    for name, table in tables.items():  # a figure and a table may have the same name
         if not name.startswith(TASK_TABLE_PREFIX):
             known[f"table {name}"] = table
     rest = set(known).difference(*((*section.parts, *section.folded) for section in SECTIONS))
     filled = []
     for section in SECTIONS:
+        # nothing that was drawn is lost: what no section names is folded in at the end
         folded = [*section.folded, *(filter(rest.__contains__, known) if section.anchor == REST else ())]
         section = replace(section, parts=_choose(known, section.parts), folded=_choose(known, folded))
         has_sentences = performance and section.anchor == PERFORMANCE
@@ -164,6 +165,7 @@ def _choose(known: Mapping[str, Figure | Table], names: Iterable[str]) -> tuple[
 
 def _caption(name: str, spec: Mapping[str, Any], pooled: bool) -> str:
     """Return the title of a figure, with what its intervals and labels mean if it has such."""
+    # what the intervals are over is read from the data, so that a caption cannot claim another thing
     points = [row for rows in spec["datasets"].values() for row in rows if row["part"] == "mean"]
     over = "seeds" if any(point["n"] > 1 for point in points) else "texts"
     if over == "seeds" and pooled and name == "faithfulness":

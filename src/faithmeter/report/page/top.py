@@ -41,7 +41,7 @@ def models_table(verdicts: Sequence[Verdict]) -> Table:
     rows = []
     for verdict in verdicts:
         answer, area = verdict.sentences[0], Cell()
-        word = answer.text.partition(":")[0]
+        word = answer.text.partition(":")[0]  # an answer begins with yes, no, perhaps or not known
         if verdict.area is not None:
             mean, low, high, _ = verdict.area.or_mean()
             area = Cell(100 * mean, 100 * low, 100 * high)

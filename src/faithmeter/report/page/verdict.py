@@ -93,6 +93,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
     """Return one verdict that summarizes several in three sentences; a single one is returned unchanged."""
     if len(verdicts) == 1:
         return verdicts[0]
+    # "not known" is no "no": models that were not checked are counted apart from those that failed
     count, bad, unknown = len(verdicts), [], []
     for verdict in verdicts:
         if verdict.sentences[0].mood == BAD:
@@ -160,7 +161,7 @@ def masking_cost(train: DataFrame, training: Mapping[str, Any]) -> float:
     if strategy in ("none", "unknown"):
         return math.nan
     test = train[(train["split"] == "test") & (train["masking"] == "0") & train["converged"].astype(bool)]
-    plain = test[test["strategy"] == "none"]["value"].mean()
+    plain = test[test["strategy"] == "none"]["value"].mean()  # NaN without such a run
     masked = test[(test["strategy"] == strategy) & (test["validation"] == validation)]
     return float(plain - masked["value"].mean())
 
@@ -182,7 +183,7 @@ def performance_sentences(train: DataFrame) -> Iterator[str]:
     test = train[(train["split"] == "test") & train["best"].astype(bool)]
     tasks, models = (short_names(test[column]) for column in ("task", "model"))
     for (task, model), rows in test.groupby(["task", "model"]):
-        if rows["digest"].nunique() > 1:
+        if rows["digest"].nunique() > 1:  # a chart shows them
             continue
         values = rows.set_index("masking")["value"].map(format_percent)
         metric, training = format_metric(rows["metric"].iloc[0]), TRAINING_PHRASES[rows["strategy"].iloc[0]]

@@ -73,12 +73,12 @@ def table_by_method(
     areas, by = frames["areas"], ["task", "model", "method"]
     cells: dict[str, dict[Key, MeanCells]] = {}
     for name, one in columns.items():
-        in_percent = bool(one.unit)
+        in_percent = bool(one.unit)  # log-odds are no fraction
         means = mean_cells(areas, by, name) if in_percent else mean_row_cells(over_seeds(areas, by, name), by)
         cells[name] = means
     names, rows = short_names(areas["model"].unique()), []
     for key, present in cells[needs].items():
-        if not present.value.missing:
+        if not present.value.missing:  # measured without this metric, such as without human rationales
             task, model, method = key
             values = (cells[name][key].value for name in columns)
             rows.append((Cell(task), Cell(names[model]), Cell(method), *values, *present.seeds))
