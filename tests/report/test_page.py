@@ -17,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from faithmeter.cli.options import as_command
+from faithmeter.cli.report import Pages
 from faithmeter.cli.report import report as report_verb
 from faithmeter.config import TrainConfig
 from faithmeter.errors import InputError
@@ -231,14 +233,14 @@ def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no finished run.*faithmeter demo"):
         report.write(RunStore(tmp_path), tmp_path / "report.html")
     with pytest.raises(InputError, match="is a folder; expected a file"):
-        report_verb([tmp_path], tmp_path)
+        report_verb(Pages(tmp_path), [tmp_path])
 
 
 def test_the_verb_prints_paths_and_verdict_as_json(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "runs")
     train(store)
     app = typer.Typer()
-    app.command()(report_verb)
+    app.command()(as_command(report_verb))
     page = tmp_path / "out" / "page.html"
     done = CliRunner().invoke(app, [str(store.root), "-o", str(page), "--page-only", "--json"])
     assert done.exit_code == 0, done.output
