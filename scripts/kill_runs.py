@@ -18,6 +18,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -425,11 +426,18 @@ def prepare(place: Path, phases: list[str]) -> None:
 
 @contextmanager
 def cluster() -> Iterator[str]:
-    """Yield the address of a cluster of two nodes."""
-    from try_cluster import two_nodes
-
-    with two_nodes() as (nodes, _):
-        yield nodes.address
+    """Yield the address of a cluster of two nodes, which a process that is never forked has started."""
+    with_nodes = "import try_cluster\nwith try_cluster.two_nodes() as (nodes, _):\n"
+    code = f"{with_nodes}    print(nodes.address, flush=True)\n    input()"
+    command = [sys.executable, "-c", code]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as nodes:
+        assert nodes.stdin is not None
+        assert nodes.stdout is not None
+        yield next(line.strip() for line in nodes.stdout if ":" in line)
+        nodes.stdin.write("\n")
 
 
 if __name__ == "__main__":

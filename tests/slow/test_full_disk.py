@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
+from faithmeter.data import stories
 
 pytestmark = pytest.mark.slow
 MOMENTS = 53
@@ -20,8 +22,11 @@ MAX_ROOM = 3000
 """Kilobytes that are free at most when a command begins: more than one checkpoint, less than a training."""
 MAX_ATTEMPTS = 60
 """Attempts after which a command should have ended, however little each of them could keep."""
-TRAIN = ("train", "--limit", "32", "--epochs", "2", "--resume")
-CONFIG = fm.TrainConfig(limit=32, epochs=2)
+QUESTIONS = 240
+DATA = {"data": "stories.csv", "text": "story", "pair": "question", "label": "place"}
+CONFIG = fm.TrainConfig(**DATA, limit=32, epochs=2)
+OPTIONS = [part for name, value in DATA.items() for part in (f"--{name}", value)]
+TRAIN = ("train", *OPTIONS, "--limit", "32", "--epochs", "2", "--resume")
 TIMES = ("seconds", "finished", "environment", "checksum")
 
 
@@ -52,9 +57,19 @@ def results(store: fm.RunStore) -> dict[str, Any]:
     return {folder.name: timeless(record.to_dict()) for folder, record in store.records()}
 
 
-def test_a_full_disk_costs_nothing_but_time(faithmeter, disk: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stories in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    rows = [(q.paragraph, q.question, q.answer) for s in stories.generate(1, QUESTIONS, seed=0) for q in s]
+    pd.DataFrame(rows, columns=["story", "question", "place"]).to_csv("stories.csv", index=False)
+
+
+def test_a_full_disk_costs_nothing_but_time(
+    faithmeter, capsys, disk: Path, rows: None, tmp_path: Path
+) -> None:
     def commands(store: Path) -> list[tuple[object, ...]]:
-        measure = ("measure", fm.RunStore(store).folder(CONFIG), "-m", "grad-l2", "--limit", "70")
+        measure = ("measure", fm.RunStore(store).folder(CONFIG), "-m", "grad-l2")
         report = ("report", store, "--page-only", "-o", store / "page" / "report.html")
         return [(*TRAIN, "-o", store), (*measure, "-o", store), report]
 
@@ -68,6 +83,8 @@ def test_a_full_disk_costs_nothing_but_time(faithmeter, disk: Path, tmp_path: Pa
             assert outcome.code == 2, outcome.err
             assert "Traceback" not in outcome.err
             assert "free some space" in outcome.err
+            with capsys.disabled():
+                print(f"full, attempt {number} of {command[0]}", flush=True)
         raise AssertionError(f"no end after {MAX_ATTEMPTS} attempts: {command}")
 
     for command in commands(tmp_path / "whole"):
