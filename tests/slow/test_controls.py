@@ -65,5 +65,7 @@ def test_every_trained_control_has_the_expected_outcome() -> None:
             assert behavior.outcome == "rejected", control.name
         if control.training == "masked" and control.task not in ("distractor", "shuffled"):
             assert behavior.outcome != "rejected", control.name
+        if (control.task, control.training) == ("stories", "few-masks"):
+            assert behavior.outcome != "accepted", control.name
         if control.task == "distractor":
             assert behavior.outcome != "accepted", control.name
