@@ -37,6 +37,17 @@ def test_long_work_without_progress_gets_a_line_a_minute(capsys, clock) -> None:
     assert lines == [f"beam: 0 of 64 (0 %), 0:0{minutes}:00, working" for minutes in (1, 2, 3)]
 
 
+def test_a_phase_that_stops_early_is_over_when_the_next_one_begins(capsys, clock) -> None:
+    with progress.bars() as bars:
+        overall = progress.Overall(bars, "audit", in_order=True)
+        overall.plan({"check": 10, "adaptation": 70, "loo-sign": 20})
+        for phase, done, total in (("check", 5, 5), ("adaptation", 1, 5), ("loo-sign", 1, 2)):
+            overall.show(phase, done, total)
+        overall.show("check", 1, 5)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[0] for line in lines] == ["audit: 10 %", "audit: 24 %", "audit: 90 %"]
+
+
 def test_quiet_prints_no_progress(capsys, monkeypatch) -> None:
     monkeypatch.setattr(volume, "quiet", True)
     note("a remark")

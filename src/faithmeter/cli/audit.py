@@ -79,7 +79,7 @@ def audit(
     quiet()
     require_writable(store, "--output")
     with bars() as progress:
-        overall = Overall(progress, "audit")
+        overall = Overall(progress, "audit", in_order=True)
 
         def announce(seconds: Mapping[str, float]) -> None:
             print_costs(seconds)

@@ -108,10 +108,14 @@ class Clock:
 
 
 class Overall:
-    """One bar for a work of several phases, by what each costs; the phase at work stands beside it."""
+    """One bar for a work of several phases, by what each costs; the phase at work stands beside it.
 
-    def __init__(self, progress: Progress, title: str) -> None:
-        self.progress, self.title = progress, title
+    Where the phases follow each other `in_order`, those before the one at work are over: a training may stop
+    early, and is then not counted as work that is left.
+    """
+
+    def __init__(self, progress: Progress, title: str, *, in_order: bool = False) -> None:
+        self.progress, self.title, self.in_order = progress, title, in_order
         self.costs: dict[str, float] = {}
         self.shares: dict[str, float] = {}
         self.bar: TaskID | None = None
@@ -127,6 +131,9 @@ class Overall:
             return
         share = done / total if total else 1.0
         self.shares[phase] = max(share, self.shares.get(phase, 0.0))
+        names = list(self.costs)
+        if self.in_order and phase in names:
+            self.shares.update(dict.fromkeys(names[: names.index(phase)], 1.0))
         spent = sum(cost * self.shares.get(name, 0.0) for name, cost in self.costs.items())
         percent = 100 * spent / max(sum(self.costs.values()), 1e-9)  # 0 of 0 is nothing left to do
         self.progress.update(self.bar, completed=percent, note=f"{phase} {done} of {total}")
