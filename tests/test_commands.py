@@ -41,7 +41,7 @@ def test_commands_of_a_document_are_understood(path: Path, faithmeter) -> None:
 
 
 def test_a_wrong_option_is_not_understood(faithmeter) -> None:
-    assert faithmeter("measure", "CHECKPOINT", "--methods", "loo-sign", "--help").code == 2
+    assert faithmeter("measure", "CHECKPOINT", "--metods", "loo-sign", "--help").code == 2
 
 
 def test_readme_and_workflows_name_targets_of_make() -> None:

@@ -150,7 +150,7 @@ def test_only_loopback_needs_no_token(
     monkeypatch.setattr(verb, "_load_model", lambda *_: model)
     apps: list[Any] = []
     monkeypatch.setattr(server, "run_server", lambda app, _: apps.append(app))
-    verb.serve("checkpoint", host=host, port=0)
+    verb.serve("checkpoint", verb.Training(), verb.Computing(), verb.Listening(host=host, port=0))
     printed = capsys.readouterr().err
     assert printed.count("?token=") == (0 if local else 1)
     assert ("other machines can reach" in printed) != local
