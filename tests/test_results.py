@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -207,6 +208,23 @@ def test_figures_are_drawn_from_the_files(scripts, tmp_path: Path) -> None:
     assert {*drawn} | others == {path.relative_to(ROOT / "docs") for path in committed}
     for name, image in drawn.items():
         assert image == (ROOT / "docs" / name).read_text(), f"{name}: run `make results`"
+
+
+def test_the_page_of_the_guard_quotes_its_audit() -> None:
+    folder = ROOT / "results" / "guard"
+    audit, text = json.loads((folder / "audit.json").read_text()), (folder / "README.md").read_text()
+    assert all(
+        audit["reasons"][name] in text for name in ("The check.", "As it is, the model was not accepted.")
+    )
+    methods = {name: each for name, each in audit["methods"].items() if name != BASELINE}
+    for name, each in methods.items():
+        bounds = each["intervals"]
+        numbers = [
+            (each[area], bounds[area]["lower"], bounds[area]["upper"]) for area in ("faithfulness", "acu")
+        ]
+        cells = ["{:.1f} [{:.1f}, {:.1f}]".format(*(100 * value for value in row)) for row in numbers]
+        assert f"| `{name}` | {' | '.join(cells)} |" in text
+    assert len(methods) == text.count("| `")
 
 
 def test_the_table_of_the_base_size_encoder_follows_from_its_texts() -> None:
