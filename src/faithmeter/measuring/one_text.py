@@ -225,7 +225,8 @@ def measure_text(
         raise InputError("the text is empty; expected at least one word to erase")
     # one evaluator for all: the methods and the random orders share inputs
     evaluator, parsed = Evaluator.of(clf), parse_methods(methods)
-    batch: Batch = in_units(evaluator.encode([text], None if pair is None else [pair]), unit)
+    tokens: Batch = evaluator.encode([text], None if pair is None else [pair])
+    batch = in_units(tokens, unit)
     predicted = int(evaluator.logits(batch).argmax())
     number = predicted if label is None else class_number(evaluator.labels, label)
     # one copy of the text for each order, numbered so that each draws an order of its own
@@ -259,7 +260,7 @@ def measure_text(
         methods=erasures,
         trained_with=trained_with_of(tests),
         truncated=batch.layouts[0].truncated if batch.layouts else False,
-        unread=_share_unread(evaluator, text, pair),
+        unread=_share_unread(evaluator, tokens),
         device=str(evaluator.device),
         precision=evaluator.precision,
         agreement=agreement_of(evaluator),
@@ -267,9 +268,8 @@ def measure_text(
     )
 
 
-def _share_unread(clf: Evaluator, text: str, pair: str | None) -> float:
-    """Return the share of a text's words that the model's tokenizer, if it has one, does not know."""
-    batch = clf.encode([text], None if pair is None else [pair])
+def _share_unread(clf: Evaluator, batch: Batch) -> float:
+    """Return the share of the words of a single text that the model's tokenizer, if any, does not know."""
     tokenizer = getattr(clf, "tokenizer", None)
     if tokenizer is None or not batch.layouts:
         return 0.0
