@@ -17,6 +17,7 @@ from scipy import stats
 
 from faithmeter.config import BASELINE
 from faithmeter.stats.predictions import Predictions
+from faithmeter.verdict.formats import format_number
 
 ROOT = Path(__file__).parents[1]
 NAMES = r"bAbI-1|SST2|SST-2|F1|MiniLM-L3|granite-30m|95 %|100 %|0\.05|2E|ICML 2024|table \d+"
@@ -222,7 +223,7 @@ def test_the_page_of_the_guard_quotes_its_audit() -> None:
         numbers = [
             (each[area], bounds[area]["lower"], bounds[area]["upper"]) for area in ("faithfulness", "acu")
         ]
-        cells = ["{:.1f} [{:.1f}, {:.1f}]".format(*(100 * value for value in row)) for row in numbers]
+        cells = ["{} [{}, {}]".format(*(format_number(100 * value) for value in row)) for row in numbers]
         assert f"| `{name}` | {' | '.join(cells)} |" in text
     assert len(methods) == text.count("| `")
 
