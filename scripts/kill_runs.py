@@ -1,18 +1,21 @@
 """Kill every command at random moments of each of its phases; the store must end as if nothing had happened.
 
-python scripts/kill_runs.py --kills 16
+python scripts/kill_runs.py --kills 17 --fresh
 python scripts/kill_runs.py --kills 10 --phase ray
 
 Each round fills a store by all commands. They are killed with SIGKILL a few times in each of their phases: at
 a random call of a function, and at a random moment of that call. The store is moved before the next attempt.
 After these kills a command runs to its end. What it prints, records without times, weights, traces and
-figures are then compared with those of a store that was never interrupted. Exit code 1 if they differ. The
-Ray engine works on two nodes of one processor each; the process that is killed is the command.
+figures are then compared with those of a store that was never interrupted. Exit code 1 if they differ.
+Commands are forked from this process, which has imported everything: an attempt takes a second. With --fresh
+one more round starts each of them as a user does, and kills it once: forked processes then equal new ones.
+The Ray engine works on two nodes of one processor each; the process that is killed is the command.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -33,6 +36,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
+import psutil  # type: ignore[import-untyped]
 import sklearn.metrics  # noqa: F401
 import transformers.masking_utils
 import transformers.models.modernbert.modeling_modernbert
@@ -109,8 +113,12 @@ NEEDS = {"measure": "train", "report": "measure", "gallery": "measure"}
 """Command that must have filled the store before another one."""
 SLACK = 0.05
 """Seconds of processor time by which a kill may come after the end of the call that it is aimed at."""
-KILLS_OF_PHASE = 3
+KILLS_OF_PHASE = 6
 """Kills of a command in a round, for each of its phases."""
+FRESH = ("train", "measure", "adapt", "audit", "grid")
+"""Commands that a round of fresh processes starts anew; the others only read what these wrote."""
+START = time.process_time()
+"""Seconds of processor time that a new process needs to import what it works with."""
 TIMES = ("seconds", "finished", "environment", "checksum", "files")
 """Fields of a record that tell when, where and in what time; files are compared by their content."""
 DRAWN = ("faithfulness",)
@@ -136,7 +144,8 @@ class Kill(NamedTuple):
 
 
 Calls = dict[str, list[float]]
-"""Seconds of processor time of each call of a function, by its place."""
+"""Seconds of processor time of each call of a function, by its place, and of the whole command."""
+WHOLE = "whole"
 
 
 def commands(store: Path, place: Path, address: str) -> dict[str, list[str]]:
@@ -163,11 +172,12 @@ def commands(store: Path, place: Path, address: str) -> dict[str, list[str]]:
     return {name: [*arguments, "--json"] for name, arguments in filling.items()}
 
 
-def start(arguments: list[str], notes: Path, kill: Kill | None = None) -> int:
+def start(arguments: list[str], notes: Path, kill: Kill | None = None, *, fresh: bool = False) -> int:
     """Run a command in a process group of its own, a local grid twice at once; return its id.
 
     Processes are forked from this one, which has imported everything, so that kills hit work, not imports.
     Each writes the calls of the functions of the phases, and what it prints, to files in the folder `notes`.
+    A `fresh` one imports everything itself, and writes only what it prints.
     """
     if child := os.fork():
         return child
@@ -179,9 +189,11 @@ def start(arguments: list[str], notes: Path, kill: Kill | None = None) -> int:
     errors = os.open(notes / f"{os.getpid()}.err", os.O_WRONLY | os.O_CREAT)
     for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, errors)):
         os.dup2(file, stream)
+    if fresh:
+        os.execv(sys.executable, [sys.executable, "-m", "faithmeter", *arguments])
     calls: Calls = {}
     watch(calls, kill)
-    sys.argv = ["faithmeter", *arguments]
+    sys.argv, begin = ["faithmeter", *arguments], time.process_time()
     try:
         cli.main()
         code = 0
@@ -191,6 +203,7 @@ def start(arguments: list[str], notes: Path, kill: Kill | None = None) -> int:
         code = 1
         traceback.print_exc()
     sys.stdout.flush()
+    calls[WHOLE] = [time.process_time() - begin]
     (notes / f"{os.getpid()}.calls").write_text(json.dumps(calls))
     if other:
         code |= os.waitpid(other, 0)[1]
@@ -231,6 +244,16 @@ def kill_at(moment: float) -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
+def kill_fresh(group: int, moment: float) -> None:
+    """Kill the processes of a group when its first has worked until a moment, or do nothing if it ends."""
+    process = psutil.Process(group)
+    while process.status() != psutil.STATUS_ZOMBIE:
+        if sum(process.cpu_times()[:2]) > moment:
+            os.killpg(group, signal.SIGKILL)
+            return
+        time.sleep(0.01)
+
+
 def wait(process: int) -> int:
     """Return the status of a process when it has ended; that of a killed one is SIGKILL."""
     return os.waitpid(process, 0)[1]
@@ -246,15 +269,20 @@ class Round:
         self.store.mkdir()
         self.answers: dict[str, Any] = {}
         self.calls: dict[str, Calls] = {}
+        self.seconds: dict[str, float] = {}
 
-    def attempt(self, command: str, kill: Kill | None = None) -> bool:
+    def attempt(self, command: str, kill: Kill | None = None, *, fresh: bool = False) -> bool:
         """Run a command; return whether it ended by itself.
 
         Raises:
             SystemExit: It failed.
         """
         notes = Path(tempfile.mkdtemp(dir=self.place, prefix="notes-"))
-        status = wait(start(commands(self.store, self.place, self.address)[command], notes, kill))
+        arguments = commands(self.store, self.place, self.address)[command]
+        process = start(arguments, notes, kill, fresh=fresh)
+        if fresh and kill is not None:
+            kill_fresh(process, kill.seconds)
+        status = wait(process)
         if os.WIFSIGNALED(status):
             self.store = self.store.rename(next(self.names))
             return False
@@ -262,6 +290,7 @@ class Round:
             errors = "\n".join(path.read_text() for path in notes.glob("*.err"))
             raise SystemExit(f"{command} failed: {self.store}\n{errors}")
         each: list[Calls] = [json.loads(path.read_text()) for path in notes.glob("*.calls")]
+        self.seconds[command] = max((one.pop(WHOLE)[0] for one in each), default=0.0)
         places = {place for one in each for place in one}
         self.calls[command] = {key: max((one.get(key, []) for one in each), key=len) for key in places}
         printed = [path.read_text().replace(self.store.name, "STORE") for path in notes.glob("*.out")]
@@ -356,6 +385,16 @@ def fill(killed: Round, whole: Round, state: State) -> None:
             killed.attempt(name)
 
 
+def fill_fresh(killed: Round, whole: Round, state: State) -> None:
+    """Fill a store by all commands, of which new processes run some, each killed once after its imports."""
+    for name in whole.seconds:
+        if name in FRESH:
+            kill = Kill("fresh", 0, START + state.chance.uniform(0, whole.seconds[name]))
+            state.kills["fresh"] = state.kills.get("fresh", 0) + (not killed.attempt(name, kill, fresh=True))
+        if name not in killed.answers:
+            killed.attempt(name, fresh=name in FRESH)
+
+
 def needed(phases: list[str]) -> list[str]:
     """Return the commands of phases and those that they need, in their order."""
     names = {PHASES[phase].command for phase in phases}
@@ -371,6 +410,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=16, help="in each phase")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="end after the round that passes this")
+    parser.add_argument("--fresh", action="store_true", help="add a round of new processes")
     parser.add_argument(
         "--phase",
         action="append",
@@ -383,20 +423,22 @@ def main() -> None:
     (place / "grid.toml").write_text(GRID)
     write_data(place)
     os.chdir(place)
-    os.environ["XDG_CACHE_HOME"] = str(place / "cache")
+    os.environ |= {"XDG_CACHE_HOME": str(place / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
     phases = [name for name in PHASES if name in options.phase or (not options.phase and name != "ray")]
     state = State({}, options.kills, random.Random(options.seed), phases)
     with ExitStack() as stack:
         address = stack.enter_context(cluster()) if "ray" in phases else ""
         prepare(place, phases)
+        gc.collect()
+        gc.freeze()  # a child neither copies nor searches what was imported: a third of its time
         whole = Round(place, "whole", address)
         for name in needed([*phases, "grid"] if "ray" in phases else phases):
             before = time.monotonic()
             whole.attempt(name)
             print(f"uninterrupted {name}: {time.monotonic() - before:.1f} s", flush=True)
-        for number in count(1):
+        for number in count(0 if options.fresh else 1):
             killed = Round(place, f"round-{number}", address)
-            fill(killed, whole, state)
+            (fill if number else fill_fresh)(killed, whole, state)
             wrong = compare(whole, killed)
             bad += len(wrong)
             minutes = (time.monotonic() - begin) / 60
@@ -430,10 +472,7 @@ def cluster() -> Iterator[str]:
     with_nodes = "import try_cluster\nwith try_cluster.two_nodes() as (nodes, _):\n"
     code = f"{with_nodes}    print(nodes.address, flush=True)\n    input()"
     command = [sys.executable, "-c", code]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as nodes:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nodes:
         assert nodes.stdin is not None
         assert nodes.stdout is not None
         yield next(line.strip() for line in nodes.stdout if ":" in line)
