@@ -78,13 +78,17 @@ def read_checkpoint(root: Path) -> Any:
     """Return the record, and what the model and its tests say of a text."""
     store = fm.RunStore(root)
     record = store.peek(TRAINING)
-    folder = store.folder(TRAINING)
+    return record and record.to_dict(), answers(store.folder(TRAINING))
+
+
+def answers(folder: Path) -> Any:
+    """Return what a model and its tests say of a text."""
     clf = fm.load(folder)
     tests = load_tests(clf, folder, MeasureConfig())
     batch = clf.encode([TEXT[0]], [TEXT[1]])
     features = clf.features(batch).detach().numpy()
     pvalues = {name: float(test.pvalues(features)[0]) for name, test in (tests or {}).items()}
-    return record and record.to_dict(), clf.logits(batch).tolist(), pvalues
+    return clf.logits(batch).tolist(), pvalues
 
 
 def read_measurements(root: Path) -> Any:
@@ -122,12 +126,11 @@ def read_adapted(root: Path) -> Any:
     """Return the record of an adaptation, what its model says of a text, and the texts that it learned."""
     [folder] = root.glob("adapt-*")
     record = fm.RunStore(root).open(folder)
-    clf = fm.load(folder)
-    logits = clf.logits(clf.encode([TEXT[0]], [TEXT[1]])).tolist()
+    said = answers(folder)
     if record is None:
-        return None, logits
-    task = read_labeled(folder / LABELED, name="texts", classes=clf.labels)
-    return record.to_dict(), logits, {role: rows.to_dict() for role, rows in task.load().items()}
+        return None, said
+    task = read_labeled(folder / LABELED, name="texts", classes=fm.load(folder).labels)
+    return record.to_dict(), said, {role: rows.to_dict() for role, rows in task.load().items()}
 
 
 def read_choice(root: Path) -> Any:
