@@ -37,7 +37,7 @@ from faithmeter.config import MeasureConfig, RoarConfig  # noqa: E402
 from faithmeter.data.labeled import LABELED, read_labeled  # noqa: E402
 from faithmeter.errors import DamageWarning, InputError  # noqa: E402
 from faithmeter.models.encoding import tokenize  # noqa: E402
-from faithmeter.models.folders import load_tokenizer  # noqa: E402
+from faithmeter.models.loading import load_tokenizer  # noqa: E402
 from faithmeter.paper.roar import roar  # noqa: E402
 from faithmeter.runs import chosen_method, measurements  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402

@@ -13,8 +13,7 @@ from faithmeter.config import EMBEDDED, Precision
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.devices import find_device, require_precision
 from faithmeter.models.evaluator import Evaluator
-from faithmeter.models.folders import load_tokenizer
-from faithmeter.models.loading import load
+from faithmeter.models.loading import load, load_tokenizer
 from faithmeter.models.tokens import Batch
 
 RANDOM = "roberta-6x384"
@@ -125,7 +124,7 @@ def _embedded() -> Classifier:
     """Return the embedded model with a random head of two classes."""
     from transformers import AutoModelForSequenceClassification
 
-    from faithmeter.models.folders import resolve
+    from faithmeter.models.loading import resolve
 
     model = AutoModelForSequenceClassification.from_pretrained(resolve(EMBEDDED), num_labels=2)
     return Classifier(model.float(), load_tokenizer(EMBEDDED))

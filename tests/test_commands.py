@@ -60,7 +60,7 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
     import torch
     from transformers import AutoModelForSequenceClassification
 
-    from faithmeter.models.folders import load_tokenizer, resolve
+    from faithmeter.models.loading import load_tokenizer, resolve
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "grids").symlink_to(ROOT / "grids")

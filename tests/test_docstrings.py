@@ -21,7 +21,7 @@ from transformers import AutoModelForSequenceClassification
 import faithmeter as fm
 from faithmeter.data import stories
 from faithmeter.methods import METHODS
-from faithmeter.models.folders import load_tokenizer, resolve
+from faithmeter.models.loading import load_tokenizer, resolve
 
 QUESTIONS = 240
 PUBLIC = [name for name in fm.__all__ if not inspect.ismodule(getattr(fm, name))]

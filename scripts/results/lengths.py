@@ -16,7 +16,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import faithmeter as fm
 from faithmeter.files import write_csv
-from faithmeter.models.folders import load_tokenizer
+from faithmeter.models.loading import load_tokenizer
 from faithmeter.stats.metrics import METRICS
 
 TASKS = ("bAbI-1", "SST2", "CoLA", "RTE", "CB", "BoolQ")

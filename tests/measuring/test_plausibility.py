@@ -14,7 +14,7 @@ import faithmeter as fm
 from faithmeter.data import sources
 from faithmeter.measuring.plausibility import PLAUSIBILITY, average_precision, mark_rationale, score_text
 from faithmeter.models.classes import MULTI_LABEL
-from faithmeter.models.folders import load_tokenizer, resolve
+from faithmeter.models.loading import load_tokenizer, resolve
 from toy import tiny
 
 

@@ -17,9 +17,10 @@ from captum.attr import (
 import faithmeter as fm
 from decoders import SIZES, decoder, decoder_tokenizer
 from faithmeter.methods.adapters import locate
+from faithmeter.models.classifier import add_embeddings
+from faithmeter.models.encoding import add_tokens
 from faithmeter.models.evaluator import Evaluator
-from faithmeter.models.mask_token import add_embeddings, add_tokens
-from faithmeter.models.units import in_units
+from faithmeter.models.tokens import in_units
 from toy import encoder, tiny, word_tokenizer
 
 TEXTS = ["the film was not good", "dull", "a <mask> story and <mask> plot", "very very fun music"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
 from faithmeter.methods import explain, parse
-from faithmeter.methods.exhaustive import cheapest_order
+from faithmeter.methods.search import cheapest_order
 from orders import lookup, objective, pairwise_margins, random_margins, ranks_of
 from toy import MASK, rows_batch, tiny
 

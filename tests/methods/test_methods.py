@@ -14,7 +14,7 @@ from torch import Tensor
 
 from faithmeter.errors import InputError
 from faithmeter.methods import METHODS, PAPER, Method, absolute, default_methods, explain, method, parse
-from faithmeter.methods.integrated import integrated_gradient
+from faithmeter.methods.gradients import integrated_gradient
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.masks import generator

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from faithmeter.errors import InputError
 from faithmeter.measuring.erase import erase
 from faithmeter.methods import explain, parse
-from faithmeter.methods.integrated import masking_effects
-from faithmeter.methods.target import target_values
+from faithmeter.methods.gradients import masking_effects
+from faithmeter.methods.options import target_values
 from faithmeter.models.evaluator import Evaluator
 from orders import lookup, objective, random_margins, ranks_of
 from toy import MASK, LookupClassifier, rows_batch, tiny

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import faithmeter as fm
 from faithmeter.models.alignment import align_text
-from faithmeter.models.tokens import Layout
-from faithmeter.models.units import in_units, number_units
+from faithmeter.models.tokens import Layout, in_units, number_units
 from toy import rows_batch, tiny
 
 # "Unhappy men, no": tokens Un|happy|men|,|no; words Unhappy|men|,|no; between blanks Unhappy|men,|no

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 import faithmeter as fm
 from broken import BROKEN, WEIGHTS, pickled, settings
 from faithmeter.files import file_checksum, write_sealed_json
-from faithmeter.models import folders
+from faithmeter.models import loading
 from toy import encoder, tiny
 from toy import letter_tokenizer as letters
 
@@ -94,7 +94,7 @@ def test_a_wrong_path_is_named_without_asking_the_hub(
 ) -> None:
     (tmp_path / "runs").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(folders, "_require_on_hub", lambda name: pytest.fail("the hub was asked"))
+    monkeypatch.setattr(loading, "_require_on_hub", lambda name: pytest.fail("the hub was asked"))
     message = refusal(path)
     if path != ".":
         assert message.startswith(f"there is no folder {path!r}; expected a folder with a saved model")
@@ -112,7 +112,7 @@ def test_an_unknown_hub_name_is_refused_after_one_question(monkeypatch: pytest.M
     monkeypatch.setattr(huggingface_hub, "model_info", model_info)
     message = refusal("nobody/nothing")
     assert "no folder 'nobody/nothing' here, and the hub gave no model of that name (Name or" in message
-    assert questions == [("nobody/nothing", folders.HUB_TIMEOUT)]
+    assert questions == [("nobody/nothing", loading.HUB_TIMEOUT)]
 
 
 def record(folder: Path, **values: Any) -> None:

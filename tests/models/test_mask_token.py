@@ -12,7 +12,8 @@ from fastapi.testclient import TestClient
 import faithmeter as fm
 from decoders import SIZES, decoder, decoder_tokenizer, save_decoder
 from faithmeter.methods import METHODS, default_methods
-from faithmeter.models.mask_token import add_embeddings, add_tokens
+from faithmeter.models.classifier import add_embeddings
+from faithmeter.models.encoding import add_tokens
 from faithmeter.serve.admission import ServedModel
 from faithmeter.serve.app import create_app
 from toy import WORDS, tiny, word_tokenizer

@@ -16,7 +16,7 @@ from faithmeter.measuring.erase import trace_erasure
 from faithmeter.measuring.trace import frame_trace
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
-from faithmeter.models.units import in_units
+from faithmeter.models.tokens import in_units
 from toy import SPECIAL_TOKENS, tiny
 
 SHARED = Path(os.environ.get("FAITHMETER_SHARED", Path(__file__).parents[3] / "shared"))

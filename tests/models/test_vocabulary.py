@@ -7,9 +7,9 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 import faithmeter as fm
-from faithmeter.models.folders import load_tokenizer, resolve
+from faithmeter.models.encoding import share_unread
+from faithmeter.models.loading import load_tokenizer, resolve
 from faithmeter.models.tokens import Layout
-from faithmeter.models.vocabulary import share_unread
 
 ARABIC = "كان الفيلم رائعا وممتعا للغاية"
 

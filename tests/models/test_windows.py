@@ -17,7 +17,7 @@ from faithmeter.measuring.costs import bound_evaluations
 from faithmeter.measuring.erase import keep_erased, states, trace_erasure
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
-from faithmeter.models.units import in_units
+from faithmeter.models.tokens import in_units
 from faithmeter.models.windows import window_starts
 from toy import WITH_TYPES, tiny, word_tokenizer
 

@@ -19,7 +19,7 @@ import faithmeter as fm
 from faithmeter.config import MeasureConfig
 from faithmeter.data.labeled import LABELED, read_labeled
 from faithmeter.methods import registry
-from faithmeter.models import folders
+from faithmeter.models import loading
 from faithmeter.report.reproduce import reproduce
 from faithmeter.runs import adaptation
 from faithmeter.runs.measurements import measure_checkpoint
@@ -372,10 +372,10 @@ def hub(adapted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     monkeypatch.setattr("huggingface_hub.model_info", lambda *_, timeout: None)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, *, revision: str(folder))
-    for function in (folders._require_on_hub, folders._download):
+    for function in (loading._require_on_hub, loading._download):
         function.cache_clear()
     yield folder
-    for function in (folders._require_on_hub, folders._download):
+    for function in (loading._require_on_hub, loading._download):
         function.cache_clear()
 
 
@@ -391,7 +391,7 @@ def test_a_model_of_the_hub_brings_its_record_and_its_fitted_check(adapted, hub:
     result = fm.pipeline("someone/adapted", orders=19)("the film was fun")
     assert result["p_value"] is not None
     assert any("this holds for the adapted model" in doubt for doubt in result["doubts"])
-    assert folders.local_copy("someone/else") == "someone/else", "no checkpoint of faithmeter"
+    assert loading.local_copy("someone/else") == "someone/else", "no checkpoint of faithmeter"
     with pytest.raises(fm.InputError, match="no tests were saved with this classifier; fit them"):
         fm.saved_tests(fm.Classifier(clf.model, clf.tokenizer))
     (hub / "model.safetensors").write_bytes(b"damaged")

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from faithmeter.cli.listing import listing
 from faithmeter.data import stories
-from faithmeter.models.folders import resolve
+from faithmeter.models.loading import resolve
 from fixtures_tasks import write_stories
 
 GRID = """

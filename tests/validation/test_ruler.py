@@ -70,7 +70,7 @@ def test_erasures_by_hand() -> None:
 def embedded() -> fm.Classifier:
     from transformers import AutoModelForSequenceClassification
 
-    from faithmeter.models.folders import load_tokenizer, resolve
+    from faithmeter.models.loading import load_tokenizer, resolve
 
     torch.manual_seed(0)
     model = AutoModelForSequenceClassification.from_pretrained(resolve("embedded"), num_labels=2)

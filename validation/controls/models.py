@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 
 from faithmeter.models.classifier import Classifier
-from faithmeter.models.folders import load_tokenizer, resolve
+from faithmeter.models.loading import load_tokenizer, resolve
 from faithmeter.models.masks import generator
 from faithmeter.models.tokens import Batch
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from faithmeter.measuring.erase import erase
-from faithmeter.methods.exhaustive import cheapest_order
+from faithmeter.methods.search import cheapest_order
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.tokens import Batch
 from faithmeter.stats.other_metrics import normalized_aopc, text_metrics

@@ -48,7 +48,7 @@ def demo(
 
     Needs no downloads. Example: faithmeter demo --seed 1
     """
-    from ..models.folders import load_tokenizer
+    from ..models.loading import load_tokenizer
     from ..paper.tables import replication
     from ..report import page as report
     from ..report.view import answer_sentences, areas_table, check_table, training_table

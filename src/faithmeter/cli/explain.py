@@ -199,7 +199,7 @@ def _is_short(clf: Evaluator, row: Row, methods: Sequence[Method], unit: UnitNam
     from ..measuring.costs import MAX_EVALUATIONS, bound_text
     from ..measuring.one_text import ORDERS
     from ..models.masks import PERCENTS
-    from ..models.units import in_units
+    from ..models.tokens import in_units
 
     batch = in_units(clf.encode([row.text], row.pairs), unit)
     bound = bound_text(clf, batch, methods, orders=ORDERS, steps=len(PERCENTS))

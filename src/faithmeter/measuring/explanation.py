@@ -16,8 +16,7 @@ from ..files import write_csv
 from ..methods.registry import Method, explain, parse
 from ..models.classes import class_number
 from ..models.evaluator import Evaluator, Model
-from ..models.tokens import Batch
-from ..models.units import in_units
+from ..models.tokens import Batch, in_units
 from ..verdict.formats import format_number
 from .pieces import Piece, piece_score, strongest, token_pieces, word_pieces
 from .rendered import Rendered

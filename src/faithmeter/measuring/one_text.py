@@ -17,11 +17,10 @@ from ..errors import InputError
 from ..files import write_csv
 from ..methods.registry import parse
 from ..models.classes import class_number
+from ..models.encoding import share_unread
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
-from ..models.tokens import Batch
-from ..models.units import in_units
-from ..models.vocabulary import share_unread
+from ..models.tokens import Batch, in_units
 from ..stats.curves import Curve, acu, racu
 from ..stats.intervals import Interval
 from ..stats.pvalues import of_steps

@@ -20,7 +20,7 @@ from ..methods.registry import Method, parse, require_name
 from ..models.classes import ClassMatch, match_classes, require_kind
 from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS
-from ..models.units import require_unit
+from ..models.tokens import require_unit
 from ..stats.behavior import Recalibration
 from ..stats.curves import whole_percents
 from ..stats.masf import MaSF

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from ..config import UnitName
 from ..models.evaluator import Evaluator
-from ..models.tokens import Batch
-from ..models.units import in_units
+from ..models.tokens import Batch, in_units
 
 if TYPE_CHECKING:
     from datasets import Dataset

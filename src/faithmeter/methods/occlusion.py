@@ -8,8 +8,8 @@ from torch import Tensor
 from ..errors import InputError
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
-from .integrated import integrated_gradient
-from .target import Target, target_values
+from .gradients import integrated_gradient
+from .options import Target, target_values
 
 
 def count_occlusions(tokens: int, candidates: int = 0, **_: object) -> int:

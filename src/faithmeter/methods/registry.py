@@ -22,15 +22,12 @@ from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from ..source import digest_source, find_place
 from .beam import beam_search
-from .exhaustive import count_evaluations, exhaustive
-from .gradients import gradient_l1, gradient_l2, input_x_gradient
-from .integrated import integrated_gradient, integrated_gradient_l2
+from .gradients import gradient_l1, gradient_l2, input_x_gradient, integrated_gradient, integrated_gradient_l2
 from .occlusion import count_occlusions, leave_one_out
-from .options import Function, default_options, read_option
+from .options import TARGET_UNITS, Function, default_options, read_option
 from .random import random_order
 from .regression import ridge, shapley
-from .search import evaluations_allowed, search
-from .target import TARGET_UNITS
+from .search import count_evaluations, evaluations_allowed, exhaustive, search
 
 Cost = Callable[..., int]
 """Function `(tokens, **options) -> int`, see `Method.cost`."""

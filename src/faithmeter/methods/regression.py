@@ -18,8 +18,7 @@ from ..errors import InputError
 from ..models.evaluator import Evaluator
 from ..models.masks import generator
 from ..models.tokens import Batch
-from .options import NotNegative, Range
-from .target import Target
+from .options import NotNegative, Range, Target
 from .token_sets import Bools, Floats, TokenSets
 
 Values = Callable[[Bools], Floats]

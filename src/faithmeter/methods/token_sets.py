@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
-from .target import Target, target_values
+from .options import Target, target_values
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

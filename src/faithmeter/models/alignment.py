@@ -13,8 +13,7 @@ from torch import Tensor
 
 from ..data.rows import unboxed
 from ..errors import InputError
-from .tokens import Batch, Layout, Span
-from .units import number_units
+from .tokens import Batch, Layout, Span, number_units
 
 TextScores = Sequence[float] | Sequence[tuple[int, int, float]]
 """Scores of one text: one for each token or word, or (start, end, score) of character spans."""

@@ -17,9 +17,8 @@ from ..config import SIDES, Precision
 from ..errors import InputError
 from .classes import find_label, label_classes, list_classes, predicts_number, require_classes
 from .devices import name_precision, place, send
-from .encoding import encode, tokenizer_state
+from .encoding import PAD_TOKEN, encode, find_mask_id, tokenizer_state
 from .hooks import EmbeddingHook, LastLayerHook, Maxima, NormalizationHooks, Normalizations, largest_attended
-from .mask_token import require_own_token, set_padding
 from .objects import as_model
 from .tokens import Batch
 from .windows import Windows, average, largest, require_overlap, split_windows
@@ -314,19 +313,6 @@ def fingerprint_model(
     return digest.hexdigest()[:16]
 
 
-def find_mask_id(tokenizer: PreTrainedTokenizerBase | None) -> int:
-    """Return the id of a tokenizer's mask token; raise an InputError if it has none."""
-    mask_id = getattr(tokenizer, "mask_token_id", None)
-    if mask_id is None:
-        name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
-        raise InputError(
-            f"the tokenizer of {name!r} has no mask token; expected a masked language model such as "
-            "roberta-base, a training with --add-mask-token, or mask_id=… of a token that means nothing"
-        )
-    require_own_token(tokenizer)
-    return int(mask_id)
-
-
 def find_max_length(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None = None) -> int:
     """Return the maximum input length that model and tokenizer allow, in tokens with special tokens."""
     stated = getattr(model.config, "max_position_embeddings", None)
@@ -338,3 +324,27 @@ def find_max_length(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase |
     # tokenizers that state no limit have a huge one, and some configs -1
     positive = (int(limit) for limit in limits if limit is not None and limit > 0)
     return min(positive, default=DEFAULT_MAX_LENGTH)
+
+
+def add_embeddings(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Give a model an embedding for each token that `add_tokens` added: the mean of all others."""
+    added = [tokenizer.mask_token_id]
+    if tokenizer.pad_token == PAD_TOKEN and tokenizer.pad_token_id >= min(added) - 1:
+        added.append(tokenizer.pad_token_id)
+    matrix = model.get_input_embeddings().weight
+    mean = matrix[: min(added)].detach().mean(dim=0)
+    if max(added) >= len(matrix):
+        model.resize_token_embeddings(max(added) + 1, mean_resizing=False)
+    with torch.no_grad():
+        model.get_input_embeddings().weight[added] = mean
+
+
+def reads_last_token(model: PreTrainedModel) -> bool:
+    """Return whether a classifier is a decoder, which reads its output at the last token before padding."""
+    return hasattr(model, "score")
+
+
+def set_padding(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Set the id of padding in a decoder, which must find its last token before padding."""
+    if reads_last_token(model) and tokenizer.pad_token_id is not None:
+        model.config.get_text_config().pad_token_id = tokenizer.pad_token_id

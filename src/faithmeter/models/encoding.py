@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +17,13 @@ from dataclasses import replace
 from itertools import accumulate, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
 
 from filelock import FileLock
+from torch import Tensor
 
 from ..data.splits import digest
+from ..errors import InputError
 from ..files import intact, seal, writing
 from .tokens import CONTEXT, EXPLAINED, SPECIAL, Layout, Span, require_explained, require_unicode
 
@@ -28,12 +32,17 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
     from transformers import PreTrainedTokenizerBase
 
+
 FORMAT = 1
 """Version of the rows that `encode` returns; if it changes, all splits are tokenized again."""
 MAX_UNUSED_DAYS = 30
 DAY = 86_400.0
 """Seconds in a day."""
 Row = dict[str, Any]
+MASK_TOKEN, PAD_TOKEN = "[MASK]", "[PAD]"
+"""Names of the tokens that are added."""
+WORD_MARKS = "▁Ġ#"
+"""Characters by which tokenizers mark the beginning or the inside of a word."""
 
 
 def encode(
@@ -225,3 +234,82 @@ def remove_unused(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_file() and time.time() - path.stat().st_mtime > MAX_UNUSED_DAYS * DAY:
             path.unlink(missing_ok=True)
+
+
+SHORTEST = 4
+"""Letters of the shortest word that counts: shorter ones may well be read letter by letter."""
+
+
+def share_unread(layout: Layout, ids: Tensor, unknown: int | None) -> float:
+    """Return the share of a text's words that its tokens do not contain, as a fraction.
+
+    Such a word has an unknown token, or is read letter by letter. Scripts whose letters are words, such as
+    Chinese, are left out.
+
+    Args:
+        layout: The text with the positions of its explained tokens.
+        ids: Ids of these tokens, [n].
+        unknown: Id of the tokenizer's unknown token; None if it has none.
+    """
+    words = []
+    for match in re.finditer(r"[^\W\d_]+", layout.text):
+        wide = any(east_asian_width(letter) in "WF" for letter in match.group())
+        if len(match.group()) >= SHORTEST and not wide:
+            words.append(match.span())
+    unread = read = 0
+    for start, stop in words:
+        inside = [at for at, (left, right) in enumerate(layout.spans) if left < stop and right > start]
+        if not inside:  # beyond the model's limit
+            continue
+        read += 1
+        letter_by_letter = len(inside) >= stop - start
+        unread += letter_by_letter or any(int(ids[at]) == unknown for at in inside)
+    return unread / read if read else 0.0
+
+
+def add_tokens(tokenizer: PreTrainedTokenizerBase, path: str | Path) -> None:
+    """Give a tokenizer a mask token and, if it has none, a padding token.
+
+    Raises:
+        InputError: It already has a mask token.
+    """
+    if tokenizer.mask_token is not None:
+        raise InputError(
+            f"the tokenizer of {str(path)!r} has the mask token {tokenizer.mask_token!r}; leave out "
+            "--add-mask-token"
+        )
+    padding = {} if tokenizer.pad_token else {"pad_token": PAD_TOKEN}
+    tokenizer.add_special_tokens({"mask_token": MASK_TOKEN, **padding})
+
+
+def find_mask_id(tokenizer: PreTrainedTokenizerBase | None) -> int:
+    """Return the id of a tokenizer's mask token; raise an InputError if it has none."""
+    mask_id = getattr(tokenizer, "mask_token_id", None)
+    if mask_id is None:
+        name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
+        raise InputError(
+            f"the tokenizer of {name!r} has no mask token; expected a masked language model such as "
+            "roberta-base, a training with --add-mask-token, or mask_id=… of a token that means nothing"
+        )
+    require_own_token(tokenizer)
+    return int(mask_id)
+
+
+def require_own_token(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise an InputError if the mask token has another meaning: a masked word would not be hidden.
+
+    Mask tokens are written with brackets or other signs; a plain word of the vocabulary occurs in texts.
+    """
+    name, number = str(tokenizer.mask_token), int(tokenizer.mask_token_id)
+    others = {
+        role: token
+        for role, token in tokenizer.special_tokens_map.items()
+        if role != "mask_token" and token == name
+    }
+    is_word = number < tokenizer.vocab_size and name.strip(WORD_MARKS).isalnum()
+    if others or is_word:
+        meaning = f"also the {next(iter(others)).replace('_', ' ')}" if others else "a word of its vocabulary"
+        raise InputError(
+            f"the mask token of the tokenizer, {name!r}, is {meaning}; expected a token that means nothing "
+            "else: correct mask_token in tokenizer_config.json"
+        )

@@ -76,7 +76,7 @@ def task_of(config: TrainConfig) -> Task:
 
 def folder_of(checkpoint: str | Path) -> Path:
     """Return the folder of a checkpoint, downloaded if it is on the hub."""
-    from ..models.folders import local_copy
+    from ..models.loading import local_copy
 
     return Path(local_copy(checkpoint))
 

@@ -20,7 +20,7 @@ from ..models.encoding import encode
 from ..models.evaluator import Evaluator, Model
 from ..models.loading import load
 from ..models.masks import PERCENTS
-from ..models.units import in_units, require_unit
+from ..models.tokens import in_units, require_unit
 from ..phases import Progress, start_phase
 from ..stats.masf import MaSF
 from ..verdict import MIN_ORDERS, choose_test

@@ -12,8 +12,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 from ..errors import unknown
 from ..models.classifier import Classifier
 from ..models.evaluator import Evaluator
-from ..models.folders import local_copy
-from ..models.loading import read_checkpoint
+from ..models.loading import local_copy, read_checkpoint
 from .pipeline import OPTIONS, Pipeline, own_tests, parse_row
 
 TASK = "faithful-text-classification"

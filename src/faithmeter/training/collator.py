@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..config import Rates, Scope, Strategy
 from ..errors import unknown
-from ..models.classifier import find_mask_id
+from ..models.encoding import find_mask_id
 from ..models.masks import RATES, generator, uniform_mask
 from ..models.tokens import Batch, Row, kinds_from_ids
 

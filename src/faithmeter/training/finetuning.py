@@ -19,8 +19,7 @@ from ..data.splits import measured_data
 from ..files import timed, writing
 from ..models.classifier import find_max_length
 from ..models.encoding import tokenize
-from ..models.folders import load_tokenizer
-from ..models.loading import load
+from ..models.loading import load, load_tokenizer
 from ..phases import Progress, start_phase
 from ..stats.metrics import majority
 from . import LABELS_ONLY, UNFINISHED, Goal, Session

@@ -13,16 +13,18 @@ from ..data import Task
 from ..data.splits import digest
 from ..errors import InputError
 from ..models.classes import MULTI_LABEL, REGRESSION
-from ..models.classifier import fingerprint_model
-from ..models.folders import load_model, load_tokenizer, local_copy, resolve
+from ..models.classifier import add_embeddings, fingerprint_model, set_padding
 from ..models.loading import (
     encoder_keys,
     list_keys,
+    load_model,
+    load_tokenizer,
+    local_copy,
     read_checkpoint,
     require_finite_weights,
     require_vocabulary,
+    resolve,
 )
-from ..models.mask_token import add_embeddings, set_padding
 from ..stats.masf import MIN_ROWS
 from ..stats.metrics import metric_code
 
