@@ -1,4 +1,4 @@
-"""Flip single bits in every kind of file of a store and the token cache; no number may change unnoticed.
+"""Flip single bits in every kind of file of a store; no number may change unnoticed.
 
 python benchmarks/flip_bits.py --flips 2000
 
@@ -36,8 +36,6 @@ from faithmeter.cli.listing import runs as list_runs  # noqa: E402
 from faithmeter.config import MeasureConfig, RoarConfig  # noqa: E402
 from faithmeter.data.labeled import LABELED, read_labeled  # noqa: E402
 from faithmeter.errors import DamageWarning, InputError  # noqa: E402
-from faithmeter.models.encoding import tokenize  # noqa: E402
-from faithmeter.models.loading import load_tokenizer  # noqa: E402
 from faithmeter.paper.roar import roar  # noqa: E402
 from faithmeter.runs import chosen_method, measurements  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402
@@ -148,12 +146,6 @@ def read_list(root: Path) -> Any:
     return list_runs(root, [])[0]
 
 
-def read_tokens(root: Path) -> Any:
-    datasets.config.HF_DATASETS_CACHE = root
-    split = task_of(TRAINING).load()["test"].select(range(64))
-    return tokenize(split, load_tokenizer("embedded"), max_length=64).to_dict()
-
-
 def build() -> list[Unit]:
     """Make one of every kind of folder that faithmeter writes."""
     store = fm.RunStore(WORK / "store")
@@ -181,15 +173,11 @@ def build() -> list[Unit]:
         (listed / path.name).mkdir(parents=True)
         for name in {RECORD, MANIFEST} & {file.name for file in path.iterdir()}:
             shutil.copy(path / name, listed / path.name)
-    cache = WORK / "units" / "tokens"
-    cache.mkdir()
-    read_tokens(cache)
     return [
         Unit(folders["train"], read_checkpoint),
         Unit(folders["measure"], read_measurements),
         Unit(folders["roar"], read_step),
         Unit(store.folder(unfinished) / "trainer", read_unfinished),
-        Unit(cache, read_tokens),
         Unit(WORK / "units" / "adapt", read_adapted),
         Unit(chosen, read_choice),
         Unit(listed, read_list),
