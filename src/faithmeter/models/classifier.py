@@ -7,8 +7,8 @@ import json
 import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from ..errors import InputError
 from .classes import find_label, label_classes, list_classes, predicts_number, require_classes
 from .devices import name_precision, place, send
 from .encoding import PAD_TOKEN, encode, find_mask_id, tokenizer_state
-from .hooks import EmbeddingHook, LastLayerHook, Maxima, NormalizationHooks, Normalizations, largest_attended
+from .hooks import Switch, hook_embeddings, hook_last_layer, hook_normalizations, largest_attended
 from .objects import as_model
 from .tokens import Batch
 from .windows import Windows, average, largest, require_overlap, split_windows
@@ -218,7 +218,7 @@ class Classifier:
         windows = self.windows(batch)
         if windows is not None:
             return average(self.logits_at(windows.take(embeddings), windows.batch), windows.counts)
-        with self._embeddings.replaced_by(embeddings):
+        with self._embeddings.set_to(embeddings):
             return self.logits(batch)
 
     def features(self, batch: Batch) -> Tensor:
@@ -238,38 +238,41 @@ class Classifier:
             return average(logits, windows.counts), largest(features, windows.counts)
         inputs = batch.inputs_on(self.device)
         attended = inputs["attention_mask"].bool().unsqueeze(2)  # [B, T, 1]
-        if self._calls is None:  # some layer's state passes no norm: all states are kept, and then reduced
-            output, layers = self._layers(inputs)
-            maxima = [largest_attended(state, attended) for state in layers]
-        else:
-            recorder = Maxima(self._calls, attended)
-            with self._norms.shown_to(recorder):
-                output = self.model(**inputs)
-            maxima = [recorder.values[call] for call in self._calls]
+        calls = self._calls
+        reduced: list[Any] = []
+
+        def reduce(before: Tensor, after: Tensor) -> None:
+            # as soon as it is computed: states that are kept take as much memory as all else in a pass
+            reduced.append(largest_attended(after, attended) if len(reduced) in calls else None)
+
+        with self._norms.set_to(reduce):
+            output = self.model(**inputs, output_hidden_states=None in calls)
+        maxima = []
+        for layer, call in enumerate(calls):
+            if call is None:
+                maxima.append(largest_attended(output.hidden_states[layer], attended))
+            else:
+                maxima.append(reduced[call])
         return self._choose(output.logits), torch.stack(maxima, dim=1)
 
-    def _layers(self, inputs: dict[str, Tensor]) -> tuple[Any, list[Tensor]]:
-        """Return the model's output, and the normalized states [B, T, H] of each layer."""
-        normalizations = Normalizations()
-        with self._norms.shown_to(normalizations):
-            output = self.model(**inputs, output_hidden_states=True)
-        calls = [normalizations.call_of(state) for state in output.hidden_states]
-        pairs = zip(output.hidden_states, calls, strict=True)
-        return output, [state if call is None else normalizations.outputs[call] for state, call in pairs]
-
     @cached_property
-    def _calls(self) -> list[int] | None:
-        """Calls of normalization layers that give the states of the layers; None if not all have one."""
-        normalizations = Normalizations()
-        with torch.no_grad(), self._norms.shown_to(normalizations):
+    def _calls(self) -> list[int | None]:
+        """Call of a normalization layer that gives each layer's state, or else reads it; None without one."""
+        seen: list[tuple[Tensor, Tensor]] = []  # keeps all tensors alive, so that no address is used twice
+        with torch.no_grad(), self._norms.set_to(lambda *states: seen.append(states)):
             states = self.model(**self._probe, output_hidden_states=True).hidden_states
-        calls = [normalizations.call_of(state) for state in states]
-        return None if None in calls else cast(list[int], calls)
+        calls: dict[int, int] = {}
+        # several norms may read a state: the first of them is that of the next layer
+        for call, (before, _) in enumerate(seen):
+            calls.setdefault(before.data_ptr(), call)
+        calls |= {after.data_ptr(): call for call, (_, after) in enumerate(seen)}
+        return [calls.get(state.data_ptr()) for state in states]
 
     @cached_property
     def classified_only(self) -> Callable[[], AbstractContextManager[None]]:
         """Context in which forward passes skip what the logits do not depend on, if the model allows it."""
-        return LastLayerHook(self.model, lambda: self.model(**self._probe).logits).skipping
+        skipping = hook_last_layer(self.model, lambda: self.model(**self._probe).logits)
+        return partial(skipping.set_to, True)
 
     @property
     def _probe(self) -> dict[str, Tensor]:
@@ -278,12 +281,12 @@ class Classifier:
         return {"input_ids": send(ids, self.device), "attention_mask": send(ids * 0 + 1, self.device)}
 
     @cached_property
-    def _norms(self) -> NormalizationHooks:
-        return NormalizationHooks(self.model)
+    def _norms(self) -> Switch:
+        return hook_normalizations(self.model)
 
     @cached_property
-    def _embeddings(self) -> EmbeddingHook:
-        return EmbeddingHook(self.model.get_input_embeddings())
+    def _embeddings(self) -> Switch:
+        return hook_embeddings(self.model.get_input_embeddings())
 
 
 def fingerprint_model(

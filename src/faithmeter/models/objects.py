@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from .heads import (
     pooling_and_layers,
     two_logits,
 )
-from .hooks import ThreadState
+from .hooks import Switch
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -189,7 +188,7 @@ class TorchClassifier(torch.nn.Module):
         if labels is not None:
             _name_classes(config, labels, logits.shape[1])
         self.config = config
-        self._states = StateHooks(module, self._lookup[0])
+        self._states = hook_states(module, self._lookup[0])
 
     @property
     def head_settings(self) -> str:
@@ -206,7 +205,8 @@ class TorchClassifier(torch.nn.Module):
 
         if not output_hidden_states:
             return SequenceClassifierOutput(logits=self._logits(inputs))
-        with self._states.recorded() as states:
+        states: list[Tensor] = []
+        with self._states.set_to(states):
             logits = self._logits(inputs)
         shape = tuple(inputs["input_ids"].shape)
         if any(state.shape[:2] != shape for state in states):
@@ -233,36 +233,23 @@ class TorchClassifier(torch.nn.Module):
         return logits
 
 
-class StateHooks:
-    """Forward hooks that record the states that enter and leave the layers of a module, for each thread."""
+def hook_states(module: torch.nn.Module, lookup: torch.nn.Module) -> Switch:
+    """Return the switch whose value, a list, receives the states that enter and leave the layers."""
+    states = Switch()
 
-    def __init__(self, module: torch.nn.Module, lookup: torch.nn.Module) -> None:
-        self._thread = ThreadState()
-        lists = [own for own in module.modules() if isinstance(own, torch.nn.ModuleList) and len(own)]
-        if not lists:
-            lookup.register_forward_hook(lambda own, inputs, output: self._add(output))
-            return
-        layers = max(lists, key=len)
+    def add(output: Any) -> None:
+        if states.value is not None:
+            states.value.append(output[0] if isinstance(output, tuple) else output)
+
+    lists = [own for own in module.modules() if isinstance(own, torch.nn.ModuleList) and len(own)]
+    layers: Any = max(lists, key=len, default=[])
+    if layers:
         layers[0].register_forward_pre_hook(
-            lambda own, inputs, options: self._add(next(iter((*inputs, *options.values())))), with_kwargs=True
+            lambda own, inputs, options: add(next(iter((*inputs, *options.values())))), with_kwargs=True
         )
-        for layer in layers:
-            layer.register_forward_hook(lambda own, inputs, output: self._add(output))
-
-    @contextmanager
-    def recorded(self) -> Iterator[list[Tensor]]:
-        """Yield the list that receives the states of a forward pass inside the `with` block."""
-        states: list[Tensor] = []
-        self._thread.states = states
-        try:
-            yield states
-        finally:
-            self._thread.states = None
-
-    def _add(self, output: Any) -> None:
-        states = getattr(self._thread, "states", None)
-        if states is not None:
-            states.append(output[0] if isinstance(output, tuple) else output)
+    for layer in layers or [lookup]:
+        layer.register_forward_hook(lambda own, inputs, output: add(output))
+    return states
 
 
 def _parameters(module: torch.nn.Module) -> set[str] | None:
