@@ -43,6 +43,15 @@ class Model(Protocol):
     def logits(self, batch: Batch) -> Tensor: ...  # [B, C]
 
 
+OPTIONAL: dict[str, Any] = {
+    "precision": "fp32",
+    "predicts_number": False,
+    "classified_only": nullcontext,
+    "windows": lambda batch: None,
+}
+"""Attributes of a `Classifier` that a model may lack, with what then holds."""
+
+
 class Evaluator:
     """Classifier that caches its logits; it can replace a `Classifier` anywhere.
 
@@ -63,6 +72,13 @@ class Evaluator:
         >>> evaluator.logits(batch).shape == clf.logits(batch).shape
         True
     """
+
+    mask_id: int
+    device: torch.device
+    precision: str
+    predicts_number: bool
+    classified_only: Callable[[], AbstractContextManager[None]]
+    windows: Callable[[Batch], Windows | None]
 
     def __init__(
         self,
@@ -91,40 +107,7 @@ class Evaluator:
     def __getattr__(self, name: str) -> Any:
         if name == "clf":  # not set yet while a copy is being built
             raise AttributeError(name)
-        return getattr(self.clf, name)
-
-    @property
-    def mask_id(self) -> int:
-        """Id of the mask token."""
-        return self.clf.mask_id
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the model."""
-        return self.clf.device
-
-    @property
-    def precision(self) -> str:
-        """Data type that the model computes in, such as `fp32`."""
-        return str(getattr(self.clf, "precision", "fp32"))
-
-    @property
-    def classified_only(self) -> Callable[[], AbstractContextManager[None]]:
-        """Context in which forward passes skip what the logits do not depend on, if the model allows it."""
-        context: Callable[[], AbstractContextManager[None]] = getattr(
-            self.clf, "classified_only", nullcontext
-        )
-        return context
-
-    @property
-    def predicts_number(self) -> bool:
-        """Whether the model predicts a number, which is the logit of the second class."""
-        return bool(getattr(self.clf, "predicts_number", False))
-
-    def windows(self, batch: Batch) -> Windows | None:
-        """Return the windows in which the model reads the texts; None if it can read each of them whole."""
-        split = getattr(self.clf, "windows", None)
-        return None if split is None else split(batch)
+        return getattr(self.clf, name, OPTIONAL[name]) if name in OPTIONAL else getattr(self.clf, name)
 
     def count_windows(self, batch: Batch) -> list[int]:
         """Return the number of windows in which the model reads each text."""
