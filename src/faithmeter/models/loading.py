@@ -82,37 +82,45 @@ def load(
     path = local_copy(path, revision=revision)
     training = read_checkpoint(resolve(path))
     tokenizer = load_tokenizer(path, revision=revision, add_mask_token=add_mask_token)
-    model, report = load_model(path, "model", dtype=torch.float32, revision=revision or "main")
-    keys = report["mismatched_keys"]
-    if keys:
+    model, missing, mismatched = load_model(path, "model", revision=revision or "main")
+    if mismatched:
         raise InputError(
-            f"weights in {str(path)!r} have other shapes than its config.json says: {list_keys(keys)}"
+            f"weights in {str(path)!r} have other shapes than its config.json says: {list_keys(mismatched)}"
         )
-    keys = encoder_keys(model, report["missing_keys"])
-    if keys:
-        raise InputError(f"weights of the encoder in {str(path)!r} are missing: {list_keys(keys)}")
-    keys = report["missing_keys"]
-    if keys:  # transformers initializes them at random
+    absent = encoder_keys(model, missing)
+    if absent:
+        raise InputError(f"weights of the encoder in {str(path)!r} are missing: {list_keys(absent)}")
+    if missing:  # transformers initializes them at random
         raise InputError(
-            f"{str(path)!r} has no trained classifier head (missing {list_keys(keys)}); fine-tune it first: "
-            f"faithmeter train --model {path} …"
+            f"{str(path)!r} has no trained classifier head (missing {list_keys(missing)}); fine-tune it "
+            f"first: faithmeter train --model {path} …"
         )
-    if add_mask_token:
-        add_embeddings(model, tokenizer)
-    require_finite_weights(model, path)
-    require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
+    complete(model, tokenizer, path, add_mask_token=add_mask_token)
+    options: dict[str, Any] = {**training._asdict(), "label": label, "overlap": overlap}
     with reading("model", path):
-        clf = Classifier(
-            model,
-            tokenizer,
-            takes_pair=training.takes_pair,
-            agreement=training.agreement,
-            label=label,
-            overlap=overlap,
-        )
+        clf = Classifier(model, tokenizer, **options)
     clf.checkpoint = str(path)
     clf.place(target, precision)
     return clf
+
+
+def complete(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, path: str | Path, *, add_mask_token: bool
+) -> None:
+    """Add the embedding of a mask token if asked to, and verify weights and vocabulary.
+
+    Raises:
+        InputError: A weight is not finite, or the tokenizer does not fit the model.
+    """
+    if add_mask_token:
+        add_embeddings(model, tokenizer)
+    keys = [name for name, weight in model.named_parameters() if not bool(weight.isfinite().all())]
+    if keys:
+        raise InputError(
+            f"weights in {str(path)!r} are not finite: {list_keys(keys)}; the training diverged or the file "
+            "is damaged: train or copy it again"
+        )
+    require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), path)
 
 
 def choose_label(path: str | Path, label: str | None) -> str | None:
@@ -155,22 +163,9 @@ def read_checkpoint(path: str | Path) -> Training:
     for name, state in changes(folder, record.get("files", {})).items():
         if (name, state) != (LABELED, "missing"):  # the texts of an adaptation may be private
             raise InputError(f"{folder / name} is {state}; copy that checkpoint again, or train it again")
-    columns = record.get("columns")
-    agreement = record.get("agreement")
-    return Training(
-        takes_pair="context" in columns if columns else None,
-        agreement=math.nan if agreement is None else agreement,
-    )
-
-
-def require_finite_weights(model: PreTrainedModel, path: str | Path) -> None:
-    """Raise an InputError if a model has weights that are NaN or infinite."""
-    keys = [name for name, weight in model.named_parameters() if not bool(weight.isfinite().all())]
-    if keys:
-        raise InputError(
-            f"weights in {str(path)!r} are not finite: {list_keys(keys)}; the training diverged or the file "
-            "is damaged: train or copy it again"
-        )
+    columns, agreement = record.get("columns"), record.get("agreement")
+    takes_pair = "context" in columns if columns else None
+    return Training(takes_pair, math.nan if agreement is None else agreement)
 
 
 def require_vocabulary(tokenizer: PreTrainedTokenizerBase, embeddings: int, path: str | Path) -> None:
@@ -183,10 +178,10 @@ def require_vocabulary(tokenizer: PreTrainedTokenizerBase, embeddings: int, path
             "expected the tokenizer that the model was trained with"
         )
     sample = [tokenizer.decode([number]) for number in ids[:: max(1, len(ids) // SAMPLE_WORDS)]]
+    tokens: list[int] = []
     with reading("tokenizer", path):
-        tokens = [
-            token for text in sample for token in tokenizer(text, add_special_tokens=False)["input_ids"]
-        ]
+        for text in sample:
+            tokens += tokenizer(text, add_special_tokens=False)["input_ids"]
     if not tokens or tokens.count(tokenizer.unk_token_id) > MAX_UNKNOWN * len(tokens):
         raise InputError(
             f"the tokenizer in {str(path)!r} knows no words: every text would be unknown to the model; "
@@ -221,18 +216,15 @@ HEAD = re.compile(r"(^|\.)(classifier|score)\.(?!.*lora_)")
 """Weights of a head in an adapter's file."""
 MARKS = (RECORD, MODULES, ADAPTER)
 """Files that tell that a whole repository of the hub is needed, not what transformers would load."""
-PICKLED_MODULE = (
-    "a pickled module",
-    "build the module in Python, load its weights, and give it to fm.Classifier",
-)
+OWN_MODULE = "build the module in Python, load its weights, and give it to fm.Classifier"
 UNREADABLE = {
     ".onnx": ("an ONNX export", "save the PyTorch model that it was made from with save_pretrained"),
     ".h5": ("weights of TensorFlow", "convert them with a transformers 4 that has from_tf=True"),
     ".msgpack": ("weights of Flax", "convert them with a transformers 4 that has from_flax=True"),
     ".pkl": ("a pickle, which is not run", OBJECT_FIRST),
     ".joblib": ("a pickle, which is not run", OBJECT_FIRST),
-    ".pt": PICKLED_MODULE,
-    ".pth": PICKLED_MODULE,
+    ".pt": ("a pickled module", OWN_MODULE),
+    ".pth": ("a pickled module", OWN_MODULE),
 }
 """By suffix: what the only files of a folder are, and what to do."""
 MAX_REASON = 200
@@ -241,8 +233,8 @@ MAX_REASON = 200
 
 def load_model(
     path: str | Path, part: str, *, id2label: Mapping[int, str] | None = None, **options: Any
-) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """Return a pre-trained classifier and a report of its missing and mismatched weights.
+) -> tuple[PreTrainedModel, set[str], set[str]]:
+    """Return a pre-trained classifier, and the names of weights that are missing or have other shapes.
 
     With `id2label`, the classifier is for these classes, and its head is new unless it was for as many. Only
     tensors are read from pickled weights, and no code from the model's repository is run.
@@ -262,30 +254,33 @@ def load_model(
             return _from_pretrained(AutoModelForSequenceClassification, source, options)
         if trained is None:
             raise InputError(explain_missing_head(folder, layout))
-        encoder, report = _from_pretrained(AutoModel, layout.encoder, options)
+        encoder, missing, mismatched = _from_pretrained(AutoModel, layout.encoder, options)
         model, new = build(encoder, layout.parts, trained)
     # names as in the new model, where the encoder is a part; its pooler is not used
-    missing = {f"encoder.{name}" for name in report["missing_keys"] if not name.startswith("pooler.")}
-    return model, {**report, "missing_keys": missing | new}
+    missing = {f"encoder.{name}" for name in missing if not name.startswith("pooler.")}
+    return model, missing | new, mismatched
 
 
 def _from_pretrained(
     auto_class: Any, source: str | Path, options: Mapping[str, Any]
-) -> tuple[PreTrainedModel, dict[str, Any]]:
+) -> tuple[PreTrainedModel, set[str], set[str]]:
     model, report = auto_class.from_pretrained(
         source,
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # the caller looks at the report
         trust_remote_code=False,
         weights_only=True,
+        dtype=torch.float32,
         **options,
     )
     # some versions of transformers tell the shapes, too
     mismatched = {key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]}
-    return model, {**report, "mismatched_keys": mismatched}
+    return model, {*report["missing_keys"]}, mismatched
 
 
-def _load_adapter(folder: Path, part: str, options: dict[str, Any]) -> tuple[PreTrainedModel, dict[str, Any]]:
+def _load_adapter(
+    folder: Path, part: str, options: dict[str, Any]
+) -> tuple[PreTrainedModel, set[str], set[str]]:
     """Return the base model of a PEFT adapter with the adapter merged into its weights."""
     with optional():
         from peft import PeftModel
@@ -296,9 +291,6 @@ def _load_adapter(folder: Path, part: str, options: dict[str, Any]) -> tuple[Pre
             f"there is no {ADAPTER_WEIGHTS} in {str(folder)!r}; save the adapter with safetensors"
         )
     tensors = load_file(folder / ADAPTER_WEIGHTS)
-    saved = {
-        name.removeprefix("base_model.model.") for name in tensors
-    }  # not missing, though not in the base
     heads = [own for name, own in tensors.items() if own.ndim == 2 and HEAD.search(name)]
     if not heads:
         raise InputError(
@@ -312,9 +304,10 @@ def _load_adapter(folder: Path, part: str, options: dict[str, Any]) -> tuple[Pre
             f"{len(options['id2label'])}; merge it first, and train the merged model"
         )
     names = {} if "id2label" in options else {"num_labels": classes}
-    model, report = load_model(_base_of(folder), part, **{**names, **options, "revision": "main"})
+    model, missing, _ = load_model(_base_of(folder), part, **{**names, **options, "revision": "main"})
     merged = PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
-    return merged, {**report, "missing_keys": {*report["missing_keys"]} - saved, "mismatched_keys": set()}
+    saved = {name.removeprefix("base_model.model.") for name in tensors}  # the adapter's own, not the base's
+    return merged, missing - saved, set()
 
 
 def _base_of(folder: Path) -> str:
@@ -447,8 +440,9 @@ def reading(part: str, path: str | Path) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:  # libraries raise errors of every type for broken files
+        reason = quote_reason(error)
         raise InputError(
-            f"no {part} could be loaded from {str(path)!r}: {quote_reason(error)}; {EXPECTED_SOURCE}"
+            f"no {part} could be loaded from {str(path)!r}: {reason}; {EXPECTED_SOURCE}"
         ) from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ..config import AdaptConfig, Kind, TrainConfig
@@ -13,16 +12,15 @@ from ..data import Task
 from ..data.splits import digest
 from ..errors import InputError
 from ..models.classes import MULTI_LABEL, REGRESSION
-from ..models.classifier import add_embeddings, fingerprint_model, set_padding
+from ..models.classifier import fingerprint_model, set_padding
 from ..models.loading import (
+    complete,
     encoder_keys,
     list_keys,
     load_model,
     load_tokenizer,
     local_copy,
     read_checkpoint,
-    require_finite_weights,
-    require_vocabulary,
     resolve,
 )
 from ..stats.masf import MIN_ROWS
@@ -102,15 +100,11 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
     """
     read_checkpoint(resolve(local_copy(config.model)))
     tokenizer = load_tokenizer(config.model, add_mask_token=config.add_mask_token)
-    model, report = load_model(
-        config.model,
-        "encoder",
-        id2label=dict(enumerate(task.labels)),
-        problem_type=PROBLEMS[task.kind],
-        dtype=torch.float32,
+    kind = PROBLEMS[task.kind]
+    model, missing, mismatched = load_model(
+        config.model, "encoder", id2label=dict(enumerate(task.labels)), problem_type=kind
     )
-    mismatched = report["mismatched_keys"]
-    new = {*report["missing_keys"], *mismatched}  # a head for another task is replaced by a new one
+    new = missing | mismatched  # a head for another task is replaced by a new one
     # transformers only warns of these
     absent = encoder_keys(model, new)
     if absent:
@@ -119,11 +113,8 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
             f"weights of the encoder in {config.model!r} {state} ({list_keys(absent)}), and training would "
             "begin with random ones; save the model again, with its config"
         )
-    if config.add_mask_token:
-        add_embeddings(model, tokenizer)
     set_padding(model, tokenizer)
-    require_finite_weights(model, config.model)
-    require_vocabulary(tokenizer, len(model.get_input_embeddings().weight), config.model)
+    complete(model, tokenizer, config.model, add_mask_token=config.add_mask_token)
     return Encoder(model, tokenizer, new)
 
 
