@@ -46,16 +46,16 @@ def hook_embeddings(lookup: torch.nn.Module) -> Switch:
 
 def hook_normalizations(model: torch.nn.Module) -> Switch:
     """Return the switch whose value, a function, is given input and output of each normalization layer."""
-    shown = Switch()
+    observer = Switch()
 
     def show(module: torch.nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        if shown.value is not None:
-            shown.value(inputs[0], output)
+        if observer.value is not None:
+            observer.value(inputs[0], output)
 
     for module in model.modules():
         if "norm" in type(module).__name__.lower():
             module.register_forward_hook(show)
-    return shown
+    return observer
 
 
 def hook_last_layer(model: torch.nn.Module, probe: Callable[[], Tensor]) -> Switch:
