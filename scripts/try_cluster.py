@@ -1,9 +1,9 @@
-"""Try the Ray engine on two raylets of one CPU each: lost nodes and actors, killed commands, and overhead.
+"""Try the Ray engine on two raylets of one CPU each: lost nodes and workers, killed commands, and overhead.
 
 python scripts/try_cluster.py overhead nodes shards commands --grid grids/smoke.toml
 
 nodes: a raylet is killed in the middle of a grid; the store must equal that of the local engine.
-shards: an actor is killed in the middle of a measurement; all results must equal those of one process.
+shards: a worker is killed in the middle of a measurement; all results must equal those of one process.
 commands: a grid is killed with SIGKILL and continued with the other engine; the store must be the same, and
 nothing that had finished may be run again.
 overhead: seconds of a grid by two workers of each engine, in turns; given first, the others need no store
@@ -138,11 +138,11 @@ def try_nodes(place: Path, grid: Path) -> list[str]:
 
 
 def erasers() -> list[int]:
-    """Return the ids of the processes of actors that erase."""
+    """Return the ids of the processes that erase slices."""
     pids = []
     for folder in Path("/proc").iterdir():
         try:
-            if folder.name.isdecimal() and (folder / "cmdline").read_bytes().startswith(b"ray::Eraser"):
+            if folder.name.isdecimal() and (folder / "cmdline").read_bytes().startswith(b"ray::erase_slice"):
                 pids.append(int(folder.name))
         except OSError:
             continue
@@ -150,7 +150,7 @@ def erasers() -> list[int]:
 
 
 def try_shards(place: Path, grid: Path) -> list[str]:
-    """Return the differences of a measurement in which one of two actors was killed."""
+    """Return the differences of a measurement in which one of two workers was killed."""
     from faithmeter import train
 
     store = RunStore(place / "one")
@@ -163,7 +163,7 @@ def try_shards(place: Path, grid: Path) -> list[str]:
         wait_for(lambda: len([*place.glob("many/traces/*/loo-sign-*/[0-9]*.parquet")]) >= 2, process)
         victim = random.choice(erasers())
         os.kill(victim, signal.SIGKILL)
-        print(f"shards: killed actor {victim}", flush=True)
+        print(f"shards: killed worker {victim}", flush=True)
         if process.wait():
             return ["exit code"]
     results = [RunStore(place / name).results()[0].result for name in ("one", "many")]

@@ -49,21 +49,23 @@ class Remote:
     settings: ClassVar[list[dict[str, Any]]] = []
     """Options of all tasks and actors, in the order of their calls."""
 
-    def __init__(self, target: Callable[..., Any], lost: Callable[..., bool]) -> None:
-        self.target, self.lost = target, lost
+    def __init__(self, target: Callable[..., Any], lost: Callable[..., bool], retries: int = 0) -> None:
+        self.target, self.lost, self.retries = target, lost, retries
 
     def options(self, **settings: Any) -> Any:
         """Return an object with `remote` alone, as Ray does."""
         self.settings.append(settings)
-        return SimpleNamespace(remote=self.remote)
+        copy = Remote(self.target, self.lost, settings.get("max_retries", 0))
+        return SimpleNamespace(remote=copy.remote)
 
     def remote(self, *arguments: Any) -> Any:
         if not isinstance(self.target, type):
 
             def call(*values: Any) -> Any:
-                if self.lost(self.target, values):
-                    raise RayError("the worker died")
-                return self.target(*values)
+                for _ in range(1 + self.retries):
+                    if not self.lost(self.target, values):
+                        return self.target(*values)
+                raise RayError("the worker died")
 
             return Ref(call, arguments)
         return Actor(self.target(*(get(a) if isinstance(a, Ref) else a for a in arguments)), self.lost)
@@ -90,10 +92,18 @@ def install(
     """Replace the module `ray`; a call of a worker for which `lost(function, arguments)` holds is lost."""
     monkeypatch.setattr(Remote, "settings", [])
     ray, strategies = ModuleType("ray"), ModuleType("ray.util.scheduling_strategies")
+
+    def remote(target: Callable[..., Any] | None = None, **settings: Any) -> Any:
+        """Like Ray's decorator, with options or without."""
+        if target is None:
+            Remote.settings.append(settings)
+            return lambda target: Remote(target, lost, settings.get("max_retries", 0))
+        return Remote(target, lost)
+
     node = {"Alive": True, "NodeID": "1", "NodeManagerHostname": "here", "Resources": {"CPU": cpus}}
     ray.__dict__.update(
         exceptions=SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError, RayActorError=RayActorError),
-        remote=lambda target: Remote(target, lost),
+        remote=remote,
         put=lambda value: Ref(lambda: value, ()),
         get=get,
         wait=lambda refs, num_returns=1, timeout=None: (refs[:num_returns], refs[num_returns:]),

@@ -141,7 +141,7 @@ def test_ray_repeats_a_lost_run(runs, job, worked, monkeypatch) -> None:
     fake_ray.install(monkeypatch)
     execute(runs, job)
     retries = [settings.get("max_retries") for settings in fake_ray.Remote.settings]
-    assert retries.count(ray_engine.RETRIES) == 1, "the options of the task of all runs"
+    assert retries.count(ray_engine.LOSSES) == 1, "the options of the task of all runs"
 
 
 def test_a_failing_run_is_recorded_and_blocks_what_needs_it(runs, job, monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""Real Ray clusters on this machine: lost nodes, actors and commands leave the store of one process."""
+"""Real Ray clusters on this machine: lost nodes, workers and commands leave the store of one process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The script that kills nodes, actors and commands."""
+    """The script that kills nodes, workers and commands."""
     monkeypatch.syspath_prepend(SCRIPTS)
     import try_cluster
 

@@ -22,6 +22,7 @@ from ..config import MeasureConfig
 from ..errors import InputError
 from ..files import TEMPORARY, atomic
 from ..runs.cluster import (
+    LOSSES,
     Resources,
     count_places,
     on_every_node,
@@ -37,8 +38,6 @@ from ..training import UNFINISHED
 from .execution import failure_file, record_failure, settle
 from .planned import Run, Show, perform
 
-RETRIES = 3
-"""Number of times that a run is started again after its worker or node was lost."""
 AHEAD = 2
 """Runs that wait in Ray's queue, so that no place is idle and a cluster that can grow sees the demand."""
 POLL_SECONDS = 1.0
@@ -131,7 +130,7 @@ def execute_on_ray(
     on_every_node(prepare_worker, job)
     store, failed, read = RunStore(job.root), dict[Run, str](), cache(current_inputs)
     steps = ray.remote(Steps).options(num_cpus=0, max_restarts=-1, max_task_retries=-1).remote()
-    task = ray.remote(perform_apart).options(max_retries=RETRIES, **resources.options)
+    task = ray.remote(perform_apart).options(max_retries=LOSSES, **resources.options)
     look_for_room = watch_room(resources, remark)
     pending, working = list(runs), dict[Any, Claimed]()
 

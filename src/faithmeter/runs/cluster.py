@@ -15,12 +15,15 @@ from typing import Any
 from ..errors import InputError
 from ..store.run_store import environment
 
+LOSSES = 3
+"""Number of workers that may be lost with the same task, to accidents or for lack of memory."""
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_niceness": "0",
+    "RAY_task_oom_retries": str(LOSSES),
 }
-"""Environment of Ray: no usage statistics, no warning about machines without a GPU, usual priority."""
+"""Environment of Ray: no statistics, no warning without a GPU, usual priority, losses for memory counted."""
 OBJECT_STORE_BYTES = 2**30
 """Memory for objects in transit on a cluster that is started here; larger ones go to the disk."""
 CONNECT_SECONDS = 5.0
