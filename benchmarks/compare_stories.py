@@ -14,9 +14,8 @@ from pathlib import Path
 
 from scipy.stats import chi2_contingency
 
-from faithmeter.data import babi
-from faithmeter.data.babi import Story
-from faithmeter.data.stories import generate
+from faithmeter.data import stories
+from faithmeter.data.stories import Story, generate
 
 FILES = {
     1: ("qa1_single-supporting-fact_train.txt", "qa1_single-supporting-fact_test.txt"),
@@ -103,7 +102,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for task, names in FILES.items():
-        official = [story for name in names for story in babi.read(options.folder / name)]
+        official = [story for name in names for story in stories.read(options.folder / name)]
         generated = generate(task, options.questions, seed=options.seed)
         print(f"Task {task}: {' + '.join(names)} against {options.questions} generated questions\n")
         print(table(task, official, generated), end="\n\n")

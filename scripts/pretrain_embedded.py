@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
 from faithmeter.data import stories
-from faithmeter.data.babi import Question
+from faithmeter.data.stories import Question
 
 FOLDER = Path(__file__).parents[1] / "src/faithmeter/models/embedded"
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

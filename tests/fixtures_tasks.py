@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from faithmeter.data import babi
+from faithmeter.data import stories
 
 SHARED = Path(os.environ.get("FAITHMETER_SHARED", Path(__file__).parents[2] / "shared"))
 needs_shared = pytest.mark.skipif(
@@ -273,8 +273,8 @@ def make_mimic(folder: Path) -> None:
     (folder / "diabetes.csv").write_text(listed)
 
 
-def write_stories(stories: Iterable[babi.Story], path: Path) -> None:
-    """Write stories to a file in the official format, from which `babi.read` restores them exactly."""
+def write_stories(stories: Iterable[stories.Story], path: Path) -> None:
+    """Write stories to a file in the official format, from which `stories.read` restores them exactly."""
     text = []
     for story in stories:
         numbers: list[int] = []  # line numbers of the statements so far

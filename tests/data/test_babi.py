@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faithmeter.data import babi
-from faithmeter.data.babi import Question, Story
+from faithmeter.data.stories import Question, Story
+from faithmeter.data.stories import read as read_stories
 from faithmeter.errors import InputError
 from fixtures_tasks import SHARED, write_stories
 
@@ -57,7 +57,7 @@ def given_file(folder: Path, content: bytes) -> Path:
 
 def test_a_hand_written_file_is_read_and_written_back(tmp_path: Path) -> None:
     path = given_file(tmp_path, TEXT.encode())
-    assert babi.read(path) == STORIES
+    assert read_stories(path) == STORIES
     write_stories(STORIES, tmp_path / "copy.txt")
     assert (tmp_path / "copy.txt").read_bytes() == TEXT.encode()
     assert STORIES[0][1].paragraph == f"{MARY} {JOHN} {DANIEL}"
@@ -65,29 +65,29 @@ def test_a_hand_written_file_is_read_and_written_back(tmp_path: Path) -> None:
 
 def test_byte_order_mark_and_carriage_returns_change_nothing(tmp_path: Path) -> None:
     content = b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode()
-    assert babi.read(given_file(tmp_path, content)) == STORIES
+    assert read_stories(given_file(tmp_path, content)) == STORIES
 
 
 def test_the_last_line_may_lack_its_end(tmp_path: Path) -> None:
-    assert babi.read(given_file(tmp_path, TEXT.rstrip("\n").encode())) == STORIES
+    assert read_stories(given_file(tmp_path, TEXT.rstrip("\n").encode())) == STORIES
 
 
 def test_an_empty_file_is_a_user_mistake(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"qa\.txt is empty"):
-        babi.read(given_file(tmp_path, b""))
+        read_stories(given_file(tmp_path, b""))
 
 
 @given(stories=st.lists(a_story(), min_size=1, max_size=4))
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, stories: list[Story]) -> None:
     path = tmp_path_factory.mktemp("babi") / "qa.txt"
     write_stories(stories, path)
-    assert babi.read(path) == stories
+    assert read_stories(path) == stories
 
 
 @pytest.mark.skipif(not OFFICIAL, reason="needs the official bAbI files; set FAITHMETER_SHARED")
 def test_official_files_are_reproduced_byte_for_byte(tmp_path: Path) -> None:
     for path in OFFICIAL:
-        write_stories(babi.read(path), tmp_path / path.name)
+        write_stories(read_stories(path), tmp_path / path.name)
         assert (tmp_path / path.name).read_bytes() == path.read_bytes()
 
 
@@ -112,9 +112,9 @@ def test_official_files_are_reproduced_byte_for_byte(tmp_path: Path) -> None:
 def test_a_malformed_line_is_named(tmp_path: Path, content: bytes, line: int, reason: str) -> None:
     path = given_file(tmp_path, content)
     with pytest.raises(InputError, match=f"qa.txt, line {line}: .*{reason}"):
-        babi.read(path)
+        read_stories(path)
 
 
 def test_a_missing_file_is_a_user_mistake(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*absent\.txt"):
-        babi.read(tmp_path / "absent.txt")
+        read_stories(tmp_path / "absent.txt")

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from faithmeter.data import task
-from faithmeter.data.mimic import clean
+from faithmeter.data.official import clean
 from faithmeter.errors import InputError
 from fixtures_tasks import NOTE_HEADER, found, make_mimic, note, write_gzip_csv
 

@@ -93,7 +93,7 @@ def test_imdb_archive_and_folder_give_the_same_splits(tmp_path):
     ({"../evil.txt": b"x"}, r"member '../evil.txt' points outside the archive"),
     ({"/etc/passwd": b"x"}, r"member '/etc/passwd' points outside the archive"),
     ({"aclImdb/train/pos/9_9.txt": b"\xff"}, r"9_9.txt: not UTF-8"),
-    ({"aclImdb/train/pos/9_9.txt": b" \n"}, r"9_9.txt is empty"),
+    ({"aclImdb/train/pos/9_9.txt": b" \n"}, r"9_9.txt: 'text' is empty"),
     ({"./aclImdb/train/pos/1_7.txt": b"again"}, r"1_7.txt occurs twice"),
 ])  # fmt: skip
 def test_a_bad_member_of_the_archive_is_named(tmp_path, members, message):
@@ -209,12 +209,13 @@ def test_a_babi_answer_outside_the_labels_is_named(tmp_path):
         (tmp_path / f"qa1_single-supporting-fact_{part}.txt").write_text(
             "1 Mary went to the cellar.\n2 Where is Mary? \tcellar\t1\n"
         )
-    with pytest.raises(InputError, match=r"train.txt, question 1: answer 'cellar'; expected one of garden"):
+    message = r"train.txt, question 1: label 'cellar' in 'answer'; expected one of garden"
+    with pytest.raises(InputError, match=message):
         task("bAbI-1", tmp_path).load()
 
 
 def test_a_gzip_inside_out_is_an_error(tmp_path):
-    from faithmeter.data.readers import lines
+    from faithmeter.data.file_formats import lines
 
     path = tmp_path / "notes.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" * 1000)[:-4])
@@ -234,5 +235,5 @@ def test_the_official_header_of_mrpc_is_the_one_in_the_table():
 def test_a_babi_question_about_nothing_is_named(tmp_path):
     for part in ("train", "test"):
         (tmp_path / f"qa1_single-supporting-fact_{part}.txt").write_text("1 Where is Mary? \tgarden\t\n")
-    with pytest.raises(InputError, match=r"train.txt, question 1: no statement comes before the question"):
+    with pytest.raises(InputError, match=r"train.txt, question 1: 'paragraph' is empty"):
         task("bAbI-1", tmp_path).load()

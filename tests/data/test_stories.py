@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from faithmeter.data import babi, stories
-from faithmeter.data.babi import Question
+from faithmeter.data import stories
+from faithmeter.data.stories import Question
 from faithmeter.errors import InputError
 from fixtures_tasks import SHARED, write_stories
 
@@ -87,7 +87,7 @@ def test_the_number_of_questions_is_exact(task: int) -> None:
 def test_generated_stories_survive_the_official_format(task: int, tmp_path: Path) -> None:
     made = stories.generate(task, 100, seed=0)
     write_stories(made, tmp_path / "qa.txt")
-    assert babi.read(tmp_path / "qa.txt") == made
+    assert stories.read(tmp_path / "qa.txt") == made
 
 
 def test_nobody_moves_to_where_they_are(task: int) -> None:
@@ -138,7 +138,7 @@ def test_words_and_forms_are_those_of_the_official_file(task: int) -> None:
         statements = {statement for question in questions for statement in question.story}
         return statements, {question.question for question in questions}, {q.answer for q in questions}
 
-    official = [question for story in babi.read(FOLDER / OFFICIAL[task]) for question in story]
+    official = [question for story in stories.read(FOLDER / OFFICIAL[task]) for question in story]
     assert shapes(asked(task, 5000)) == shapes(official)
 
 

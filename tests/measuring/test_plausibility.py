@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 import faithmeter as fm
-from faithmeter.data import sources
+from faithmeter.data import splits
 from faithmeter.measuring.plausibility import PLAUSIBILITY, average_precision, mark_rationale, score_text
 from faithmeter.models.classes import MULTI_LABEL
 from faithmeter.models.loading import load_tokenizer, resolve
@@ -49,8 +49,8 @@ def test_supporting_facts_are_the_rationales_of_stories(monkeypatch) -> None:
         resolve("embedded"), id2label=dict(enumerate(task.labels))
     )
     clf = fm.Classifier(model, load_tokenizer("embedded"))
-    monkeypatch.setattr(sources, "GENERATED", {"train": (40, 1), "test": (12, 2)})  # small and quick
-    monkeypatch.setattr(sources, "_load", sources._load.__wrapped__)  # what is cached has all stories
+    monkeypatch.setattr(splits, "GENERATED", {"train": (40, 1), "test": (12, 2)})  # small and quick
+    monkeypatch.setattr(splits, "_load", splits._load.__wrapped__)  # what is cached has all stories
     rows = task.load()["test"]
     facts = [[(start, end, 1.0) for start, end in spans] for spans in rows["supporting"]]
     others = [[(start, end, -1.0) for start, end in spans] for spans in rows["supporting"]]

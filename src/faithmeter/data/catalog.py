@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .rationales import HATEXPLAIN
+from .stories import STORY_COLUMNS
 from .task import Columns, Files, Hub, Task
 
 _ACCURACY = (("accuracy",), "accuracy")
@@ -17,6 +17,12 @@ _DIAGNOSIS = ("negative", "positive")
 _PLACES = ("garden", "hallway", "kitchen", "office", "bedroom", "bathroom")
 _TSV = ("train.tsv", "dev.tsv")
 _SNLI = ("snli_1.0_train.jsonl", "snli_1.0_dev.jsonl", "snli_1.0_test.jsonl")
+_MSR = ("msr_paraphrase_train.txt|train.tsv", "dev_ids.tsv|dev.tsv")
+_IMDB = ("aclImdb_v1.tar.gz|aclImdb/train|train", "aclImdb_v1.tar.gz|aclImdb/test|test")
+_MIMIC = ("NOTEEVENTS.csv.gz|NOTEEVENTS.csv", "DIAGNOSES_ICD.csv.gz|DIAGNOSES_ICD.csv")
+_ESNLI = ("esnli_train_1.csv", "esnli_train_2.csv", "esnli_dev.csv", "esnli_test.csv")
+_HATEXPLAIN = ("dataset.json", "post_id_divisions.json")
+_SPANS = Columns("text", rationale="spans")
 _GOLD = Columns("sentence1", "gold_label", "sentence2")
 _JSONL = ("train.jsonl", "val.jsonl")
 _THREE = ("train", "validation", "test")
@@ -44,11 +50,11 @@ def _babi(number: int, name: str) -> Task:
         0.5,
         label="answer",
         official=("train", "test"),
-        files=Files("babi", folders, names),
+        files=Files("babi", folders, names, STORY_COLUMNS),
     )
 
 
-def _mimic(name: str, codes: str) -> Task:
+def _mimic(name: str) -> Task:
     return Task(
         name,
         "text",
@@ -58,7 +64,7 @@ def _mimic(name: str, codes: str) -> Task:
         20,
         label="diagnosis",
         official=_THREE,
-        files=Files("mimic", ("MIMIC", "mimic", "mimiciii/1.4"), (f"{name.lower()}.csv",), codes=(codes,)),
+        files=Files("mimic", ("MIMIC", "mimic", "mimiciii/1.4"), (*_MIMIC, f"{name.lower()}.csv")),
     )
 
 
@@ -76,7 +82,7 @@ _ALL = (
     Task("CB", "premise", ("entailment", "contradiction", "neutral"), "hypothesis", *_MACRO, 50,
          files=Files("tables", ("CB",), _JSONL, key="idx"), hub=_super_glue("cb")),
     Task("MRPC", "sentence1", ("not_equivalent", "equivalent"), "sentence2", *_MACRO, 20,
-         files=Files("mrpc", ("MRPC",), _TSV, Columns("#1 String", "Quality", "#2 String"), codes=_BINARY),
+         files=Files("mrpc", ("MRPC",), _MSR, Columns("#1 String", "Quality", "#2 String"), codes=_BINARY),
          hub=_glue("mrpc")),
     Task("QQP", "question1", ("not_duplicate", "duplicate"), "question2", *_MACRO, 10,
          files=Files("tables", ("QQP",), _TSV, Columns("question1", "is_duplicate", "question2"),
@@ -85,11 +91,11 @@ _ALL = (
     Task("SST2", "sentence", ("negative", "positive"), None, *_EITHER, 10,
          files=Files("tables", ("SST-2", "SST2"), _TSV, codes=_BINARY), hub=_glue("sst2")),
     Task("IMDB", "text", ("neg", "pos"), None, *_MACRO, 10, official=("train", "test"),
-         files=Files("imdb", ("IMDB",)),
+         files=Files("imdb", ("IMDB",), _IMDB),
          hub=Hub("stanfordnlp/imdb", note="the published split depends on file names, which the hub lacks; "
                                           "row numbers are used instead")),
-    _mimic("Anemia", "285.1"),
-    _mimic("Diabetes", "250.00"),
+    _mimic("Anemia"),
+    _mimic("Diabetes"),
     Task("CoLA", "sentence", ("unacceptable", "acceptable"), None, *_MATTHEWS, 15,
          files=Files("tables", ("CoLA",), _TSV, None, ("source", "label", "mark", "sentence"), _BINARY),
          hub=_glue("cola")),
@@ -118,12 +124,13 @@ _MORE = (
          label="similarity", files=Files("tables", ("STS", "sts"), ("sts-train.csv", "sts-dev.csv")),
          kind="regression"),
     Task("e-SNLI", "premise", _NLI, "hypothesis", epochs=10, official=_THREE,
-         files=Files("esnli", ("e-SNLI", "esnli", "dataset"))),
+         files=Files("esnli", ("e-SNLI", "esnli", "dataset"), _ESNLI,
+                     Columns("Sentence1", "gold_label", "Sentence2", "spans"))),
     Task("HateXplain", "text", ("hatespeech", "normal", "offensive"), None, *_MACRO, official=_THREE,
-         files=Files("hatexplain", ("HateXplain", "Data"), HATEXPLAIN)),
+         files=Files("hatexplain", ("HateXplain", "Data"), _HATEXPLAIN, _SPANS)),
     Task("movies", "review", ("negative", "positive"), None, *_MACRO, official=_THREE,
          files=Files("eraser", ("movies",), ("train.jsonl", "val.jsonl", "test.jsonl"),
-                     codes=("NEG", "POS"))),
+                     _SPANS, codes=("NEG", "POS"))),
 )  # fmt: skip
 MORE_TASKS: dict[str, Task] = {task.name: task for task in _MORE}
 """Tasks that are not in the paper by name; the last three have rationales. Their files must be given."""

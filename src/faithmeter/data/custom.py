@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -16,17 +16,9 @@ from ..config import Kind, Text, Validated
 from ..errors import InputError
 from ..files import State, file_state, read_toml
 from ..stats.metrics import METRICS_OF, MetricFunction, name_metric, require_metric
-from .readers import READERS, Record, of_dataset, unreadable
-from .rows import Parts, RowFormat, label_name, read_names, read_number, read_rows, require_text
+from .file_formats import Record, open_saved, read_file, read_saved
+from .rows import Part, RowFormat, label_name, read_names, read_number, require_text
 from .task import ROLES, Columns, Own, Task
-
-_SPLIT_NAMES = {
-    "train": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "dev": "validation",
-    "test": "test",
-}
 
 
 class TaskFile(Validated):
@@ -124,11 +116,22 @@ def own_task(
         if label_kind != "multi-label":
             raise InputError(f"label names {len(label)} columns; expected one, or label_kind='multi-label'")
         label = ",".join(label)
-    values: dict[str, Any] = {"data": str(data), "text": text, "label": label, "pair": pair, "name": name}
-    values |= {"valid": valid and str(valid), "test": test and str(test), "all_test": all_test}
-    values |= {"metric": metric and name_metric(metric), "label_kind": label_kind, "epochs": epochs}
-    values |= {"labels": labels and tuple(labels), "rationale": rationale}
-    return _describe(TaskFile(**values))
+    entries = TaskFile(
+        data=str(data),
+        text=text,
+        label=label,
+        pair=pair,
+        valid=str(valid) if valid else None,
+        test=str(test) if test else None,
+        label_kind=label_kind,
+        metric=metric and name_metric(metric),
+        epochs=epochs,
+        all_test=all_test,
+        labels=tuple(labels) if labels else None,
+        rationale=rationale,
+        name=name,
+    )
+    return _describe(entries)
 
 
 def task_file(path: str | Path) -> Task:
@@ -139,12 +142,11 @@ def task_file(path: str | Path) -> Task:
         entries = TaskFile(**{"name": file.stem, **values})
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
-    paths = {}
     for key in ("data", "valid", "test"):
-        value = getattr(entries, key)
-        if value:
-            paths[key] = str(file.parent / value)
-    return _describe(entries.replace(**paths))
+        path = getattr(entries, key)
+        if path:
+            entries = entries.replace(**{key: str(file.parent / path)})
+    return _describe(entries)
 
 
 def _describe(entries: TaskFile) -> Task:
@@ -184,71 +186,32 @@ def split_columns(label: str, kind: Kind) -> str | tuple[str, ...]:
     return tuple(name.strip() for name in label.split(",")) if several else label
 
 
-def read(task: Task, own: Own) -> Parts:
-    """Return the rows of each split that the user's files contain."""
-    parts: Parts = {}
+def read_own(task: Task, own: Own) -> Iterator[Part]:
+    """Yield the splits that the user's files contain."""
     for role, path, columns, records in _read_parts(own, task.columns):
-        parts[role] = read_rows(path, records, RowFormat(columns, task.labels, task.kind))
-    return parts
+        yield Part(role, path, RowFormat(columns, task.labels, task.kind), records)
 
 
 def _read_parts(own: Own, columns: Columns) -> Iterator[tuple[str, Path, Columns, Iterator[Record]]]:
     """Yield each split with its path, columns and records; only the source of test rows has rationales."""
     without = columns._replace(rationale=None)
     for role, path in own.paths.items():
-        saved = _open_saved(path, role) if os.path.isdir(path) else {}
+        saved = open_saved(path, role) if os.path.isdir(path) else {}
         source = "test" if own.test or "test" in saved else "train"
         if not saved:
             used = columns if role == source else without
-            yield role, path, used, _read_file(path, used)
+            yield role, path, used, read_file(path, used.names)
         for name, data in saved.items():
             if name == role or (role == "train" and name not in own.paths):
                 used = columns if name == source else without
-                yield name, path, used, _read_saved(path, data, used)
-
-
-def _read_file(path: Path, columns: Columns) -> Iterator[Record]:
-    if not os.path.exists(path):  # told apart from a file that cannot be read
-        raise InputError(f"{path} does not exist; give the path of a file or of a folder saved by `datasets`")
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix  # rows.csv.gz is a csv file
-    if suffix not in READERS:
-        kinds = ", ".join(READERS)
-        raise InputError(f"{path}: unknown kind of file; expected {kinds} or a folder saved by `datasets`")
-    return READERS[suffix](path, columns.names)
+                yield name, path, used, read_saved(path, data, used)
 
 
 def read_records(path: Path, columns: Columns) -> Iterator[Record]:
     """Yield all records of a file, or those of the test split of a folder saved by `datasets`."""
     if os.path.isdir(path):
-        return _read_saved(path, _open_saved(path, "test")["test"], columns)
-    return _read_file(path, columns)
-
-
-def _open_saved(path: Path, role: str) -> dict[str, Any]:
-    """Return the splits in a folder saved by `datasets`; a single dataset becomes the split `role`."""
-    import datasets
-    import pyarrow as pa
-
-    try:
-        saved = datasets.load_from_disk(str(path))
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise InputError(f"{unreadable(path, error)}; expected a folder saved by `datasets`") from error
-    if isinstance(saved, datasets.Dataset):
-        return {role: saved}
-    splits = {role: saved[name] for name, role in _SPLIT_NAMES.items() if name in saved}
-    if role not in splits:
-        raise InputError(f"{path}: no {role} split; there are {', '.join(saved)}")
-    return splits
-
-
-def _read_saved(path: Path, data: Any, columns: Columns) -> Iterator[Record]:
-    column = columns.label if isinstance(columns.label, str) else ""
-    classes = getattr(data.features.get(column), "names", None)
-    for record in of_dataset(path, data, columns.names):
-        label = record.values.get(column)
-        if classes and label is not None:  # a ClassLabel has numbers, -1 without a label
-            record.values[column] = classes[label] if label >= 0 else None
-        yield record
+        return read_saved(path, open_saved(path, "test")["test"], columns)
+    return read_file(path, columns.names)
 
 
 @lru_cache(maxsize=16)

@@ -8,18 +8,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..config import Kind
 from ..errors import InputError
-from .readers import Record
+from .file_formats import Record
 from .task import Columns
 
 Label = int | float | tuple[int, ...]
 """Class number, number of a regression task, or 0 or 1 for each of several labels."""
-Spans = tuple[tuple[int, int], ...]
-"""Start and end of each passage, in characters."""
+Span = tuple[int, int]
+"""Start and end of a passage, in characters."""
 SEPARATORS = r"[,;|]"
 """Characters between the names of several labels in one column."""
 FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True, "false": False, "true": True}
@@ -34,10 +35,7 @@ class Row(NamedTuple):
     text: str
     label: Label
     context: str | None = None
-    supporting: Spans | None = None  # passages of `text` that hold the reason
-
-
-Parts = dict[str, list[Row]]  # train, validation, test → rows
+    supporting: Sequence[Span] | None = None  # passages of `text` that hold the reason
 
 
 @dataclass(frozen=True)
@@ -62,23 +60,32 @@ class RowFormat:
     @cached_property
     def numbers(self) -> dict[str, int]:
         """Class number of each label as written in the source."""
-        return {code: number for number, code in enumerate(self.codes)}
+        return dict(zip(self.codes, range(len(self.codes)), strict=True))
 
     @property
     def names(self) -> list[str]:
         """Names of all columns that are read."""
-        return [*self.columns.names, *([self.key] if self.key else [])]
+        return [*self.columns.names, *filter(None, [self.key])]
 
 
-def read_rows(source: Path | str, records: Iterable[Record], form: RowFormat) -> list[Row]:
-    """Convert records to rows; `source` is named in error messages.
+class Part(NamedTuple):
+    """Split of a source that has not been read yet."""
+
+    role: str  # train, validation or test
+    place: Path | str  # for error messages
+    form: RowFormat
+    records: Iterable[Record]
+
+
+def read_rows(part: Part) -> list[Row]:
+    """Convert the records of a split to rows.
 
     Raises:
         InputError: A label, key or text is missing or invalid, or there are no rows.
     """
-    columns, rows = form.columns, list[Row]()
+    form, columns, rows = part.form, part.form.columns, list[Row]()
     seen: dict[str, str] = {}  # key → place
-    for number, place, values in records:
+    for number, place, values in part.records:
         if form.unlabeled is not None and label_name(values[str(columns.label)]) == form.unlabeled:
             continue
         label = read_label(values, form, place)
@@ -93,12 +100,12 @@ def read_rows(source: Path | str, records: Iterable[Record], form: RowFormat) ->
             raise InputError(f"{place}: {columns.text!r} is empty; fill it in or remove the row")
         # the context may be empty: QQP has two such rows
         context = columns.context and require_text(values[columns.context], columns.context, place)
-        spans = None
-        if columns.rationale:
-            spans = read_passages(values[columns.rationale], text, f"{place}, {columns.rationale!r}")
+        spans = values[columns.rationale] if columns.rationale else None
+        if columns.rationale and not isinstance(spans, tuple):  # readers of official files give tuples
+            spans = read_passages(spans, text, f"{place}, {columns.rationale!r}")
         rows.append(Row(key, text, label, context, spans))
     if not rows:
-        raise InputError(f"{source} has no rows; expected at least one")
+        raise InputError(f"{part.place} has no rows; expected at least one")
     return rows
 
 
@@ -207,7 +214,7 @@ def _read_flag(value: Any, column: str, place: str) -> bool:
     return FLAGS[flag]
 
 
-def read_passages(value: Any, text: str, place: str) -> Spans:
+def read_passages(value: Any, text: str, place: str) -> list[Span]:
     """Return the spans of a rationale in a text; an empty value has none.
 
     Args:
@@ -220,12 +227,12 @@ def read_passages(value: Any, text: str, place: str) -> Spans:
         InputError: The value is neither, or does not fit the text.
     """
     items = _as_list(value, place)
-    if all(isinstance(item, int) and item in (0, 1) for item in items):  # truth values, too
-        words = [match.span() for match in re.finditer(r"\S+", text)]
-        if items and len(items) != len(words):
-            raise InputError(f"{place}: {len(items)} marks for {len(words)} words; {PASSAGES}")
-        return tuple(span for span, mark in zip(words, items, strict=False) if mark)
-    return tuple(sorted(_as_span(item, text, place) for item in items))
+    if not all(isinstance(item, int) and item in (0, 1) for item in items):  # truth values are such, too
+        return sorted(_as_span(item, text, place) for item in items)
+    words = [match.span() for match in re.finditer(r"\S+", text)]
+    if items and len(items) != len(words):
+        raise InputError(f"{place}: {len(items)} marks for {len(words)} words; {PASSAGES}")
+    return list(compress(words, items))
 
 
 def _as_list(value: Any, place: str) -> list[Any]:
@@ -236,11 +243,11 @@ def _as_list(value: Any, place: str) -> list[Any]:
             raise InputError(f"{place}: {value!r:.60} is not JSON; {PASSAGES}") from None
     value = unboxed(value)
     # pandas and parquet have NaN where a row has no value
-    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+    if value is None or value == "" or value != value:
         return []
     if not isinstance(value, list):
         raise InputError(f"{place}: {value!r:.60}; {PASSAGES}")
-    return [*map(unboxed, value)]
+    return list(map(unboxed, value))
 
 
 def unboxed(value: Any) -> Any:
@@ -248,8 +255,8 @@ def unboxed(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _as_span(value: object, text: str, place: str) -> tuple[int, int]:
-    if not isinstance(value, Sequence) or len(value) != 2 or any(type(end) is not int for end in value):
+def _as_span(value: object, text: str, place: str) -> Span:
+    if not isinstance(value, Sequence) or len(value) != 2 or {*map(type, value)} != {int}:
         raise InputError(f"{place}: {value!r:.60} in a rationale; {PASSAGES}")
     start, end = value
     if not 0 <= start < end <= len(text):

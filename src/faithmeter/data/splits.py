@@ -1,23 +1,150 @@
-"""Rows as datasets, with the published splits and order."""
+"""Splits of a task: where their rows come from, how they are cut and ordered, and their digests."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
-from .rows import Parts, Row
-from .task import ROLES
+from ..files import State, file_state
+from . import custom, stories
+from .file_formats import of_dataset
+from .official import describe_difference, find_files, find_folder, read_official
+from .rows import Part, Row, RowFormat, read_rows
+from .task import ROLES, Hub, Source, Task
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from .task import Task
+GENERATORS = {f"bAbI-{number}": number for number in stories.TASKS}
+GENERATED = {"train": (10_000, 10_001), "test": (1_000, 10_002)}
+"""Number of questions, equal to that of the official files, and seed of each generated bAbI split."""
+UNLABELED = "-1"
+"""Label of rows on the hub without one."""
+Rows = dict[str, list[Row]]
+"""Rows of each split."""
 
 
-def arrange(parts: Parts, official: Mapping[str, str], place: str) -> Parts:
+class Origin(NamedTuple):
+    """Source of a task, its local files, and a function that reads the records of its splits."""
+
+    source: Source
+    files: list[Path]
+    read: Callable[[], Iterator[Part]]
+
+
+def load(task: Task) -> dict[str, Dataset]:
+    """Return the train, validation and test split of a task; they do not depend on any seed."""
+    if not task.codes:
+        return dict(_load(task, file_state(_find_origin(task).files)))
+    from datasets import ClassLabel
+
+    written = load(replace(task, labels=task.codes, codes=()))  # with the names that the source has
+    names = ClassLabel(names=[*task.labels])
+    return {role: rows.cast_column("label", names) for role, rows in written.items()}
+
+
+@lru_cache(maxsize=3)
+def _load(task: Task, state: State) -> dict[str, Dataset]:
+    """Return the splits of a task, cached for the last `state` of its files.
+
+    A measurement loads its task several times, and MIMIC's notes alone take 4 GB.
+    """
+    origin = _find_origin(task)
+    rows: Rows = {}
+    for part in origin.read():
+        rows[part.role] = read_rows(part)
+    if task.own is None or task.own.train is not None:  # rows that are all test texts keep their order
+        rows = arrange(rows, task.roles, origin.source.place)
+    return {role: _dataset(part, task.labels) for role, part in rows.items()}
+
+
+def describe(task: Task) -> Source:
+    """Return the source that `load` would read, without opening or downloading it.
+
+    If there is none, the source is marked as unavailable, and its note states the reason.
+    """
+    try:
+        return _find_origin(task).source
+    except InputError as error:
+        return Source("files", str(task.data_dir or ""), available=False, published=False, note=str(error))
+
+
+def _find_origin(task: Task) -> Origin:
+    own, files, repo = task.own, task.files, task.hub
+    if own is not None:
+        paths = [*own.paths.values()]
+        available = all(map(os.path.exists, paths))
+        source = Source("own", ", ".join(map(str, paths)), available=available, published=False)
+        return Origin(source, paths, lambda: custom.read_own(task, own))
+    if task.data_dir is not None and files is not None:
+        folder = find_folder(task, files, task.data_dir)
+        note = describe_difference(task, files, folder)
+        source = Source("files", str(folder), available=True, published=not note, note=note)
+        return Origin(source, find_files(files, folder), lambda: read_official(task, files, folder))
+    if repo is not None:
+        source = Source("hub", repo.title, available=is_cached(repo), published=not repo.note, note=repo.note)
+        return Origin(source, [], lambda: _read_hub(task, repo))
+    if task.name in GENERATORS:
+        source = Source("generated", "built-in generator", True, False, "stories like the official ones")
+        return Origin(source, [], lambda: _generate(task))
+    if files is not None and files.layout == "mimic":
+        raise InputError(
+            f"{task.name} has no public source: get MIMIC-III at "
+            "https://physionet.org/content/mimiciii/1.4/ and give the folder of its files as data_dir "
+            "(--data-dir)"
+        )
+    raise InputError(
+        f"{task.name} is read from its official files; give their folder as data_dir (--data-dir)"
+    )
+
+
+def _generate(task: Task) -> Iterator[Part]:
+    form = RowFormat(stories.STORY_COLUMNS, task.labels)
+    for role, (questions, seed) in GENERATED.items():
+        generated = stories.generate(GENERATORS[task.name], questions, seed=seed)
+        yield Part(role, "the generator", form, stories.as_records(generated, "the generator"))
+
+
+def is_cached(hub: Hub) -> bool:
+    """Return whether a dataset is in the cache of `datasets`, without importing that package."""
+    home = Path(os.environ.get("HF_HOME", Path.home() / ".cache" / "huggingface"))
+    cache = Path(os.environ.get("HF_DATASETS_CACHE", home / "datasets"))
+    return (cache / hub.repo.replace("/", "___").lower() / (hub.config or "")).is_dir()
+
+
+def _read_hub(task: Task, hub: Hub) -> Iterator[Part]:
+    """Yield a task's official splits on the hub, where rows without a label are left out."""
+    codes = [*map(str, range(len(task.labels)))]  # the hub has class numbers
+    form = RowFormat(task.columns, codes, key=hub.key, unlabeled=UNLABELED)
+    for role, split in task.roles.items():
+        place, data = f"{hub.title}, {split}", _download(task, hub, split)
+        names = getattr(data.features.get(task.label), "names", None)
+        if names is not None and tuple(names) != task.labels:
+            raise InputError(f"{place}: the labels are {names}; expected {list(task.labels)}")
+        yield Part(role, place, form, of_dataset(place, data, form.names))
+
+
+def _download(task: Task, hub: Hub, split: str) -> Any:
+    import datasets
+
+    try:
+        return datasets.load_dataset(hub.repo, hub.config, split=split)
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"{task.name} could not be loaded from the hub ({hub.title}): {reason}; connect to the network, "
+            "or give the folder of its official files as data_dir (--data-dir)"
+        ) from error
+
+
+def arrange(parts: Rows, official: Mapping[str, str], place: str) -> Rows:
     """Return the train, validation and test rows, sorted by the MD5 hash of official split name and key.
 
     A missing split is the last 20 % of the training rows; if two are missing, each gets 10 %.
@@ -47,7 +174,7 @@ def _ordered(rows: Iterable[Row], name: str) -> list[Row]:
     return sorted(rows, key=md5)
 
 
-def dataset(rows: Sequence[Row], labels: Sequence[str]) -> Dataset:
+def _dataset(rows: Sequence[Row], labels: Sequence[str]) -> Dataset:
     """Convert rows to a dataset with columns `text`, `label` and, if present, `context` and `supporting`."""
     from datasets import ClassLabel, Dataset, Features, List, Value
 

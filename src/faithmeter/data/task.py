@@ -38,11 +38,11 @@ class Columns(NamedTuple):
 class Files:
     """Layout of a task's official files."""
 
-    reader: str  # a name in `sources.OFFICIAL`
+    layout: str  # a name in `official.OFFICIAL`
     folders: tuple[str, ...]  # names of the task's folder inside a folder of datasets
-    names: tuple[str, ...] = ()  # one file for each official split
+    names: tuple[str, ...]  # of the files; of `a|b`, the first that exists is read
     columns: Columns | None = None  # None: the columns of the task
-    header: tuple[str, ...] | None = None  # column names of a file without a header line
+    header: tuple[str, ...] = ()  # column names of files without a header line
     codes: tuple[str, ...] = ()  # labels as written in the files, in index order; empty: their names
     unlabeled: str | None = None  # label of the rows to skip
     key: str | None = None  # column that orders the rows; None: the row number
@@ -152,7 +152,7 @@ class Task:
         `supporting`: the start and end of each passage of `text` that holds the reason. Files are read again
         only after they have changed.
         """
-        from .sources import load
+        from .splits import load
 
         return load(self)
 
@@ -199,7 +199,7 @@ class Task:
     @property
     def source(self) -> Source:
         """Source that `load` would read, and whether it is available now."""
-        from .sources import describe
+        from .splits import describe
 
         return describe(self)
 

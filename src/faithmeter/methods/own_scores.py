@@ -11,7 +11,7 @@ from typing import cast
 
 from torch import Tensor
 
-from ..data.readers import jsonl
+from ..data.file_formats import jsonl
 from ..data.rows import unboxed
 from ..errors import InputError
 from ..models.alignment import TextScores, align

@@ -11,7 +11,7 @@ import pytest
 
 import faithmeter as fm
 from faithmeter.config import MeasureConfig, TrainConfig
-from faithmeter.data import babi, readers, sources, stories
+from faithmeter.data import file_formats, splits, stories
 from faithmeter.files import CLOCK_TICK_NS
 from faithmeter.runs import run
 from faithmeter.runs.measurements import measure_checkpoint
@@ -28,15 +28,15 @@ def settle() -> None:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each file was read, by name."""
     counts: Counter[str] = Counter()
-    lines = readers.lines
+    lines = file_formats.lines
 
     def count(path: Path):
         counts[path.name] += 1
         return lines(path)
 
-    for module in (readers, babi):
+    for module in (file_formats, stories):
         monkeypatch.setattr(module, "lines", count)
-    sources._load.cache_clear()
+    splits._load.cache_clear()
     return counts
 
 
@@ -55,7 +55,7 @@ def test_a_training_and_a_measurement_read_each_file_once(tmp_path: Path, reads:
     store = RunStore(tmp_path / "runs")
     run.train(config, store)
     assert reads == dict.fromkeys(names, 1)
-    sources._load.cache_clear()
+    splits._load.cache_clear()
     reads.clear()
     measure_checkpoint(store.folder(config), MeasureConfig(methods=("grad-l2",), limit=8), store)
     assert reads == dict.fromkeys(names, 1)
