@@ -29,7 +29,7 @@ def scripts() -> Iterator[dict[str, ModuleType]]:
     """The modules of scripts/results, which import each other by name."""
     folder, names = (
         str(ROOT / "scripts" / "results"),
-        ("evidence", "rules", "claim", "method_claims", "claims", "tables", "page", "figures"),
+        ("evidence", "rules", "claim", "method_claims", "claims", "tables", "page", "figures", "export"),
     )
     sys.path.insert(0, folder)
     try:
@@ -228,13 +228,13 @@ def test_the_page_of_the_guard_quotes_its_audit() -> None:
     assert len(methods) == text.count("| `")
 
 
-def test_the_table_of_the_base_size_encoder_follows_from_its_texts() -> None:
-    sys.path.insert(0, str(ROOT / "scripts" / "results"))
-    try:
-        import mpnet
-    finally:
-        sys.path.pop(0)
-    text = (ROOT / "results" / "mpnet" / "README.md").read_text(encoding="utf-8")
-    assert mpnet.page(text) == text
-    whole = pd.read_csv(ROOT / "results" / "mpnet" / "train.csv").query("masking == '0'")["accuracy"]
-    assert f"Whole sentences: {100 * whole.iloc[0]:.1f} %" in text
+def test_an_export_keeps_the_runs_of_stores_that_are_gone(scripts, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("digest,epoch,value\na,1,0.10\nb,2,0.3333333333333333\n")
+    rows = pd.DataFrame({"digest": ["b", "c"], "epoch": [3, 4], "value": [0.5, 0.25], "more": [1, 2]})
+    kept = scripts["export"].append(rows, path)
+    assert kept.fillna("").to_numpy().tolist() == [
+        ["a", "1", "0.10", ""],
+        ["b", "3", "0.5", "1"],
+        ["c", "4", "0.25", "2"],
+    ]

@@ -2,7 +2,9 @@
 
 python scripts/results/export.py results runs-study --grids grids/study/*.toml
 python scripts/results/export.py results/smoke runs-smoke --grids grids/smoke.toml
+python scripts/results/export.py results/base runs-base --grids grids/base/*.toml --append
 
+With `--append` the files keep the runs of stores that are gone, as long as the stores given here lack them.
 Each frame of the store becomes a CSV file, `runs.csv` lists configs, digests and environments, and
 `predictions.parquet` has the predicted class and the label's probability of every text at every step.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import runpy
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 
 import pandas as pd
@@ -85,8 +88,15 @@ def read_predictions(pooled: Pooled) -> DataFrame:
     return rows.astype({**small, "probability": "float32", "digest": "category", "method": "category"})
 
 
-def export(folder: Path, stores: Sequence[RunStore], files: Sequence[Path]) -> None:
-    """Write the tidy files of all runs that the grid files ask for."""
+def append(rows: DataFrame, path: Path) -> DataFrame:
+    """Return the rows after those that a file keeps of other runs; columns that it lacks are empty there."""
+    # as text, so that no number of the file is rounded, or changes its type beside an empty cell
+    kept, new = (pd.read_csv(source, dtype=str) for source in (path, StringIO(rows.to_csv(index=False))))
+    return pd.concat([kept[~kept["digest"].isin(new["digest"])], new], ignore_index=True)
+
+
+def export(folder: Path, stores: Sequence[RunStore], files: Sequence[Path], *, keep: bool = False) -> None:
+    """Write the tidy files of all runs that the grid files ask for, after the runs kept in the folder."""
     runpy.run_path(str(METHODS))
     records = list[tuple[Path, Record]]()
     measured, grids = list[Pooled](), dict[str, str]()
@@ -98,14 +108,23 @@ def export(folder: Path, stores: Sequence[RunStore], files: Sequence[Path]) -> N
     folder.mkdir(parents=True, exist_ok=True)
     for kind in COLUMNS:
         rows = frame(kind, records, measured)
-        columns = [name for name in COLUMNS[kind] if name not in UNUSED]
-        write_csv(rows[columns], folder / f"{kind}.csv")
+        rows = rows[[name for name in COLUMNS[kind] if name not in UNUSED]]
+        path = folder / f"{kind}.csv"
+        write_csv(append(rows, path) if keep else rows, path)
     runs = DataFrame([describe_run(record, grids[record.digest]) for _, record in records])
+    if keep:
+        runs = append(runs, folder / "runs.csv")
     write_csv(runs.sort_values(["grid", "seed", "strategy", "kind"]), folder / "runs.csv")
     parts = [read_predictions(pooled) for pooled in measured]
     empty = DataFrame(columns=list(PREDICTIONS))
     predictions = pd.concat(parts, ignore_index=True) if parts else empty
-    predictions.to_parquet(folder / "predictions.parquet", index=False, compression="zstd")
+    path = folder / "predictions.parquet"
+    if keep:
+        kept = pd.read_parquet(path)
+        kept = kept[~kept["digest"].isin(predictions["digest"].unique())]
+        parts = [frame.astype({"digest": str, "method": str}) for frame in (kept, predictions)]
+        predictions = pd.concat(parts, ignore_index=True).astype({"digest": "category", "method": "category"})
+    predictions.to_parquet(path, index=False, compression="zstd")
     print(f"{len(records)} runs → {folder}")
 
 
@@ -114,5 +133,7 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("stores", type=Path, nargs="+")
     parser.add_argument("--grids", type=Path, nargs="+", required=True)
+    parser.add_argument("--append", action="store_true", help="keep the runs in the folder")
     options = parser.parse_args()
-    export(options.folder, [RunStore(path) for path in options.stores], options.grids)
+    stores = [RunStore(path) for path in options.stores]
+    export(options.folder, stores, options.grids, keep=options.append)
