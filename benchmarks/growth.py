@@ -12,7 +12,7 @@ from faithmeter.models.evaluator import Evaluator
 from faithmeter.runs.measurements import measure
 
 from .pairwise import masf_run
-from .race import Clock, with_peak_memory
+from .race import Clock, memory_in_use, with_peak_memory
 from .setting import Setting
 
 PERCENTS = (0, 50, 100)
@@ -28,7 +28,7 @@ class Growth:
         sizes: Sizes, rising.
         seconds: Median seconds at each size.
         exponent: Slope of a straight line through the logarithms of the seconds.
-        peak_mb: Memory needed at each size beyond that before it, MB; None if unknown.
+        peak_mb: Memory needed at each size beyond that before the first, MB; None if unknown.
         memory_exponent: Slope of the line through the logarithms of the memory; None if unknown.
     """
 
@@ -74,12 +74,13 @@ def _growth(
 ) -> Growth:
     runs = {size: make(size) for size in sizes}
     runs[sizes[0]]()  # warm-up
+    before = memory_in_use()  # what a size keeps for the next one counts for both
     seconds: dict[int, list[float]] = {size: [] for size in sizes}
     peaks: dict[int, float | None] = {}
     for _ in range(rounds):
         for size, run in runs.items():
             start = clock()
-            _, peaks[size] = with_peak_memory(run)
+            _, peaks[size] = with_peak_memory(run, before)
             seconds[size].append(clock() - start)
     medians = [statistics.median(times) for times in seconds.values()]
     known = [(size, peak) for size, peak in peaks.items() if peak]  # small sizes may need no new memory

@@ -146,10 +146,11 @@ def _difference(scores: object, ours: object) -> float:
     return float((scores - ours).abs().max() / ours.abs().max())
 
 
-def with_peak_memory(run: Callable[[], object]) -> tuple[object, float | None]:
+def with_peak_memory(run: Callable[[], object], start: float | None = None) -> tuple[object, float | None]:
     """Run a function; return its result and the memory that it needed at its peak, in MB.
 
-    On an accelerator that is the memory of the device, otherwise that of the process (Linux only).
+    On an accelerator that is the memory of the device, otherwise that of the process (Linux only) beyond
+    `start`, or beyond what it uses before the function.
     """
     device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if device is not None and hasattr(module := torch.get_device_module(device), "max_memory_allocated"):
@@ -159,10 +160,15 @@ def with_peak_memory(run: Callable[[], object]) -> tuple[object, float | None]:
         return result, (module.max_memory_allocated() - before) / 1e6
     with suppress(OSError):  # not Linux, or not allowed
         Path("/proc/self/clear_refs").write_text(RESET_PEAK)
-    start = _status("VmRSS")
+    start = memory_in_use() if start is None else start
     result = run()
     peak = _status("VmHWM")
     return result, None if start is None or peak is None else max(0.0, peak - start)
+
+
+def memory_in_use() -> float | None:
+    """Return the memory of this process, in MB; None if the system does not tell."""
+    return _status("VmRSS")
 
 
 def _status(name: str) -> float | None:

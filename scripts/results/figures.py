@@ -55,8 +55,9 @@ def _charts() -> Iterator[tuple[str, Any]]:
     smoke = {path.stem: pd.read_csv(path) for path in (ROOT / "results" / "smoke").glob("*.csv")}
     for name in OF_SMOKE:
         yield f"figures/{name}", FIGURES[name](smoke)
-    bench = (ROOT / "docs" / "bench" / "bench.json").read_bytes()
-    yield "bench/bench", draw(TypeAdapter(BenchResult).validate_json(bench))
+    for name in ("bench", "growth"):
+        bench = (ROOT / "docs" / "bench" / f"{name}.json").read_bytes()
+        yield f"bench/{name}", draw(TypeAdapter(BenchResult).validate_json(bench))
 
 
 def draw_areas(study: Study, method: str = "loo-abs") -> alt.HConcatChart:
