@@ -157,6 +157,15 @@ def test_a_plan_holds_each_text_once_within_the_budget_and_hardly_padded(
         assert longest - min(lengths[i] for i in group) <= max(4, longest // 8)
 
 
+def test_texts_are_padded_only_where_that_costs_less_than_another_micro_batch() -> None:
+    variants = [25] * 24 + [24] * 23 + [22] * 21
+    groups = [[variants[i] for i in group] for group in plan(variants, budget=1024, start=7)]
+    assert groups == [[25] * 24, [24] * 23, [22] * 21], "the variants of three texts"
+    single = [*range(20, 30)]
+    assert [len(group) for group in plan(single, budget=1024, start=7)] == [5, 5], "4 tokens at most"
+    assert len(plan(variants, budget=4096, start=100)) == 1, "a small model, to which a start is dear"
+
+
 def test_logits_that_are_no_numbers_name_the_text() -> None:
     clf = LookupClassifier(lambda ids: (float("nan") if 9 in ids else 1.0, 0.0))
     with pytest.raises(InputError, match="text 1 are"):

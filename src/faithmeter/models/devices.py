@@ -24,6 +24,10 @@ PINNING = ("cuda", "xpu")
 """Types of devices that can copy from pinned memory in the background."""
 CPU_BUDGET = 1024
 """Tokens in a micro-batch on a CPU. Small micro-batches are as fast, and keep all streams busy."""
+START_WIDTH = 1024
+"""Width of a model on a CPU for which starting a forward pass costs as much as one token."""
+START_ON_ACCELERATOR = 512.0
+"""Tokens that an accelerator could compute while a forward pass is started, roughly."""
 BUDGETS = 1024, 32768
 """Minimum and maximum number of tokens in the first micro-batch on an accelerator."""
 SAVED_VALUES = 24
@@ -161,6 +165,14 @@ def token_budget(model: torch.nn.Module | None, device: torch.device) -> int:
     size = next(iter(model.parameters())).element_size() if model is not None else 4
     # half of what is free; an estimate that is too high costs one retry, see `Evaluator.map`
     return max(smallest, min(largest, free // 2 // (layers * width * size * SAVED_VALUES)))
+
+
+def start_cost(model: torch.nn.Module | None, device: torch.device) -> float:
+    """Return how many tokens a model could compute in the time that a forward pass costs for any input."""
+    if device.type != "cpu":
+        return START_ON_ACCELERATOR
+    width = getattr(getattr(model, "config", None), "hidden_size", START_WIDTH)
+    return float((START_WIDTH / width) ** 2)  # a layer of width H takes 24 H² operations for a token
 
 
 def free_bytes(device: torch.device) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from .devices import is_out_of_memory, release_memory, send, token_budget, wide_type
+from .devices import is_out_of_memory, release_memory, send, start_cost, token_budget, wide_type
 from .tokens import Batch, whole_units
 from .windows import Windows, average
 
@@ -92,6 +92,7 @@ class Evaluator:
         on_cpu = clf.device.type == "cpu"
         self.clf = clf
         self.budget = budget or token_budget(getattr(clf, "model", None), clf.device)
+        self.start = start_cost(getattr(clf, "model", None), clf.device)
         self.streams = streams or (torch.get_num_threads() if on_cpu else 1)
         self.memory = Memory(memory)
         self.progress = progress
@@ -143,7 +144,7 @@ class Evaluator:
     def _variants(self, batch: Batch, rows: Tensor, where: Tensor) -> Tensor:
         """Return the logits of masked variants of texts that the model can read whole."""
         keys = _keys(batch, rows, where, self.mask_id)
-        known = [self.memory.get(key) for key in keys]
+        known = [*map(self.memory.get, keys)]
         if self.requested is not None:
             for key, value in zip(keys, known, strict=True):
                 self.requested.setdefault(key, value is not None)
@@ -188,11 +189,11 @@ class Evaluator:
         `items` are positions in `rows`; `micro_batch` holds the texts `rows[items]` with little padding. Each
         window of an item counts as one evaluation. A micro-batch that does not fit into memory is split.
         """
-        lengths = batch.attention_mask.sum(dim=1)[rows].tolist()
+        lengths = batch.attention_mask.sum(dim=1)[rows]  # [K]
         windows = torch.tensor(self.count_windows(batch))[rows]
 
         def one(items: Tensor) -> tuple[Tensor, Result | None]:
-            micro = batch[rows[items]].narrowed(max(lengths[i] for i in items.tolist()))
+            micro = batch[rows[items]].narrowed(int(lengths[items].max()))
             if len(items) > 1 and micro.input_ids.numel() > self.budget:  # planned before memory ran out
                 return items, None
             try:
@@ -205,8 +206,9 @@ class Evaluator:
 
         pending = torch.arange(len(lengths))
         while len(pending):
-            groups, left = plan([lengths[i] for i in pending], self.budget), [pending[:0]]
-            for items, result in _in_streams(one, [pending[group] for group in groups], self.streams):
+            left = [pending[:0]]
+            groups = plan(lengths[pending].tolist(), self.budget, self.start)
+            for items, result in _in_streams(one, [*map(pending.__getitem__, groups)], self.streams):
                 if result is None:
                     left.append(items)
                     continue
@@ -277,21 +279,29 @@ class Memory:
                 self.used -= len(self._values.popitem(last=False)[1]) + ENTRY_BYTES
 
 
-def plan(lengths: Sequence[int], budget: int) -> list[Tensor]:
+def plan(lengths: Sequence[int], budget: int, start: float = 0.0) -> list[Tensor]:
     """Group texts of similar length into micro-batches of at most `budget` tokens, the longest first.
 
-    Each micro-batch is a tensor of positions in `lengths`. A text longer than `budget` has its own.
+    Each micro-batch is a tensor of positions in `lengths`. A text longer than `budget` has its own. Texts of
+    one length join those of a greater one only where padding them costs less than another micro-batch, which
+    costs as much as `start` tokens.
     """
     groups: list[list[int]] = []
     longest = 0
+    counts = Counter(lengths)
+    before = 0  # length of the text before
     for position in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         length = lengths[position]
         full = groups and (len(groups[-1]) + 1) * longest > budget
-        if not groups or full or longest - length > max(4, longest // 8):
+        padding = longest - length
+        # decided for all texts of a length at once: the leave-one-out variants of a text are padded or not
+        wasteful = length < before and counts[length] * padding > start
+        if not groups or full or wasteful or padding > max(4, longest // 8):
             groups.append([])
             longest = length
         groups[-1].append(position)
-    return [torch.tensor(group) for group in groups]
+        before = length
+    return [*map(torch.tensor, groups)]
 
 
 def pick(logits: Tensor, labels: Tensor) -> Tensor:
