@@ -7,7 +7,7 @@ passes of the model are counted whoever makes them.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -28,7 +28,11 @@ from .options import Function
 from .registry import Method, require_name
 from .token_sets import Bools, Floats, TokenSets
 
-ATTENTION_KINDS = ("rollout", "last")
+ATTENTION_KINDS = {
+    "rollout": "through all layers (attention rollout)",
+    "last": "in the last layer",
+}
+"""Kinds of attention and where it is received."""
 
 
 def attention_scores(clf: Evaluator, kind: str, batch: Batch, items: Tensor) -> Tensor:
@@ -137,11 +141,8 @@ def shap(
         >>> fm.adapters.shap(Explainer, name="shap-permutation", max_evals=500).recursive
         True
     """
-    function = shap_values if is_class(explainer) else shap_text_values
-    recursive = _decide_recursive("shap", explainer, recursive)
-    return _adapt(
-        "shap", explainer, function, options, {"name": name, "recursive": recursive, "version": version}
-    )
+    flags = {"name": name, "recursive": recursive, "version": version}
+    return _adapt("shap", explainer, shap_values, options, flags, of_texts=shap_text_values)
 
 
 def interpreto(
@@ -178,10 +179,8 @@ def interpreto(
         >>> fm.adapters.interpreto(Explainer, name="interpreto-occlusion").recursive
         True
     """
-    function = interpreto_scores if is_class(explainer) else interpreto_text_scores
-    recursive = _decide_recursive("interpreto", explainer, recursive)
     flags = {"name": name, "recursive": recursive, "signed": signed, "version": version}
-    return _adapt("interpreto", explainer, function, options, flags)
+    return _adapt("interpreto", explainer, interpreto_scores, options, flags, of_texts=interpreto_text_scores)
 
 
 def attention(kind: Literal["rollout", "last"] = "rollout", *, name: str = "") -> Method:
@@ -210,11 +209,8 @@ def attention(kind: Literal["rollout", "last"] = "rollout", *, name: str = "") -
         with eager_attention(clf.model):
             return collect(clf, partial(attention_scores, clf, kind), batch, torch.arange(len(batch)))
 
-    about = {
-        "last": "how much attention a word receives in the last layer",
-        "rollout": "how much attention a word receives through all layers (attention rollout)",
-    }
-    return Method(name or f"attention-{kind}", function, signed=False, about=about[kind], by_default=False)
+    about = f"how much attention a word receives {ATTENTION_KINDS[kind]}"
+    return Method(name or f"attention-{kind}", function, signed=False, about=about, by_default=False)
 
 
 def texts(function: TextFunction, *, name: str, signed: bool = True, version: str = "") -> Method:
@@ -256,34 +252,38 @@ def texts(function: TextFunction, *, name: str, signed: bool = True, version: st
 
 
 def _adapt(
-    library: str, explainer: Explainer, function: Function, options: dict[str, object], flags: dict[str, Any]
+    library: str,
+    explainer: Explainer,
+    function: Function,
+    options: dict[str, object],
+    flags: dict[str, Any],
+    *,
+    of_texts: Function | None = None,
 ) -> Method:
-    """Return the method of an explainer; `flags` are fields of `Method`."""
-    kind = explainer if is_class(explainer) else type(explainer)
-    flags = {**flags, "name": flags["name"] or f"{library}-{kind.__name__}", "by_default": False}
-    require_name(flags["name"])
+    """Return the method of an explainer; `flags` are fields of `Method`.
+
+    An object is called by `of_texts`, if that is given: it explains whole texts by a model of its own.
+    """
+    made = inspect.isclass(explainer)
+    if of_texts is not None and not made:
+        if flags["recursive"]:
+            raise InputError(
+                f"recursive=True, but an object of {library} explains whole texts only; give its class"
+            )
+        function = of_texts
+    kind = explainer if made else type(explainer)
+    name, recursive = flags["name"] or f"{library}-{kind.__name__}", flags["recursive"]
+    require_name(name)
 
     def scores(clf: Evaluator, batch: Batch, labels: Tensor) -> Tensor:
         with counted(clf):
             result: Tensor = function(explainer, options, clf, batch, labels)
         return result
 
+    flags = {**flags, "recursive": made if recursive is None else recursive, "by_default": False}
     # the explainer is part of the source: an object with other settings is another method to the store
-    about = f"{kind.__name__} of {library}"
-    return Method(function=scores, about=about, source=(explainer, options), **flags)
-
-
-def _decide_recursive(library: str, explainer: Explainer, recursive: bool | None) -> bool:
-    if recursive and not is_class(explainer):
-        raise InputError(
-            f"recursive=True, but an object of {library} explains whole texts only; give its class instead"
-        )
-    return is_class(explainer) if recursive is None else recursive
-
-
-def is_class(explainer: Explainer) -> bool:
-    """Return whether it is a class, which is made for a classifier, or an object with a model of its own."""
-    return inspect.isclass(explainer)
+    flags |= {"name": name, "about": f"{kind.__name__} of {library}", "source": (explainer, options)}
+    return Method(function=scores, **flags)
 
 
 @contextmanager
@@ -317,12 +317,12 @@ def eager_attention(model: Any) -> Iterator[None]:
 
 def require_whole_texts(clf: Evaluator, batch: Batch) -> None:
     """Raise an InputError if the model reads a text in windows, of which another library knows nothing."""
-    long = [row for row, windows in enumerate(clf.count_windows(batch)) if windows > 1]
-    if long:
+    windows = torch.tensor(clf.count_windows(batch))
+    if windows.amax() > 1:
         raise InputError(
-            f"text {int(batch.index[long[0]])} is read in windows, which this method cannot explain; "
-            f"expected texts of at most {clf.max_length} tokens: leave out --overlap, or take a method of "
-            "faithmeter"
+            f"text {int(batch.index[windows.argmax()])} is read in windows, which this method cannot "
+            f"explain; expected texts of at most {clf.max_length} tokens: leave out --overlap, or take a "
+            "method of faithmeter"
         )
 
 
@@ -350,7 +350,8 @@ def _captum_call(
 ) -> Tensor:
     """Return the attributions of one text: [1, T], or [1, T, E] of embeddings."""
     ids, rest = one.input_ids, tuple(one.inputs.values())[1:]
-    if not is_class(attribution):
+    made: bool = inspect.isclass(attribution)
+    if not made:
         return _tensor(attribution.attribute(ids, target=label, additional_forward_args=rest, **options))
     covered = one.covered
 
@@ -419,11 +420,9 @@ def shap_text_values(
     """Return the shap values that an explainer of texts gives to segments of each text."""
     rows: list[TextScores] = []
     explanation = explainer(batch.texts, **options)
-    for text, label, values, parts in zip(
-        batch.texts, labels.tolist(), explanation.values, explanation.data, strict=True
-    ):
-        of_label = values if np.ndim(values) == 1 else values[:, label]
-        rows.append(locate(text, [*map(str, parts)], [*map(float, of_label)]))
+    given = zip(batch.texts, explanation.data, explanation.values, labels.tolist(), strict=True)
+    for text, parts, values, label in given:
+        rows.append(locate(text, parts, values if np.ndim(values) == 1 else values[:, label]))
     return align(batch, rows)
 
 
@@ -457,22 +456,22 @@ def interpreto_text_scores(
     """Return the attributions that an explainer object of interpreto gives to parts of each text."""
     rows: list[TextScores] = []
     for text, one in zip(batch.texts, explainer(batch.texts, labels, **options), strict=True):
-        rows.append(locate(text, [*map(str, one.elements)], one.attributions.reshape(-1).tolist()))
+        rows.append(locate(text, one.elements, one.attributions.reshape(-1).tolist()))
     return align(batch, rows)
 
 
-def locate(text: str, parts: Sequence[str], scores: Sequence[float]) -> list[tuple[int, int, float]]:
+def locate(text: str, parts: Iterable[object], scores: Iterable[float]) -> list[tuple[int, int, float]]:
     """Return the spans of parts of a text, which are searched one after the other, with their scores.
 
     Parts of blanks, and special tokens that are not in the text, are left out.
     """
     spans, at = [], 0
     for part, score in zip(parts, scores, strict=True):
-        word = part.strip()
+        word = str(part).strip()
         start = text.find(word, at)
         if word and start >= 0:
             at = start + len(word)
-            spans.append((start, at, score))
+            spans.append((start, at, float(score)))
     return spans
 
 

@@ -34,10 +34,6 @@ Cost = Callable[..., int]
 OWN_METHOD_HINT = "(your own method must be imported first; on the command line: faithmeter --import FILE …)"
 
 
-TRUTH_VALUES = {"True": "true", "False": "false"}
-"""Truth values of Python as they are written in the name of a method."""
-
-
 @dataclass(frozen=True)
 class Method:
     """Importance measure with its options; `str(method)` is its full name, such as `beam(width=20)`."""
@@ -119,9 +115,10 @@ class Method:
         return max(1, steps - 1) if self.recursive else 1
 
     def __str__(self) -> str:
-        values = ((name, str(value)) for name, value in sorted(self.options.items()))
-        inside = ",".join(f"{name}={TRUTH_VALUES.get(value, value)}" for name, value in values)
-        return f"{self.name}({inside})" if inside else self.name
+        options = []
+        for name, value in sorted(self.options.items()):
+            options.append(f"{name}={str(value).lower() if isinstance(value, bool) else value}")
+        return f"{self.name}({','.join(options)})" if options else self.name
 
 
 def require_name(name: str) -> None:

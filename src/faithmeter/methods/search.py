@@ -65,9 +65,7 @@ class OrderSearch:
     of tanh(margin) over the steps.
     """
 
-    def __init__(
-        self, n: int, sizes: list[int], *, budget: int, gradients: int = 4, exchanges: int = 8
-    ) -> None:
+    def __init__(self, n: int, sizes: Ints, *, budget: int, gradients: int = 4, exchanges: int = 8) -> None:
         """Set up the search; `run` performs it.
 
         Args:
@@ -78,8 +76,7 @@ class OrderSearch:
             exchanges: Number of token pairs to try to exchange in each round; 0 tries none.
         """
         self.n = n
-        self.sizes = sorted(set(sizes))
-        self.repeats = np.array([sizes.count(size) for size in self.sizes])
+        self.sizes, self.repeats = np.unique(sizes, return_counts=True)
         self.gradients = gradients
         self.exchanges = exchanges
         self.evaluations_left = budget
@@ -90,7 +87,7 @@ class OrderSearch:
 
     def run(self) -> Questions[None]:
         """Propose an order, improve it step by step, then exchange tokens until the budget is spent."""
-        if not self.sizes:
+        if not len(self.sizes):
             return
         try:
             self.order = order = yield from self._propose(self.order[:0], self.order, 0)
@@ -210,7 +207,7 @@ class OrderSearch:
             self._spend(len(new))
             margins = yield Question(np.array(list(new.values())), scores=False)
             self.margins.update(zip(new, margins.tolist(), strict=True))
-        return np.array([self.margins[key] for key in keys])
+        return np.array([*map(self.margins.__getitem__, keys)])
 
     def _spend(self, evaluations: int) -> None:
         if evaluations > self.evaluations_left:
@@ -218,7 +215,8 @@ class OrderSearch:
         self.evaluations_left -= evaluations
 
     def _prefixes(self, order: Ints) -> Bools:
-        return np.array([self._prefix(order, size) for size in self.sizes])
+        places: Ints = np.argsort(order)  # the inverse permutation: the place of each token
+        return places < self.sizes[:, None]
 
     def _prefix(self, order: Ints, size: int) -> Bools:
         mask = np.zeros(self.n, bool)
@@ -283,10 +281,10 @@ def search(
     return sets.ranks({row: state.order for row, state in searches.items()})
 
 
-def step_sizes(tokens: int, n: int) -> list[int]:
+def step_sizes(tokens: int, n: int) -> Ints:
     """Return how many of n unmasked tokens, of `tokens` in all, each step masks; leave out steps of none."""
-    sizes = (tokens * percent // 100 - (tokens - n) for percent in STEPS)
-    return [size for size in sizes if size > 0]
+    sizes = tokens * np.array(STEPS) // 100 - (tokens - n)
+    return sizes[sizes > 0]
 
 
 def _answer_all(runs: Mapping[int, Questions[None]], sets: TokenSets, gradients: int) -> None:

@@ -79,7 +79,12 @@ def find_label(config: PreTrainedConfig, label: str | int | None) -> int | None:
     """Return the number of the chosen label of a model with several labels; None for any other model."""
     if label is None:
         return None
-    return class_number([str(config.id2label[number]) for number in range(config.num_labels)], label)
+    return class_number(class_names(config), label)
+
+
+def class_names(config: PreTrainedConfig) -> tuple[str, ...]:
+    """Return the names of a head's outputs in index order."""
+    return tuple(str(name) for _, name in sorted(config.id2label.items()))
 
 
 def label_classes(label: str) -> tuple[str, str]:
@@ -126,7 +131,7 @@ def match_classes(model_labels: Sequence[str], task_labels: Sequence[str]) -> Cl
     # by name where there are names: two heads of one task often number its classes differently
     shared = {*names} & {*task_names}
     if len(shared) == len(names):
-        return ClassMatch(tuple(names.index(name) for name in task_names))
+        return ClassMatch(tuple(map(names.index, task_names)))
     if not (_named_numbers(names) or _named_numbers(task_names)):
         examples = ",".join(f"{name}=…" for name in task_labels[:MAX_NAMED_CLASSES])
         raise InputError(

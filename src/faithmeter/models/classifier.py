@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..config import SIDES, Precision
 from ..errors import InputError
-from .classes import find_label, label_classes, list_classes, predicts_number, require_classes
+from .classes import class_names, find_label, label_classes, list_classes, predicts_number, require_classes
 from .devices import name_precision, place, send
 from .encoding import PAD_TOKEN, encode, find_mask_id, tokenizer_state
 from .hooks import Switch, hook_embeddings, hook_last_layer, hook_normalizations, largest_attended
@@ -98,7 +98,7 @@ class Classifier:
         """Folder or hub name that the classifier was loaded from; empty if it was not loaded."""
 
     def __repr__(self) -> str:
-        size = f"{sum(p.numel() for p in self.model.parameters()) / 1e6:.1f} M parameters"
+        size = f"{sum(map(torch.numel, self.model.parameters())) / 1e6:.1f} M parameters"
         classes = f"{len(self.labels)} classes: {list_classes(self.labels)}"
         if self.predicts_number:
             classes = "predicts a number"
@@ -129,12 +129,10 @@ class Classifier:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the classes in index order."""
-        names = self.model.config.id2label
+        names = class_names(self.model.config)
         if self.predicts_number:
             return SIDES
-        if self.label is not None:
-            return label_classes(str(names[self.label]))
-        return tuple(str(names[number]) for number in range(self.model.config.num_labels))
+        return names if self.label is None else label_classes(names[self.label])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -161,8 +159,7 @@ class Classifier:
         if not texts:
             raise InputError("no texts were given; expected at least one")
         self.require_pairs(pairs)
-        limits: dict[str, Any] = {"max_length": self.max_length, "windows": self.overlap > 0}
-        rows = encode(self.tokenizer, texts, pairs, layouts=True, **limits)
+        rows = encode(self.tokenizer, texts, pairs, max_length=self.max_length, windows=self.overlap > 0)
         return Batch.from_rows(rows, pad_id=self.tokenizer.pad_token_id)
 
     def require_pairs(self, pairs: Sequence[str] | None) -> None:

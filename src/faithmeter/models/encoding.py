@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
@@ -18,7 +18,6 @@ from .tokens import CONTEXT, EXPLAINED, SPECIAL, Layout, Span, require_explained
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from tokenizers import Encoding
     from transformers import PreTrainedTokenizerBase
 
 
@@ -35,14 +34,12 @@ def encode(
     pairs: Sequence[str] | None = None,
     *,
     max_length: int,
-    layouts: bool = False,
     windows: bool = False,
 ) -> list[Row]:
-    """Tokenize texts; each row has `input_ids`, `kinds`, `truncated` and, if used, `token_type_ids`.
+    """Tokenize texts; a row has `input_ids`, `kinds`, `truncated`, `layout` and, if used, `token_type_ids`.
 
-    With `layouts`, it also has its `layout`. An input of more than `max_length` tokens is truncated by
-    removing tokens from the longer of its two texts. With `windows`, only the shorter one is truncated, and
-    only if it takes more than half of a window.
+    An input of more than `max_length` tokens is truncated by removing tokens from the longer of its two
+    texts. With `windows`, only the shorter one is truncated, and only if it takes more than half of a window.
 
     Raises:
         InputError: A text is not valid Unicode, or has no tokens.
@@ -50,7 +47,7 @@ def encode(
     require_unicode([*texts, *(pairs or ())])
     limit = None if windows else max_length
     encode_all = _encode_fast if tokenizer.is_fast else _encode_slow
-    rows = [*encode_all(tokenizer, texts, pairs, limit, layouts)]
+    rows = [*encode_all(tokenizer, texts, pairs, limit)]
     require_explained([row["kinds"] for row in rows], texts)
     return [_shortened(row, max_length) for row in rows] if windows else rows
 
@@ -66,13 +63,12 @@ def _shortened(row: Row, max_length: int) -> Row:
     if len(kinds) <= max_length or kinds.count(shorter) <= room:
         return row
     places = [place for place, kind in enumerate(kinds) if kind == shorter]
-    row = {**row, "truncated": True}
+    layout = row["layout"]
+    kept = room if shorter == EXPLAINED else len(layout.spans)
+    layout = replace(layout, spans=layout.spans[:kept], words=layout.words[:kept], truncated=True)
+    row = {**row, "truncated": True, "layout": layout}
     for name in {"input_ids", "token_type_ids", "kinds"} & {*row}:
         row[name] = [*row[name][: places[room]], *row[name][places[-1] + 1 :]]
-    if "layout" in row:
-        kept = room if shorter == EXPLAINED else len(row["layout"].spans)
-        spans, words = row["layout"].spans[:kept], row["layout"].words[:kept]
-        row["layout"] = replace(row["layout"], spans=spans, words=words, truncated=True)
     return row
 
 
@@ -90,42 +86,29 @@ def tokenizer_state(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
 
 
 def _encode_fast(
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[str],
-    pairs: Sequence[str] | None,
-    max_length: int | None,
-    layouts: bool,
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], pairs: Sequence[str] | None, limit: int | None
 ) -> Iterator[Row]:
     options: dict[str, Any] = {"add_special_tokens": True, "return_attention_mask": False, "verbose": False}
-    second: Sequence[Any] = pairs or [None] * len(texts)
-    options |= {"truncation": max_length is not None, "max_length": max_length}
+    options |= {"truncation": limit is not None, "max_length": limit}
     encoded = tokenizer([*texts], None if pairs is None else [*pairs], **options)
-    used = [name for name in ("input_ids", "token_type_ids") if name in encoded]
     for number, encoding in enumerate(encoded.encodings):
-        row = {name: encoded[name][number] for name in used}
-        row["kinds"] = [SPECIAL if text is None else text for text in encoding.sequence_ids]
-        row["truncated"] = bool(encoding.overflowing)
-        if layouts:
-            row["layout"] = _layout(texts[number], second[number], encoding)
-        yield row
-
-
-def _layout(text: str, pair: str | None, encoding: Encoding) -> Layout:
-    spans: list[Span] = []
-    words: list[Any] = []
-    for kind, span, word in zip(encoding.sequence_ids, encoding.offsets, encoding.word_ids, strict=True):
-        if kind == EXPLAINED:
-            spans.append(_trimmed(text, *span))
-            words.append(word)
-    return Layout(text, pair, tuple(spans), tuple(words), bool(encoding.overflowing))
+        text, pair = texts[number], None if pairs is None else pairs[number]
+        kinds = [SPECIAL if part is None else part for part in encoding.sequence_ids]
+        spans: list[Span] = []
+        words: list[Any] = []
+        for kind, span, word in zip(kinds, encoding.offsets, encoding.word_ids, strict=True):
+            if kind == EXPLAINED:
+                spans.append(_trimmed(text, *span))
+                words.append(word)
+        layout = Layout(text, pair, tuple(spans), tuple(words), bool(encoding.overflowing))
+        row = {"input_ids": encoded["input_ids"][number]}
+        if "token_type_ids" in encoded:
+            row["token_type_ids"] = encoded["token_type_ids"][number]
+        yield {**row, "kinds": kinds, "truncated": layout.truncated, "layout": layout}
 
 
 def _encode_slow(
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[str],
-    pairs: Sequence[str] | None,
-    max_length: int | None,
-    layouts: bool,
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], pairs: Sequence[str] | None, limit: int | None
 ) -> Iterator[Row]:
     """Yield rows by a pure-Python tokenizer (such as ESM's), which reports no character offsets."""
     special_tokens = tokenizer.num_special_tokens_to_add(pair=pairs is not None)
@@ -133,27 +116,28 @@ def _encode_slow(
         parts = [text] if pair is None else [text, pair]
         ids = [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(part)) for part in parts]
         tokens = sum(map(len, ids))
-        room = tokens if max_length is None else max_length - special_tokens
+        room = tokens if limit is None else limit - special_tokens
         while sum(map(len, ids)) > room:
             max(reversed(ids), key=len).pop()  # of equally long texts the second
         kinds = iter([EXPLAINED] * len(ids[0]) + [CONTEXT] * sum(map(len, ids[1:])))
         special = tokenizer.get_special_tokens_mask(*ids)
-        row = {
+        pieces = [tokenizer.decode([token]).strip() for token in ids[0]]
+        yield {
             "input_ids": tokenizer.build_inputs_with_special_tokens(*ids),
             "kinds": [SPECIAL if is_special else next(kinds) for is_special in special],
             "truncated": tokens > room,
+            "layout": _joined(pieces, pair, tokens > room),
         }
-        if layouts:
-            pieces = [tokenizer.decode([token]).strip() for token in ids[0]]
-            row["layout"] = _joined(pieces, pair, tokens > room)
-        yield row
 
 
 def _joined(pieces: list[str], pair: str | None, truncated: bool) -> Layout:
     """Return the layout of the text that joins the tokens with spaces; each token is a word."""
-    ends = [end - 1 for end in accumulate(len(piece) + 1 for piece in pieces)]  # 1: the blank between
-    spans = tuple((end - len(piece), end) for piece, end in zip(pieces, ends, strict=True))
-    return Layout(" ".join(pieces), pair, spans, tuple(range(len(pieces))), truncated)
+    spans: list[Span] = []
+    start = 0
+    for piece in pieces:
+        spans.append((start, start + len(piece)))
+        start += len(piece) + 1  # 1: the blank between
+    return Layout(" ".join(pieces), pair, tuple(spans), tuple(range(len(pieces))), truncated)
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:
@@ -166,14 +150,17 @@ def _trimmed(text: str, start: int, end: int) -> Span:
 def tokenize(split: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: int) -> Dataset:
     """Tokenize a split in memory, into the columns of `encode`, `labels`, and the row number as `index`."""
 
-    def columns(rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
-        encoded = encode(tokenizer, rows["text"], rows.get("context"), max_length=max_length)
-        named = {name: [row[name] for row in encoded] for name in encoded[0]}
-        return {**named, "labels": rows["label"], "index": numbers}
+    def tokenized(rows: dict[str, list[Any]], numbers: list[int]) -> dict[str, list[Any]]:
+        columns = {"labels": rows["label"], "index": numbers}
+        for row in encode(tokenizer, rows["text"], rows.get("context"), max_length=max_length):
+            del row["layout"]
+            for name, value in row.items():
+                columns.setdefault(name, []).append(value)
+        return columns
 
     # a cached file would have to be verified, and tokenizing takes seconds where training takes hours
     options = {"keep_in_memory": True, "load_from_cache_file": False, "remove_columns": split.column_names}
-    return split.map(columns, batched=True, with_indices=True, **options)
+    return split.map(tokenized, batched=True, with_indices=True, **options)
 
 
 SHORTEST = 4
@@ -191,19 +178,15 @@ def share_unread(layout: Layout, ids: Tensor, unknown: int | None) -> float:
         ids: Ids of these tokens, [n].
         unknown: Id of the tokenizer's unknown token; None if it has none.
     """
-    words = []
-    for match in re.finditer(r"[^\W\d_]+", layout.text):
-        wide = any(east_asian_width(letter) in "WF" for letter in match.group())
-        if len(match.group()) >= SHORTEST and not wide:
-            words.append(match.span())
     unread = read = 0
-    for start, stop in words:
+    for match in re.finditer(r"[^\W\d_]+", layout.text):
+        start, stop = match.span()
+        wide = any(east_asian_width(letter) in "WF" for letter in match.group())
         inside = [at for at, (left, right) in enumerate(layout.spans) if left < stop and right > start]
-        if not inside:  # beyond the model's limit
+        if stop - start < SHORTEST or wide or not inside:  # not inside: beyond the model's limit
             continue
         read += 1
-        letter_by_letter = len(inside) >= stop - start
-        unread += letter_by_letter or any(int(ids[at]) == unknown for at in inside)
+        unread += len(inside) >= stop - start or unknown in ids[inside].tolist()
     return unread / read if read else 0.0
 
 
@@ -241,14 +224,11 @@ def require_own_token(tokenizer: PreTrainedTokenizerBase) -> None:
     Mask tokens are written with brackets or other signs; a plain word of the vocabulary occurs in texts.
     """
     name, number = str(tokenizer.mask_token), int(tokenizer.mask_token_id)
-    others = {
-        role: token
-        for role, token in tokenizer.special_tokens_map.items()
-        if role != "mask_token" and token == name
-    }
+    special = {**tokenizer.special_tokens_map, "mask_token": None}
+    others = [role for role, token in special.items() if token == name]
     is_word = number < tokenizer.vocab_size and name.strip(WORD_MARKS).isalnum()
     if others or is_word:
-        meaning = f"also the {next(iter(others)).replace('_', ' ')}" if others else "a word of its vocabulary"
+        meaning = f"also the {others[0].replace('_', ' ')}" if others else "a word of its vocabulary"
         raise InputError(
             f"the mask token of the tokenizer, {name!r}, is {meaning}; expected a token that means nothing "
             "else: correct mask_token in tokenizer_config.json"

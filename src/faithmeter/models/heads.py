@@ -170,28 +170,32 @@ class SentenceClassifier(torch.nn.Module):
         """Save the model in the layout of sentence-transformers, with safetensors only."""
         from safetensors.torch import save_file
 
-        folder, width = Path(folder), self.config.hidden_size
+        folder = Path(folder)
         self.encoder.save_pretrained(folder)
-        names = {str(number): name for number, name in self.config.id2label.items()}
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         # transformers leaves out names that are its defaults, and without names a layer is no head
-        write_json(folder / SETTINGS, {**settings, "id2label": names})
-        pooling = {"word_embedding_dimension": width}
+        settings["id2label"] = self.config.id2label
+        write_json(folder / SETTINGS, settings)
+        pooling = {"word_embedding_dimension": self.config.hidden_size}
         pooling |= {flag: name == self.pooling for flag, name in FLAGS.items()}
-        parts: list[tuple[str, Any, Mapping[str, Tensor]]] = [("Pooling", pooling, {})]
-        for layer in self.layers:
-            parts.append((type(layer).__name__, layer.settings, layer.state_dict()))
-        kind = "sentence_transformers.models"
-        modules = [{"idx": 0, "name": "0", "path": "", "type": f"{kind}.Transformer"}]
-        for number, (name, values, tensors) in enumerate(parts, 1):
-            part = folder / f"{number}_{name}"
-            part.mkdir(exist_ok=True)
-            write_json(part / SETTINGS, values)
-            if tensors:
-                save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, part / WEIGHTS)
-            entry = {"idx": number, "name": str(number), "path": part.name, "type": f"{kind}.{name}"}
-            modules.append(entry)
-        write_json(folder / MODULES, modules)
+        parts = [Part("Pooling", pooling, {})]
+        layers: list[Any] = [*self.layers]
+        parts += [Part(type(layer).__name__, layer.settings, layer.state_dict()) for layer in layers]
+        entries = [_entry(0, "Transformer", "")]
+        for number, part in enumerate(parts, 1):
+            place = folder / f"{number}_{part.kind}"
+            place.mkdir(exist_ok=True)
+            write_json(place / SETTINGS, part.settings)
+            if part.weights:
+                tensors = {key: tensor.contiguous() for key, tensor in part.weights.items()}
+                save_file(tensors, place / WEIGHTS)
+            entries.append(_entry(number, part.kind, place.name))
+        write_json(folder / MODULES, entries)
+
+
+def _entry(number: int, kind: str, path: str) -> dict[str, Any]:
+    """Return what `MODULES` says of a module."""
+    return {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
 
 
 def read_layout(folder: Path) -> Layout | None:
@@ -227,7 +231,8 @@ def build(
     linear, classes, new = layers[-1].linear, encoder.config.num_labels, set()
     if trained != classes:
         layers[-1] = Dense(torch.nn.Linear(linear.in_features, classes))
-        new = {f"layers.{len(layers) - 1}.linear.{name}" for name in ("weight", "bias")}
+        head = f"layers.{len(layers) - 1}.linear"
+        new = {f"{head}.weight", f"{head}.bias"}
     elif (linear.out_features, classes) == (1, 2):  # one logit for two classes, as of a binary head
         layers[-1] = Dense(linear_layer(*two_logits(linear.weight, linear.bias)))
     return SentenceClassifier(encoder, pooling, layers), new
@@ -292,13 +297,13 @@ def pooling_and_layers(parts: Sequence[Part]) -> tuple[str, list[Any]]:
     modes = settings.get("pooling_mode")  # since sentence-transformers 5.4; before, a flag for each mode
     if not modes:
         flags = [name for name, on in settings.items() if on is True and name.startswith("pooling_mode")]
-        modes = [FLAGS.get(name, name) for name in flags]
+        modes = [*map(FLAGS.get, flags, flags)]
     modes = [modes] if isinstance(modes, str) else [*modes]
     if len(modes) != 1 or modes[0] not in POOLINGS:
         raise InputError(
             f"the pooling is {' and '.join(map(str, modes))}; expected one of {', '.join(POOLINGS)}"
         )
-    return modes[0], [_layer(part) for part in used[1:]]
+    return modes[0], [*map(_layer, used[1:])]
 
 
 def _layer(part: Part) -> Dense | Normalize:
@@ -318,9 +323,7 @@ def _layer(part: Part) -> Dense | Normalize:
 
 def linear_layer(weight: Tensor, bias: Tensor) -> torch.nn.Linear:
     linear = torch.nn.Linear(weight.shape[1], weight.shape[0])
-    with torch.no_grad():
-        linear.weight.copy_(weight)
-        linear.bias.copy_(bias)
+    linear.load_state_dict({"weight": weight, "bias": bias})
     return linear
 
 

@@ -28,8 +28,8 @@ from .heads import MODULES, OBJECT_FIRST, build, classes_of_head, explain_missin
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-NEW_PARTS = ("pooler.",)
-"""Parts of an encoder that may be missing before fine-tuning, since only the classifier head uses them."""
+POOLER = "pooler."
+"""Part of an encoder that may be missing before fine-tuning, since only the classifier head uses it."""
 MAX_NAMED_KEYS = 4
 """Maximum number of weights that an error names; the others are counted."""
 SAMPLE_WORDS = 64
@@ -192,8 +192,7 @@ def require_vocabulary(tokenizer: PreTrainedTokenizerBase, embeddings: int, path
 def encoder_keys(model: PreTrainedModel, keys: Iterable[str]) -> set[str]:
     """Return the names of the weights that belong to the encoder, not to the classifier head."""
     prefix = f"{model.base_model_prefix}."
-    head = tuple(prefix + part for part in NEW_PARTS)
-    return {key for key in keys if key.startswith(prefix) and not key.startswith(head)}
+    return {key for key in keys if key.startswith(prefix) and not key.startswith(prefix + POOLER)}
 
 
 def list_keys(keys: Iterable[str]) -> str:
@@ -243,7 +242,7 @@ def load_model(
 
     folder = Path(resolve(local_copy(path, revision=options.get("revision"))))
     if id2label is not None:
-        options |= {"id2label": id2label, "label2id": {name: number for number, name in id2label.items()}}
+        options |= {"id2label": id2label, "label2id": dict(zip(id2label.values(), id2label, strict=True))}
     with reading(part, path):
         if (folder / ADAPTER).is_file():
             return _load_adapter(folder, part, options)
@@ -257,7 +256,7 @@ def load_model(
         encoder, missing, mismatched = _from_pretrained(AutoModel, layout.encoder, options)
         model, new = build(encoder, layout.parts, trained)
     # names as in the new model, where the encoder is a part; its pooler is not used
-    missing = {f"encoder.{name}" for name in missing if not name.startswith("pooler.")}
+    missing = {f"encoder.{name}" for name in missing if not name.startswith(POOLER)}
     return model, missing | new, mismatched
 
 

@@ -77,8 +77,8 @@ def _name_classes(config: Any, labels: Sequence[str], outputs: int) -> None:
         raise InputError(
             f"labels are {labels!r}, and the model gives {outputs} logits; expected as many names"
         )
-    config.id2label = {number: str(name) for number, name in enumerate(labels)}
-    config.label2id = {name: number for number, name in config.id2label.items()}
+    config.id2label = dict(enumerate(map(str, labels)))
+    config.label2id = dict(zip(config.id2label.values(), config.id2label, strict=True))
 
 
 def _sentence_classifier(
@@ -209,12 +209,12 @@ class TorchClassifier(torch.nn.Module):
         with self._states.set_to(states):
             logits = self._logits(inputs)
         shape = tuple(inputs["input_ids"].shape)
-        if any(state.shape[:2] != shape for state in states):
-            shapes = ", ".join(str(tuple(state.shape)) for state in states)
-            raise InputError(
-                f"the layers of the {type(self.module).__name__} read or give states of the shapes {shapes} "
-                f"for {shape[0]} texts of {shape[1]} tokens, expected [texts, tokens, width]: batch_first"
-            )
+        for state in states:
+            if state.shape[:2] != shape:
+                raise InputError(
+                    f"a layer of the {type(self.module).__name__} reads or gives states {tuple(state.shape)} "
+                    f"for {shape[0]} texts of {shape[1]} tokens, expected [texts, tokens, width]: batch_first"
+                )
         return SequenceClassifierOutput(logits=logits, hidden_states=tuple(states))
 
     def _logits(self, inputs: dict[str, Tensor]) -> Tensor:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate
 from typing import Any, get_args
 
 import torch
@@ -16,7 +17,7 @@ from ..config import Scope, UnitName
 from ..errors import InputError, unknown
 from .devices import send
 
-SPECIAL, EXPLAINED, CONTEXT = -1, 0, 1
+PADDING, SPECIAL, EXPLAINED, CONTEXT = -2, -1, 0, 1
 """Kinds of tokens. Explained tokens are scored and erased; context is the other text of a pair."""
 
 Span = tuple[int, int]
@@ -153,18 +154,18 @@ class Batch:
     @classmethod
     def from_rows(cls, rows: Sequence[Row], *, pad_id: int, index: Sequence[int] | None = None) -> Batch:
         """Return tokenized rows as a padded batch; without `index`, they are numbered from 0."""
-        kinds = pad((row["kinds"] for row in rows), SPECIAL)
-        types = pad((row["token_type_ids"] for row in rows), 0) if "token_type_ids" in rows[0] else None
-        ids = [torch.as_tensor(row["input_ids"], dtype=torch.long) for row in rows]
+
+        def padded(name: str, value: int) -> Tensor:
+            return pad([row[name] for row in rows], value)
+
+        kinds = padded("kinds", PADDING)
         return cls(
-            input_ids=pad(ids, pad_id),
-            attention_mask=pad(
-                (torch.ones_like(row) for row in ids), 0
-            ),  # by length: the pad id may occur in a text
-            content=kinds != SPECIAL,  # padding is special, too
+            input_ids=padded("input_ids", pad_id),
+            attention_mask=(kinds != PADDING).long(),  # by place: the pad id may occur in a text
+            content=(kinds == EXPLAINED) | (kinds == CONTEXT),
             explained=kinds == EXPLAINED,
             index=torch.as_tensor(range(len(rows)) if index is None else index),
-            token_type_ids=types,
+            token_type_ids=padded("token_type_ids", 0) if "token_type_ids" in rows[0] else None,
             layouts=tuple(row["layout"] for row in rows if "layout" in row),
         )
 
@@ -190,7 +191,9 @@ class Batch:
         special = {*special_ids, pad_id}
         typed: list[Row] = []
         for row in rows:
-            ids = _without_padding(row, pad_id)
+            ids = [*map(int, row)]
+            while ids and ids[-1] == pad_id:
+                ids.pop()
             typed.append({"input_ids": ids, "kinds": kinds_from_ids(ids, special)})
         require_explained([row["kinds"] for row in typed])
         return cls.from_rows(typed, pad_id=pad_id)
@@ -250,13 +253,6 @@ def whole_units(where: Tensor, units: Tensor | None) -> Tensor:
     return torch.where(units >= 0, where.gather(1, units.clamp(min=0)), where)
 
 
-def _without_padding(row: Sequence[int], pad_id: int) -> list[int]:
-    ids = [*map(int, row)]
-    while ids and ids[-1] == pad_id:
-        ids.pop()
-    return ids
-
-
 SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+[”’」』）]*|\n\s*")
 """End of a sentence with the blanks behind it; abbreviations are not recognized."""
 
@@ -279,7 +275,7 @@ def in_units(batch: Batch, unit: UnitName) -> Batch:
         return batch
     if not batch.layouts:
         raise InputError(f"unit={unit}, but these rows were tokenized elsewhere; use encode, or unit=token")
-    numbers = [number_units(NUMBERS[unit](layout)) for layout in batch.layouts]
+    numbers = [*map(number_units, map(NUMBERS[unit], batch.layouts))]
     units = torch.full(batch.input_ids.shape, -1)  # [B, T]
     for row, of_row in enumerate(numbers):
         positions = batch.explained[row].nonzero()[:, 0]  # [n]
@@ -300,10 +296,8 @@ def require_unit(unit: str) -> None:
 
 def number_units(keys: Sequence[int | None]) -> tuple[int, ...]:
     """Return 0, 1, … for runs of equal keys, as `(0, 0, 1)` for `(4, 4, None)`."""
-    numbers: list[int] = []
-    for number, (_, run) in enumerate(groupby(keys)):
-        numbers += [number for _ in run]
-    return tuple(numbers)
+    changes = map(operator.ne, keys[1:], keys)
+    return tuple(accumulate(changes, initial=0)) if keys else ()
 
 
 def _sentences(layout: Layout) -> list[int]:

@@ -42,7 +42,7 @@ class Windows:
         """
         ends = torch.tensor(self.counts).cumsum(dim=0).tolist()
         groups = [*starmap(torch.arange, pairwise([0, *ends]))]  # windows of each text
-        parts = torch.cat([groups[row] for row in rows.tolist()])  # [sum of counts]
+        parts = torch.cat([*map(groups.__getitem__, rows.tolist())])  # [sum of counts]
         counts = [*map(self.counts.__getitem__, rows.tolist())]  # [K]
         masks = where.repeat_interleave(torch.tensor(counts), dim=0).gather(1, self.positions[parts])
         # padding has position 0, whose mask is another token's
@@ -131,4 +131,4 @@ def window_starts(length: int, room: int, overlap: int) -> list[int]:
     """
     # c windows reach to room + (c - 1) (room - overlap) ≥ length: c is (length - overlap) / (room - overlap)
     count = -((overlap - length) // (room - overlap))  # rounded up
-    return [number * (length - room) // (count - 1) for number in range(count)]
+    return (torch.arange(count) * (length - room) // (count - 1)).tolist()
