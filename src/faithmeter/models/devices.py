@@ -167,11 +167,11 @@ def token_budget(model: torch.nn.Module | None, device: torch.device) -> int:
     return max(smallest, min(largest, free // 2 // (layers * width * size * SAVED_VALUES)))
 
 
-def start_cost(model: torch.nn.Module | None, device: torch.device) -> float:
+def start_cost(model: PreTrainedModel | None, device: torch.device) -> float:
     """Return how many tokens a model could compute in the time that a forward pass costs for any input."""
     if device.type != "cpu":
         return START_ON_ACCELERATOR
-    width = getattr(getattr(model, "config", None), "hidden_size", START_WIDTH)
+    width = START_WIDTH if model is None else model.get_input_embeddings().weight.shape[1]
     return float((START_WIDTH / width) ** 2)  # a layer of width H takes 24 H² operations for a token
 
 

@@ -79,7 +79,7 @@ def load(
     """
     target = find_device(device)
     precision = require_precision(precision, target)
-    path = local_copy(path, revision=revision)
+    path = local_copy(path, revision)
     training = read_checkpoint(resolve(path))
     tokenizer = load_tokenizer(path, revision=revision, add_mask_token=add_mask_token)
     model, missing, mismatched = load_model(path, "model", revision=revision or "main")
@@ -240,7 +240,7 @@ def load_model(
     """
     from transformers import AutoModel, AutoModelForSequenceClassification
 
-    folder = Path(resolve(local_copy(path, revision=options.get("revision"))))
+    folder = Path(resolve(path, options.get("revision")))
     if id2label is not None:
         options |= {"id2label": id2label, "label2id": dict(zip(id2label.values(), id2label, strict=True))}
     with reading(part, path):
@@ -316,7 +316,7 @@ def _base_of(folder: Path) -> str:
 
 def config_source(path: str | Path) -> str:
     """Return the folder or the hub name with a model's config.json."""
-    source = resolve(local_copy(path))
+    source = resolve(path)
     folder = Path(source)
     if (folder / ADAPTER).is_file() and not (folder / "config.json").is_file():
         return config_source(_base_of(folder))
@@ -341,7 +341,7 @@ def load_tokenizer(
     """Return the tokenizer of a model; raise an InputError if it has no mask token and none is added."""
     from transformers import AutoTokenizer
 
-    source = resolve(local_copy(path, revision=revision))
+    source = resolve(path, revision)
     folder = Path(source)
     with reading("tokenizer", path):
         layout = read_layout(folder)
@@ -349,8 +349,8 @@ def load_tokenizer(
             source = str(layout.encoder)
         elif (folder / ADAPTER).is_file() and not any(folder.glob("tokenizer*")):
             source, revision = resolve(_base_of(folder)), None
-        options = {"trust_remote_code": False, "revision": revision or "main"}
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        revision = revision or "main"
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, revision=revision)
     if layout is not None:
         layout.apply_to(tokenizer)
     if add_mask_token:
@@ -359,8 +359,9 @@ def load_tokenizer(
     return tokenizer
 
 
-def resolve(path: str | Path) -> str:
+def resolve(path: str | Path, revision: str | None = None) -> str:
     """Return the folder or the hub name of a model; raise an InputError if there is none that can be read."""
+    path = local_copy(path, revision)
     name = str(path)
     if name == EMBEDDED:
         return str(Path(__file__).parent / "embedded")
@@ -377,7 +378,7 @@ def resolve(path: str | Path) -> str:
     return name
 
 
-def local_copy(path: str | Path, *, revision: str | None = None) -> str | Path:
+def local_copy(path: str | Path, revision: str | None = None) -> str | Path:
     """Return the folder of a hub model that is more than one of transformers, downloaded; any other path.
 
     Such are checkpoints of faithmeter, with their record and their tests, sentence encoders and adapters.

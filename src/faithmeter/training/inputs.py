@@ -19,7 +19,6 @@ from ..models.loading import (
     list_keys,
     load_model,
     load_tokenizer,
-    local_copy,
     read_checkpoint,
     resolve,
 )
@@ -98,7 +97,7 @@ def load_encoder(config: TrainConfig, task: Task) -> Encoder:
     Raises:
         InputError: Files are damaged, weights of the encoder are missing, or the tokenizer knows no words.
     """
-    read_checkpoint(resolve(local_copy(config.model)))
+    read_checkpoint(resolve(config.model))
     tokenizer = load_tokenizer(config.model, add_mask_token=config.add_mask_token)
     kind = PROBLEMS[task.kind]
     model, missing, mismatched = load_model(
