@@ -18,8 +18,8 @@ from playwright.sync_api import sync_playwright
 
 from faithmeter.config import BASELINE
 from faithmeter.measuring.trace import frame_trace
-from faithmeter.report.fragments import part_html
-from faithmeter.report.heat import Part, heat_style, score_tone
+from faithmeter.report.heat import Part, score_tone
+from faithmeter.report.html import heat_style, part_html
 from faithmeter.store.results import Run
 from faithmeter.store.run_store import RunStore
 from faithmeter.verdict.formats import format_percent, format_pvalue

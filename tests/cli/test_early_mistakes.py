@@ -45,7 +45,7 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise InputError("the work began")
 
     monkeypatch.chdir(folder)
-    parts = ("training.finetuning.finetune", "models.evaluator.Evaluator.logits", "report.page._figures")
+    parts = ("training.finetuning.finetune", "models.evaluator.Evaluator.logits", "report.page._draw")
     for name in (*parts, "measuring.explanation.explain_texts"):
         monkeypatch.setattr(f"faithmeter.{name}", work)
 
@@ -122,7 +122,7 @@ def test_a_full_disk_in_a_report_names_the_place(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     fixtures_report.train(RunStore(tmp_path / "store"))
-    monkeypatch.setattr("faithmeter.report.page._figures", write)
+    monkeypatch.setattr("faithmeter.report.page._draw", write)
     for arguments, place in (
         (("-o", tmp_path / "out" / "report.html"), tmp_path / "out"),
         (("--gallery", tmp_path / "site"), tmp_path / "site"),

@@ -12,7 +12,7 @@ import torch
 
 import faithmeter as fm
 from faithmeter.methods import METHODS
-from faithmeter.report.reproduce import reproduce
+from faithmeter.report.provenance import reproduce
 from toy import WORDS, tiny
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter.report.reproduce import reproduce
+from faithmeter.report.provenance import reproduce
 from toy import WORDS, tiny, word_tokenizer
 
 TEXT = " ".join(WORDS[:14])

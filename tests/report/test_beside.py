@@ -10,7 +10,7 @@ import fixtures_report
 from faithmeter.errors import InputError
 from faithmeter.report.beside import methods_table, read_beside, view_beside
 from faithmeter.report.blocks import Section
-from faithmeter.report.fragments import render
+from faithmeter.report.html import render
 from faithmeter.store.run_store import RunStore
 
 TEXTS = [{"text": "Mary went to the garden.", "context": "Where?", "label": n % 6} for n in range(30)]

@@ -9,7 +9,6 @@ import pytest
 
 import faithmeter
 from faithmeter.measuring.pieces import BLANK, piece_score, strongest, token_pieces, word_pieces
-from faithmeter.report.fragments import part_html
 from faithmeter.report.heat import (
     AGAINST,
     FOR,
@@ -17,10 +16,9 @@ from faithmeter.report.heat import (
     TONES,
     Part,
     format_score,
-    heat_script,
-    heat_style,
     score_tone,
 )
+from faithmeter.report.html import heat_script, heat_style, part_html
 from faithmeter.report.terminal import part_text
 
 TEXT = "not  unfunny"

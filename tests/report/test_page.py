@@ -24,13 +24,13 @@ from faithmeter.config import TrainConfig
 from faithmeter.errors import InputError
 from faithmeter.measuring.trace import frame_trace
 from faithmeter.methods import METHODS
-from faithmeter.paper.tables import replication
+from faithmeter.paper.tables import TABLES
 from faithmeter.report import figures
 from faithmeter.report import page as report
 from faithmeter.report.labels import task_names
 from faithmeter.report.page.examples import NEVER, SCORE_LEVELS, choose_sources, compress_json, example_groups
-from faithmeter.report.page.provenance import commands, describe_methods, settings
-from faithmeter.report.page.verdict import performance_sentences
+from faithmeter.report.page.verdicts import performance_sentences
+from faithmeter.report.provenance import commands, methods_table, settings
 from faithmeter.store.run_store import DamageWarning, RunStore
 from fixtures_report import PERCENTS, PLACES, inputs, measure, train
 from traces import keep, trace
@@ -155,9 +155,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[report.Report, st
     measure(store, trained, texts, strengths, labels=[*PLACES[:5], "<u>office"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("faithmeter.report.figures.FIGURES", FIGURES)
-        done = report.write(
-            store, folder / "report.html", files=folder / "report_files", replication=replication()
-        )
+        done = report.write(store, folder / "report.html", files=folder / "report_files", tables=TABLES)
     return done, done.page.read_text(encoding="utf-8"), store
 
 
@@ -198,7 +196,7 @@ def test_the_same_store_gives_the_same_page(
 ) -> None:
     done, page, store = written
     monkeypatch.setattr("faithmeter.report.figures.FIGURES", FIGURES)
-    assert report.write(store, done.page, replication=replication()).page.read_text(encoding="utf-8") == page
+    assert report.write(store, done.page, tables=TABLES).page.read_text(encoding="utf-8") == page
 
 
 def test_commands_make_the_same_runs(tmp_path: Path) -> None:
@@ -222,11 +220,12 @@ def test_a_checkpoint_from_elsewhere_is_named_with_its_task(tmp_path: Path) -> N
 
 
 def test_methods_are_described_for_those_who_do_not_know_them() -> None:
-    first, beam, unknown = describe_methods(["loo-sign", "beam(width=20)", "mine"])
-    assert first["about"] == METHODS["loo-sign"].about != ""
-    assert "scores in logit points" in first["notes"]
-    assert beam["notes"][0] == "width=20"
-    assert unknown["about"] == "a method that is not part of faithmeter"
+    rows = methods_table(["loo-sign", "beam(width=20)", "mine"]).rows
+    [(_, about, notes), (_, _, options), (_, unknown, _)] = [[cell.value for cell in row] for row in rows]
+    assert about == METHODS["loo-sign"].about != ""
+    assert "scores in logit points" in str(notes)
+    assert str(options).startswith("width=20 · ")
+    assert unknown == "a method that is not part of faithmeter"
 
 
 def test_an_empty_store_says_what_to_run(tmp_path: Path) -> None:
@@ -246,15 +245,15 @@ def test_the_verb_prints_paths_and_verdict_as_json(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["page"], found["files"]) == (str(page), [])
-    assert len(found["verdict"]["sentences"]) == 3
+    assert len(found["answers"]) == len(found["models"][0]["answers"]) == 3
     assert sorted(path.name for path in page.parent.iterdir()) == ["page.html"]
 
 
 def test_a_store_that_was_only_trained_has_a_page(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     train(store)
-    done = report.write(store, tmp_path / "report.html", replication=replication())
-    assert done.verdict.sentences[0].text == (
+    done = report.write(store, tmp_path / "report.html", tables=TABLES)
+    assert done.answers[0].text == (
         "Not known yet: it was trained but not measured; whole texts: 99.0% with strategy half, "
         "20.0% by guessing."
     )
@@ -294,7 +293,7 @@ def test_texts_that_have_no_room_are_left_out(tmp_path: Path, monkeypatch: pytes
     [group] = example_groups(choose_sources(store.results()), 500, first)
     assert (len(group["texts"]), group["total"]) == (1, 2)
     monkeypatch.setattr("faithmeter.report.page.MAX_PAGE_BYTES", 0)
-    page = report.write(store, tmp_path / "report.html", replication=replication()).page
+    page = report.write(store, tmp_path / "report.html", tables=TABLES).page
     assert 'id="examples"' not in page.read_text(encoding="utf-8")
 
 
@@ -323,7 +322,7 @@ def test_one_training_is_a_sentence_and_no_chart(tmp_path: Path) -> None:
         "embedded, fine-tuned on bAbI-1 with half of every mini-batch masked: 99.0% micro F1 on whole test "
         "texts, 19.8% on wholly masked ones; always the most frequent class of the training texts: 20.0%."
     )
-    assert list(performance_sentences(store.frame("train"))) == [expected]
+    assert [one.text for one in performance_sentences(store.frame("train"))] == [expected]
     train(store, seed=1)
     assert list(performance_sentences(store.frame("train"))) == []
 
@@ -370,15 +369,15 @@ def test_own_data_is_called_by_the_name_of_its_task_and_doubts_are_a_list(
     store = RunStore(tmp_path / "runs")
     trained = train(store, task="data/full.toml", task_name="film reviews", strategy="none")
     measure(store, trained, TEXTS, {"loo-sign": 0.4, "random": 0.0})
-    done = report.write(store, tmp_path / "report.html", replication=replication())
+    done = report.write(store, tmp_path / "report.html", tables=TABLES)
     page = done.page.read_text(encoding="utf-8")
     assert "<h1>film reviews, embedded</h1>" in page
-    points = done.verdict.sentences[2].points
-    assert len(points) == len(done.verdict.doubts)
+    points = done.answers[2].points
+    assert len(points) == len(done.models[0].verdict.doubts)
     assert points[-2].startswith("loo-sign: measured on"), "the name of a method keeps its first letter"
     assert points[-1].startswith("The model was")
     assert "<ul>" + "".join(f"<li>{point}</li>" for point in points) + "</ul>" in page
-    assert done.verdict.sentences[2].text not in page
+    assert done.answers[2].text not in page
 
 
 def test_a_name_that_would_confuse_tasks_is_not_used(tmp_path: Path) -> None:

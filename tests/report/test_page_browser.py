@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from faithmeter.paper.tables import replication
+from faithmeter.paper.tables import TABLES
 from faithmeter.report import figures
 from faithmeter.report import page as report
 from faithmeter.store.run_store import RunStore
@@ -40,7 +40,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chosen = ("performance-unmasked", "epochs", "faithfulness")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("faithmeter.report.figures.FIGURES", {name: figures.FIGURES[name] for name in chosen})
-        return report.write(store, folder / "report.html", replication=replication()).page
+        return report.write(store, folder / "report.html", tables=TABLES).page
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ import torch
 
 import faithmeter as fm
 from faithmeter.report.blocks import Cell, Column, Sentence, Table
-from faithmeter.report.fragments import render
-from faithmeter.report.styles import palette_style
+from faithmeter.report.html import palette_style, render
 from toy import WORDS, tiny
 
 HOSTILE = "<script>alert(1)</script>"

@@ -11,24 +11,28 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from faithmeter.errors import InputError
+from faithmeter.measuring.result import Result
+from faithmeter.paper.comparison import compare_cells
 from faithmeter.paper.tables import TABLES
-from faithmeter.paper.tables.comparison import compare_cells
-from faithmeter.report import latex, page
+from faithmeter.report import latex
 from faithmeter.report.blocks import Cell, Table
+from faithmeter.report.blocks import file_column as Column
 from faithmeter.report.exports import save, to_csv, to_markdown
-from faithmeter.report.fragments import render_table
-from faithmeter.report.tables.by_method import other_metrics_table, plausibility_table
-from faithmeter.report.tables.cells import column as Column
+from faithmeter.report.html import render_table
+from faithmeter.report.page.sections import fill_sections
 from faithmeter.report.values import format_cell, format_duration
+from faithmeter.report.view import metrics_table, plausibility_table
 from faithmeter.stats.intervals import bootstrap_interval
 from faithmeter.store.frames import COLUMNS
 from fixtures_tasks import SHARED
+from traces import falling, made_up_texts, result, traces
 
 PAPER = SHARED / "paper"
 FILES = {name: name for name in TABLES if not name.startswith("faithfulness_")} | {"models": "performance"}
@@ -295,38 +299,52 @@ def roar(method: str, values: dict[int, float], seed: int = 0) -> list[dict[str,
     return [{"method": method, "percent": p, "value": v, "seed": seed} for p, v in values.items()]
 
 
+LABELS = np.arange(30) % 2
+NAMED = ("bAbI-1", "tiny")
+
+
+def measured(*seeds: int, rationales: bool = False) -> Result:
+    """A result of made-up traces, of one or several seeds."""
+    each = [traces(falling({"random": 0.9, "loo-sign": 0.3}, LABELS, seed), LABELS) for seed in seeds]
+    texts = made_up_texts(each[0]["random"])
+    # the first of four words is the reason, and that with the highest score
+    texts["rationale"] = [[(0, 1)] if rationales else None] * len(texts)
+    return result(*each, inputs=texts)
+
+
 def test_metrics_of_other_papers_are_means_over_seeds_with_links() -> None:
-    values = {"comprehensiveness": 0.25, "log_odds": -1.234, "naopc": 0.5}
-    rows = [{**areas([0.4])[0], **values, "seed": seed} for seed in (0, 1)]
-    rows[1]["comprehensiveness"] = 0.35
-    table = other_metrics_table(frames(areas=[*rows, *areas([0.2], method="grad-l2")]))
-    [row] = rows_of(table)  # grad-l2 comes from a record without these metrics
-    assert (row["method"], float(row["comprehensiveness"]), row["n"]) == ("loo-sign", 30.0, "2")
-    assert (float(row["log_odds"]), row["sufficiency"]) == (-1.234, "")
-    assert "-1.23" in to_markdown(table)
+    both = measured(0, 1)
+    table = metrics_table({NAMED: both})
+    row, _ = rows_of(table)
+    assert [row[name] for name in ("task", "model", "method")] == [*NAMED, "loo-sign"]
+    alone = [measured(seed).metrics("loo-sign")["comprehensiveness"] for seed in (0, 1)]
+    assert float(row["comprehensiveness"]) == pytest.approx(100 * sum(alone) / 2)
+    assert float(row["log_odds"]) == pytest.approx(both.metrics("loo-sign")["log_odds"])
+    assert row["sufficiency"] == "", "the complement was not measured"
+    assert f"{both.metrics('loo-sign')['log_odds']:.2f}" in to_markdown(table)
     url = "https://aclanthology.org/2020.acl-main.408/"
     assert f"[comprehensiveness]({url})" in to_markdown(table)
     assert f'<a href="{url}">comprehensiveness</a>' in render_table(table)
     assert f"comprehensiveness: {url}" in latex.render(table, "")
     assert "Prefer ACU with its check" in to_markdown(table)
+    assert "bAbI-1" not in to_markdown(metrics_table({(None, None): both})), "one result has no name"
 
 
 def test_faithful_and_plausible_stand_side_by_side() -> None:
-    agreement = {"token_f1": 0.5, "token_iou": 0.4, "auprc": 0.75}
-    rows = [*areas([0.4], **agreement), *areas([0.1], method="grad-l2", task="IMDB")]
-    table = plausibility_table(frames(areas=rows))
-    [row] = rows_of(table)  # IMDB has no rationales
-    assert {name: float(row[name]) for name in ("acu", *agreement)} == pytest.approx(
-        {"acu": 40.0, "token_f1": 50.0, "token_iou": 40.0, "auprc": 75.0}
-    )
+    reasoned = measured(0, rationales=True)
+    table = plausibility_table({NAMED: reasoned, ("IMDB", "tiny"): measured(0)})
+    row, random = rows_of(table)  # IMDB has no rationales
+    assert (row["method"], random["method"]) == ("loo-sign", "random")
+    assert float(row["acu"]) == pytest.approx(100 * reasoned.acu("loo-sign"))
+    assert [float(row[name]) for name in ("token_f1", "token_iou", "auprc")] == [100, 100, 100]
     headings = {column.heading for column in table.columns}
     assert {("faithful", "ACU"), ("plausible", "AUPRC")} <= headings
     assert "Neither says anything about the other" in to_markdown(table)
-    assert not plausibility_table(frames(areas=areas([0.1]))).rows
-    paper = page.Replication({"faithfulness": TABLES["faithfulness"]})
-    on_page, _ = page._tables(frames(areas=rows), paper, None, lambda *_: None)
-    [section] = [one for one in page.fill_sections({}, on_page) if one.anchor == "areas"]
-    assert [one.title for one in section.parts] == [on_page["faithfulness"].title, table.title]
+    assert not plausibility_table({NAMED: measured(0)}).rows
+    of_paper = TABLES["faithfulness"](frames(areas=areas([0.4])))
+    known = {"table plausibility": [table], "table faithfulness": [of_paper]}
+    [section] = [one for one in fill_sections(known) if one.anchor == "areas"]
+    assert section.blocks == [of_paper, table]
 
 
 def test_racu_of_recursive_roar() -> None:

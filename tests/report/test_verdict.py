@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from faithmeter.config import TrainConfig
-from faithmeter.report.page.verdict import Verdict, judge, masking_cost, together, verdicts
+from faithmeter.report.page.verdicts import Judged, judge, masking_cost, together
 from faithmeter.stats.intervals import Interval
 from faithmeter.store.run_store import RunStore
-from faithmeter.verdict import MethodEvidence, TaskEvidence
+from faithmeter.verdict import MethodEvidence, TaskEvidence, verdict
 from fixtures_report import measure, train
 from traces import falling, keep, traces
 
@@ -24,7 +24,7 @@ def method(mean: float, half: float = 0.01, *, p: float = 0.5, texts: int = 200)
     return MethodEvidence(area, {"published": p, "crossfit": p}, texts)
 
 
-def judged(published: dict[str, float] | None = None, **changes: Any) -> Verdict:
+def judged(**changes: Any) -> Judged:
     """The verdict on RTE (tiny): a is ahead of b by 20 points, unless the facts are changed."""
     known = {
         "methods": {"random": method(0, 0), "a": method(0.31), "b": method(0.11)},
@@ -35,14 +35,14 @@ def judged(published: dict[str, float] | None = None, **changes: Any) -> Verdict
         "seeds": 3,
         "cost": 0.01,
     }
-    names = {("RTE", "tiny", name): value for name, value in (published or {}).items()}
-    return judge("RTE", "tiny", TaskEvidence(**{**known, **changes}), names)
+    evidence = TaskEvidence(**{**known, **changes})
+    return Judged("RTE", "tiny", verdict(evidence), evidence)
 
 
 def test_a_clear_winner() -> None:
-    verdict = judged()
-    first, second, third = verdict.sentences
-    assert (verdict.task, verdict.model, verdict.leaders) == ("RTE", "tiny", ("a",))
+    one = judged()
+    first, second, third = one.verdict.answers
+    assert (one.task, one.model, one.verdict.leaders) == ("RTE", "tiny", ("a",))
     assert first.text == (
         "Yes: there is no sign that texts masked at random are out of distribution for the model, fine-tuned "
         "with masks (cross-fitted p = 0.50); it has 90.0% accuracy on whole texts, 50.0% by guessing their "
@@ -52,38 +52,39 @@ def test_a_clear_winner() -> None:
         "It is a, whose area below random erasure (ACU) is 31.0% [30.0, 32.0], 20.0 points ahead of b."
     )
     assert "they hold for these 200 texts and 3 seeds" in third.text
-    assert [sentence.mood for sentence in verdict.sentences] == ["good", "good", "good"]
-    assert verdict.to_dict()["area"] == {"mean": 0.31, "lower": 0.3, "upper": 0.32, "n": 0}
+    assert [sentence.mood for sentence in one.verdict.answers] == ["good", "good", "good"]
+    values = one.to_dict()
+    assert (values["task"], values["measurable"], values["leaders"]) == ("RTE", True, ("a",))
 
 
 def test_performance_by_labels_of_a_model_is_agreement() -> None:
-    assert "90.0% agreement with the original on whole texts" in judged(metric="agreement").sentences[0].text
+    assert (
+        "90.0% agreement with the original on whole texts"
+        in judged(metric="agreement").verdict.answers[0].text
+    )
 
 
 def test_without_an_interval_the_area_alone_decides() -> None:
-    verdict = judged(methods={"random": method(0, 0), "a": method(0.3, 0), "b": method(0.29, 0)})
-    text = verdict.sentences[1].text
+    one = judged(methods={"random": method(0, 0), "a": method(0.3, 0), "b": method(0.29, 0)})
+    text = one.verdict.answers[1].text
     assert text == (
         "Judged by area alone, it is a, whose area below random erasure (ACU) is 30.0%, 1.0 points ahead of "
         "b; without an interval, another seed or other texts may change the order."
     )
-    assert verdict.sentences[1].mood == "caution"
+    assert one.verdict.answers[1].mood == "caution"
 
 
 def test_overlapping_intervals_leave_it_undecided() -> None:
     near = {"a": method(0.3, 0.05), "b": method(0.29, 0.05), "c": method(0.02)}
-    verdict = judged(methods={"random": method(0, 0), **near})
-    assert verdict.leaders == ("a", "b")
-    assert verdict.sentences[1].text.startswith("Not decided: a and b cannot be told apart; the largest area")
-
-
-def test_a_published_value_is_told_only_where_there_is_one() -> None:
-    assert " The paper reports 32.6%." in judged({"a": 32.6}).sentences[1].text
-    assert "paper" not in judged({"b": 32.6}).sentences[1].text
+    one = judged(methods={"random": method(0, 0), **near})
+    assert one.verdict.leaders == ("a", "b")
+    assert one.verdict.answers[1].text.startswith(
+        "Not decided: a and b cannot be told apart; the largest area"
+    )
 
 
 def test_without_a_plain_model_the_price_of_masks_is_open() -> None:
-    text = judged(cost=math.nan).sentences[0].text
+    text = judged(cost=math.nan).verdict.answers[0].text
     assert "no plainly fine-tuned model here" in text
     assert "nan" not in text
 
@@ -97,67 +98,67 @@ def test_masks_that_cost_performance(tmp_path: Path) -> None:
     assert masking_cost(frame, masked.to_dict()) == pytest.approx(0.04)
     assert math.isnan(masking_cost(frame, {**masked.to_dict(), "strategy": "none"}))
     assert math.isnan(masking_cost(frame[frame["strategy"] == "half"], masked.to_dict()))
-    assert judged(cost=0.04).sentences[0].mood == "caution"
+    assert judged(cost=0.04).verdict.answers[0].mood == "caution"
 
 
 def test_masked_texts_out_of_distribution() -> None:
     methods = {"random": method(0, 0, p=0.0004), "a": method(0.3)}
-    verdict = judged(methods=methods)
-    first, second, third = verdict.sentences
+    one = judged(methods=methods)
+    first, second, third = one.verdict.answers
     assert [first.mood, second.mood, third.mood] == ["bad", "bad", "bad"]
     assert first.text.startswith("No: for the model, fine-tuned with masks, texts masked at random are")
     assert "(cross-fitted p < 0.001)" in first.text
     assert second.text.startswith("None can be named while the model is not measurable")
     assert "so do not trust any area" in third.text
-    assert verdict.leaders == ()
+    assert one.verdict.leaders == ()
 
 
 def test_a_method_that_leaves_strange_texts_cannot_win() -> None:
-    verdict = judged(methods={"random": method(0, 0), "a": method(0.31, p=0.01), "b": method(0.11)})
-    assert verdict.leaders == ("b",)
-    assert "Texts erased by a are out of distribution (cross-fitted p = 0.010)" in verdict.sentences[2].text
+    one = judged(methods={"random": method(0, 0), "a": method(0.31, p=0.01), "b": method(0.11)})
+    assert one.verdict.leaders == ("b",)
+    assert "Texts erased by a are out of distribution (cross-fitted p = 0.010)" in one.verdict.answers[2].text
 
 
 def test_methods_no_better_than_random() -> None:
-    verdict = judged(methods={"random": method(0, 0), "a": method(0.3), "b": method(0.01, 0.02)})
-    assert "b: not clearly better than a random order." in verdict.sentences[2].text
+    one = judged(methods={"random": method(0, 0), "a": method(0.3), "b": method(0.01, 0.02)})
+    assert "b: not clearly better than a random order." in one.verdict.answers[2].text
     worse = judged(methods={"random": method(0, 0), "a": method(-0.1)})
-    assert worse.sentences[1].text.startswith("None is clearly")
+    assert worse.verdict.answers[1].text.startswith("None is clearly")
 
 
 def test_what_did_not_learn_is_left_out() -> None:
-    assert "1 of 3 seeds did not learn the task" in judged(seeds=2, unlearned_seeds=1).sentences[2].text
+    assert "1 of 3 seeds did not learn the task" in judged(seeds=2, unlearned_seeds=1).verdict.answers[2].text
     for unlearned in ({"converged": False}, {"whole": 0.5}):  # by the threshold, or no better than guessing
-        verdict = judged(**unlearned)
-        assert verdict.sentences[0].text.startswith("No: it did not learn the task with any of 3 seeds (")
-        assert "50.0% by guessing" in verdict.sentences[0].text
-        assert "The model did not learn the task" in verdict.sentences[2].text
-        assert verdict.leaders == ()
+        one = judged(**unlearned)
+        assert one.verdict.answers[0].text.startswith("No: it did not learn the task with any of 3 seeds (")
+        assert "50.0% by guessing" in one.verdict.answers[0].text
+        assert "The model did not learn the task" in one.verdict.answers[2].text
+        assert one.verdict.leaders == ()
 
 
 @pytest.mark.parametrize(("beam", "mood"), [(0.28, "good"), (0.45, "caution")])
 def test_areas_on_other_texts_are_compared_on_those_they_share(beam: float, mood: str) -> None:
     """Beam's 0.41 on 50 texts does not beat 0.31 on 200."""
     methods = {"random": method(0, 0), "a": method(0.31), "b": method(0.11), "beam": method(0.41, texts=50)}
-    verdict = judged(methods=methods, shared={"beam": (50, {"a": 0.40, "b": 0.1, "beam": beam})})
-    second = verdict.sentences[1]
-    assert (verdict.leaders, second.mood) == (("a",), mood)
+    one = judged(methods=methods, shared={"beam": (50, {"a": 0.40, "b": 0.1, "beam": beam})})
+    second = one.verdict.answers[1]
+    assert (one.verdict.leaders, second.mood) == (("a",), mood)
     assert "20.0 points ahead of b." in second.text
     told = f" On the 50 texts that both were measured on, beam has {beam:.1%} and a 40.0%."
     assert second.text.endswith(told)
-    apart = judged(methods=methods, shared={"beam": (0, {})}).sentences[1].text
+    apart = judged(methods=methods, shared={"beam": (0, {})}).verdict.answers[1].text
     assert apart.endswith(" beam was not measured on the same texts.")
 
 
 def test_a_check_that_could_not_have_rejected_tells_nothing() -> None:
-    verdict = judged(floors={"crossfit": 0.09})
-    assert verdict.sentences[0].text.startswith("Not known: nothing tells whether masked")
+    one = judged(floors={"crossfit": 0.09})
+    assert one.verdict.answers[0].text.startswith("Not known: nothing tells whether masked")
 
 
 def test_few_texts_and_no_test() -> None:
-    verdict = judged(methods={"random": method(0, 0), "a": method(0.3, texts=50)}, floors={})
-    assert verdict.sentences[0].text.startswith("Not known: nothing tells whether masked")
-    assert "a: measured on 50 texts only, so small differences mean little" in verdict.sentences[2].text
+    one = judged(methods={"random": method(0, 0), "a": method(0.3, texts=50)}, floors={})
+    assert one.verdict.answers[0].text.startswith("Not known: nothing tells whether masked")
+    assert "a: measured on 50 texts only, so small differences mean little" in one.verdict.answers[2].text
 
 
 def test_masked_fine_tuning_is_judged_and_the_plain_one_warned_of(tmp_path: Path) -> None:
@@ -165,9 +166,9 @@ def test_masked_fine_tuning_is_judged_and_the_plain_one_warned_of(tmp_path: Path
     measure(store, train(store), texts, {"a": 0.3, "random": 0.0})
     plain = train(store, strategy="none", validation="unmasked")
     measure(store, plain, texts, {"b": 0.5, "random": 0.0}, p={"random": 0.001})
-    [verdict] = verdicts(store.results(), store.frame("train"))
-    assert verdict.leaders == ("a",)
-    assert "so do not trust any erasure on it" in verdict.sentences[2].text
+    [one] = judge(store.results(), store.frame("train"))
+    assert one.verdict.leaders == ("a",)
+    assert "so do not trust any erasure on it" in one.verdict.answers[2].text
 
 
 def test_seeds_of_a_fine_tuning_are_judged_together(tmp_path: Path) -> None:
@@ -177,27 +178,30 @@ def test_seeds_of_a_fine_tuning_are_judged_together(tmp_path: Path) -> None:
         p = {"crossfit": (0.03, 0.5, 0.9)[number]}
         keep(store, TrainConfig(seed=number), traces(predictions, labels, p=p))
     [pooled] = store.results()
-    [verdict] = verdicts([pooled], store.frame("train"))
-    assert verdict.p == pooled.result.evidence.p("random") == pytest.approx(0.09), "Simes over seeds"
+    [one] = judge([pooled], store.frame("train"))
+    assert one.evidence is not None
+    assert one.evidence.p("random") == pooled.result.evidence.p("random") == pytest.approx(0.09), (
+        "Simes over seeds"
+    )
 
 
 def test_many_models_in_three_sentences() -> None:
     good = judged(methods={"random": method(0, 0), "a": method(0.3)})
     bad = judged(methods={"random": method(0, 0, p=0.001), "a": method(0.3)})
-    first, second, third = together([good, bad]).sentences
+    first, second, third = together([good, bad])
     assert first.text == "1 of 2 models are measurable; not measurable: RTE (tiny)."
     assert second.text == "In the lead most often, alone or tied: a (1 of 2)."
     assert third.text == "There are reservations about RTE (tiny): see below."
-    assert together([good]) is good
+    assert together([good]) == good.verdict.answers
     unchecked = judged(floors={"crossfit": 0.09})
     assert not unchecked.measurable
-    first = together([good, bad, unchecked]).sentences[0].text
+    first = together([good, bad, unchecked])[0].text
     assert first == "1 of 3 models are measurable; not measurable: RTE (tiny); not known: RTE (tiny)."
     adapted = judged(agreement=0.99)
-    third = together([good, adapted]).sentences[2]
+    third = together([good, adapted])[2]
     assert (third.mood, third.text) == (
         "good",
         "Nothing measured here speaks against the numbers; read the notes on RTE (tiny) below.",
     )
-    many = together([bad] * 5).sentences[2].text
+    many = together([bad] * 5)[2].text
     assert many == "There are reservations about RTE (tiny), RTE (tiny), RTE (tiny) and 2 more: see below."

@@ -10,11 +10,10 @@ import pytest
 
 from faithmeter.measuring.result import Result
 from faithmeter.report.blocks import Chart, Sentence, Table
-from faithmeter.report.fragments import render
-from faithmeter.report.page.top import view_top
-from faithmeter.report.page.verdict import Verdict, together
+from faithmeter.report.html import render
+from faithmeter.report.page.verdicts import Judged, together, view_top
 from faithmeter.report.view import areas_table, lead, view
-from faithmeter.verdict import QUESTIONS, Answer
+from faithmeter.verdict import QUESTIONS, Answer, Verdict
 from traces import PERCENTS, falling, result, traces
 
 LABELS = np.arange(60) % 2
@@ -92,16 +91,17 @@ def test_several_models_are_one_sentence_and_a_table(measured: Result) -> None:
     texts = ("Yes: it passes.", "Not decided: a and b.", "Nothing.")
     answers = tuple(map(Answer, QUESTIONS, moods, texts))
     area = measured.interval("loo-sign")
-    one = Verdict("bAbI-1", "tiny", answers, ("loo-sign",), area=area, measurable=True)
-    other = Verdict("SST2", "tiny", answers)
-    both = together([one, other])
-    top, table = view_top([measured, measured], [one, other], both)
+    leading = Verdict((), (), ("loo-sign",), answers, ())
+    one = Judged("bAbI-1", "tiny", leading, measured.evidence)
+    other = Judged("SST2", "tiny", replace(leading, leaders=()))
+    top, table = view_top([measured, measured], [one, other])
     assert isinstance(top, Sentence)
-    assert top.text == both.sentences[1].text
+    assert top.text == together([one, other])[1].text
     assert isinstance(table, Table)
     first, second = table.rows
     assert [cell.value for cell in first[:4]] == ["bAbI-1", "tiny", "✓ Yes", "loo-sign"]
     assert first[4].value == pytest.approx(100 * area.mean)
-    assert [cell.value for cell in second[3:]] == ["–", None, "–"]
-    [alone] = view_top([], [one, other], both)
+    assert [cell.value for cell in second[3:6]] == ["–", None, "–"]
+    assert "Report" not in render([table]), "one page has no links to others"
+    [alone] = view_top([], [one, other])
     assert isinstance(alone, Sentence)

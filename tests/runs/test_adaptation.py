@@ -20,7 +20,7 @@ from faithmeter.config import MeasureConfig
 from faithmeter.data.labeled import LABELED, read_labeled
 from faithmeter.methods import registry
 from faithmeter.models import loading
-from faithmeter.report.reproduce import reproduce
+from faithmeter.report.provenance import reproduce
 from faithmeter.runs import adaptation
 from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.stats.behavior import Behavior

@@ -24,7 +24,7 @@ from faithmeter.measuring.one_text import Erasure, TextMeasurement
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace
 from faithmeter.report import card as modelcard
-from faithmeter.report.page.verdict import verdicts
+from faithmeter.report.page.verdicts import judge
 from faithmeter.runs import pipeline as pipelines
 from faithmeter.serve import app as serving
 from faithmeter.serve.admission import ServedModel
@@ -278,10 +278,12 @@ def test_a_measured_task_has_the_same_doubts_everywhere(
     [pooled] = store.results()
     assert pooled.result.evidence == result.evidence, "traces that are read again"
 
-    [report] = verdicts([pooled], store.frame("train"))
-    assert list(report.doubts) == texts, "the report"
-    assert report.leaders == result.verdict.leaders
-    assert [answer.text for answer in report.sentences] == [answer.text for answer in result.verdict.answers]
+    [report] = judge([pooled], store.frame("train"))
+    assert [doubt.text for doubt in report.verdict.doubts] == texts, "the report"
+    assert report.verdict.leaders == result.verdict.leaders
+    assert [answer.text for answer in report.verdict.answers] == [
+        answer.text for answer in result.verdict.answers
+    ]
 
     copy = tmp_path / "model"
     copy.mkdir()
@@ -320,16 +322,16 @@ def test_several_seeds_are_pooled_and_have_the_same_doubts(name: str, tmp_path: 
     for number in (1, 2):
         stored(case, store, f"weights-{number}", number)
     [pooled] = store.results()
-    [report] = verdicts([pooled], store.frame("train"))
-    assert list(report.doubts) == [doubt.text for doubt in alone.doubts]
-    assert report.leaders == alone.verdict.leaders
+    [report] = judge([pooled], store.frame("train"))
+    assert [doubt.text for doubt in report.verdict.doubts] == [doubt.text for doubt in alone.doubts]
+    assert report.verdict.leaders == alone.verdict.leaders
     both = {method: np.stack([each.predictions] * 2) for method, each in seed_of(case).items()}
     predictions = Predictions(np.arange(case.texts) % 2, both, 2, "accuracy", PERCENTS)
     facts = pooled.result.evidence
     assert (facts.seeds, facts.group) == (2, pooled.result.leaders)
     expected = resample_texts(predictions, resamples=199).acu("loo-sign")
     assert pooled.result.interval("loo-sign", "acu") == expected
-    assert report.sentences[1].text == verdict(facts).answers[1].text
+    assert report.verdict.answers[1].text == verdict(facts).answers[1].text
 
 
 def text_measurement(case: TextCase) -> TextMeasurement:
@@ -395,7 +397,7 @@ LEVEL_IS_SHOWN = {
     "report/view.py",  # the heading of a column
     "report/figures/erasure.py",  # a line in a chart
     "report/page/sections.py",  # the text above a chart
-    "report/page/html.py",  # the level that a script marks steps by
+    "report/page/__init__.py",  # the level that a script marks steps by
     "report/card/readme.py",  # the text above a table
     "store/frames.py",  # the share of significant texts
 }

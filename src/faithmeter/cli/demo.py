@@ -49,7 +49,7 @@ def demo(
     Needs no downloads. Example: faithmeter demo --seed 1
     """
     from ..models.loading import load_tokenizer
-    from ..paper.tables import replication
+    from ..paper.tables import TABLES
     from ..report import page as report
     from ..report.view import answer_sentences, areas_table, check_table, training_table
     from ..store.run_store import RunStore
@@ -77,7 +77,7 @@ def demo(
     pointing = {"loo-sign": measured[0], BEAM if full else SEARCH: measured[-1], "random": measured[0]}
     hits = {method: hit_rate(result, method, tokenizer) for method, result in pointing.items()}
     console.print("4. the report", style="bold")
-    written = report.write(RunStore(store), store / "report.html", replication=replication())
+    written = report.write(RunStore(store), store / "report.html", tables=TABLES)
     if as_json:
         checked = {name: result.to_dict() for name, result in checks.items()}
         trained = {name: record.to_dict() for name, record in records.items()}
@@ -89,7 +89,7 @@ def demo(
     show([training_table(list(records.values())), check_table(checks), areas])
     shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
-    show(answer_sentences(written.verdict.sentences))
+    show(answer_sentences(written.answers))
     text = "Mary went to the garden. John moved to the office."
     next_steps = {
         "the report": written.page,

@@ -93,20 +93,18 @@ def _write_page(store: RunStore, pages: Pages, as_json: bool) -> None:
     page = pages.page or Path(PAGE)
     if page.is_dir():
         raise InputError(f"--output {page} is a folder; expected a file, such as {page / 'report.html'}")
-    from ..paper.tables import replication
+    from ..paper.tables import TABLES
     from ..report.page import write
     from ..report.view import answer_sentences
 
     require_writable(page.parent, "--output")
     files = None if pages.page_only else page.with_name(f"{page.stem}_files")
     with phases() as advance, writing(page.parent):  # a full disk is told in one line
-        written = write(
-            store, page, examples=pages.examples, files=files, progress=advance, replication=replication()
-        )
+        written = write(store, page, examples=pages.examples, files=files, progress=advance, tables=TABLES)
     if as_json:
         print_json(written.to_dict())
         return
-    show(answer_sentences(written.verdict.sentences))
+    show(answer_sentences(written.answers))
     note(f"page: {page}")
     if files is not None:
         note(f"tables and figures: {files}")
@@ -131,19 +129,19 @@ def _write_beside(places: list[Path], page: Path, model_card: Path | None, as_js
 
 
 def _write_gallery(roots: list[Path], folder: Path, pages: Pages, as_json: bool) -> None:
-    from ..paper.tables import replication
+    from ..paper.tables import TABLES
     from ..report.gallery import write
-    from ..report.page.verdict import together
+    from ..report.page.verdicts import together
     from ..report.view import answer_sentences
 
     require_writable(folder, "--gallery")
     options: dict[str, Any] = {"examples": pages.examples, "page_only": pages.page_only}
     with phases() as advance, writing(folder):
-        written = write(roots, folder, **options, progress=advance, replication=replication())
+        written = write(roots, folder, **options, progress=advance, tables=TABLES)
     if as_json:
         print_json(written.to_dict())
         return
-    show(answer_sentences(together(written.verdicts).sentences))
+    show(answer_sentences(together(written.models)))
     note(f"gallery: {written.index}")
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import unknown
@@ -17,6 +20,9 @@ NAMES = (
     "faithfulness",
     *(f"walltime_{part}" for part in ("fine_tune", "in_distribution", "faithfulness", "importance_measures")),
 )
+LABELS = ("model", "dataset", "importance_measure")
+"""Columns that name a row of a published table."""
+SPELLINGS = {"Diabetese": "Diabetes"}  # the published table of datasets misspells it
 
 
 def read_counts() -> dict[str, Any]:
@@ -39,3 +45,35 @@ def table(name: str) -> DataFrame:
     with files(__package__).joinpath(f"{name}.csv").open(encoding="utf-8") as file:
         # an empty cell is missing; "None" or "NA" would be a name
         return pd.read_csv(file, keep_default_na=False, na_values=[""])
+
+
+@cache
+def rows(name: str) -> Mapping[tuple[str, ...], Mapping[str, Any]]:
+    """Return the rows of a published table by model, dataset and method, as far as it has these columns.
+
+    Missing values are None.
+    """
+    frame = table(name)
+    labels = list(filter(frame.columns.__contains__, LABELS))
+    keys = frame[labels].replace(SPELLINGS).itertuples(index=False, name=None)
+    records: Any = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    # read-only, as the rows are cached: who changed one would change it for all tables
+    return MappingProxyType(dict(zip(keys, map(MappingProxyType, records), strict=True)))
+
+
+@cache
+def counts() -> Mapping[str, Mapping[str, int]]:
+    """Return the number of test texts, training rows and epochs in the paper, by task."""
+    by_task = {}
+    for (task,), row in rows("datasets").items():
+        epochs = rows("performance")[task,]["max_epochs"]
+        by_task[task] = {"texts": row["test"], "train_rows": row["train"], "epochs": epochs}
+    return by_task
+
+
+def parse_minutes(text: str | None) -> int | None:
+    """Return the seconds of a published time, hh:mm."""
+    if text is None:
+        return None
+    hours, minutes = text.split(":")
+    return 3600 * int(hours) + 60 * int(minutes)

@@ -1,11 +1,12 @@
-"""Means with intervals over seeds, and means over tasks, for all tables, figures and pages."""
+"""Means over seeds and tasks with intervals, as frames and as cells, and which runs may be averaged."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import isnan
+from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from ..config import BASELINE
 from ..stats.intervals import Interval, bootstrap_interval
 from ..store.result_frames import POOLED, POOLED_SEEDS
 from ..store.results import PREFERRED, rank_training
+from .blocks import DIGITS, Cell, Column, Row, file_column
 
 Frames = Mapping[str, DataFrame]
 """Frames of a store by kind: train, measure, areas, seconds and roar (see `runs.frames`)."""
@@ -125,41 +127,83 @@ def over_tasks(frame: DataFrame, by: Sequence[str], *values: str) -> DataFrame:
     return converged.groupby([*by, "seed"], as_index=False)[list(values)].mean(skipna=False)
 
 
+Key = tuple[str, ...]
+MISSING = Cell()
+SEED_COLUMNS = (
+    file_column(("n",), ("Seeds", "n"), form="number", trivial=1),
+    file_column(("excluded",), ("Seeds", "excl."), form="number", trivial=0),
+)
+TEXTS_NOTE = "Ours: with a 95 % BCa interval over texts."
+SEEDS_NOTE = "Ours: mean over n seeds with a 95 % BCa interval; excl.: seeds that did not converge, left out."
+POOLED_NOTE = "Intervals of tasks are over seeds and texts together; all others are over seeds."
+
+
 @dataclass(frozen=True)
-class TaskGroup:
-    """Set of tasks to average over, and the models with a method that was run on exactly these tasks."""
+class MeanCells:
+    """Cells of one group: the mean with its interval, and the cells of `SEED_COLUMNS`."""
 
-    name: str
-    tasks: frozenset[str]
-    models: set[str]
-
-
-def task_groups(*frames: DataFrame) -> list[TaskGroup]:
-    """Return every set of two or more tasks on which a method of a model was run, the largest set first."""
-    models: dict[frozenset[str], set[str]] = defaultdict(set)
-    for frame in frames:
-        for (model, _), tasks in frame.groupby(["model", "method"])["task"]:
-            models[frozenset(tasks)].add(str(model))
-    groups: list[TaskGroup] = []
-    for names in sorted(models, key=lambda names: (-len(names), sorted(names))):
-        if len(names) > 1:
-            number = 1 + sum(len(group.tasks) == len(names) for group in groups)
-            # a second group of as many tasks needs another name
-            suffix = f" {number}" if number > 1 else ""
-            groups.append(TaskGroup(f"{ALL} ({len(names)} tasks){suffix}", names, models[names]))
-    return groups
+    value: Cell = MISSING
+    seeds: tuple[Cell, Cell] = (MISSING, MISSING)
 
 
-def over_task_groups(frame: DataFrame, score: str, groups: Sequence[TaskGroup]) -> DataFrame:
-    """Return means over the tasks of each group and over seeds, for methods that were run on all its tasks.
+def mean_cells(frame: DataFrame, by: list[str], value: str) -> dict[Key, MeanCells]:
+    """Return the cells of each group: the mean over seeds of a column of fractions, in percent."""
+    columns = [value, *bound_columns(frame, value)]
+    # with its bounds, which `over_seeds` takes as they are beside the mean
+    percents = frame.assign(**(100 * frame[columns].astype(float)))
+    return mean_row_cells(over_seeds(percents, by, value), by)
 
-    The columns are those of `over_seeds` without `excluded`, by model, task (name of the group) and method.
+
+def mean_row_cells(means: DataFrame, by: list[str]) -> dict[Key, MeanCells]:
+    """Return the cells for the rows of `over_seeds`; one seed without bounds has no interval."""
+    cells = {}
+    for row in means.to_dict("records"):
+        mean, lower, upper, n = (row[name] for name in ("mean", "lower", "upper", "n"))
+        value = Cell() if isnan(mean) else Cell(round(mean, DIGITS))
+        # equal bounds mean for one seed that none are known, and for several that the seeds agree
+        if not isnan(mean) and (n > 1 or lower < upper) and not isnan(lower):
+            value = Cell(round(mean, DIGITS), lower, upper)
+        cells[tuple(str(row[name]) for name in by)] = MeanCells(value, (Cell(n), Cell(row.get("excluded"))))
+    return cells
+
+
+def interval_notes(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return the note on what our intervals are over, if any row has one."""
+    note: tuple[str, ...] = ()
+    for row in rows:
+        for cell, column in zip(row, columns, strict=True):
+            # a column of seeds that says something else than one seed, none left out
+            if column.heading[0] == "Seeds" and cell.value not in (None, column.trivial):
+                return (SEEDS_NOTE,)
+            if column.side in ("", "ours") and cell.has_interval:
+                note = (TEXTS_NOTE,)
+    return note
+
+
+def keep_usual_texts(frame: DataFrame, by: list[str]) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return the runs of each group on its most common number of texts, and a note on the runs left out.
+
+    The most common number is the one with the most seeds; the larger one wins a tie.
     """
-    by = ["model", "method"]
-    parts = []
-    for group in groups:
-        rows = frame[frame["task"].isin(group.tasks) & frame["model"].isin(group.models)]
-        rows = rows[rows.groupby(by)["task"].transform("nunique") == len(group.tasks)]
-        means = over_tasks(rows, by, score).assign(task=group.name, converged=True)
-        parts.append(over_seeds(means, ["model", "task", "method"], score).drop(columns="excluded"))
-    return pd.concat(parts, ignore_index=True) if parts else DataFrame()
+    if frame.empty:
+        return frame, ()
+    seeds = frame.groupby([*by, "texts"])["seed"].nunique().reset_index()
+    usual = seeds.sort_values(["seed", "texts"]).drop_duplicates(by, keep="last")
+    keys = [*by, "texts"]
+    mask = frame.set_index(keys).index.isin(usual.set_index(keys).index)
+    return frame[mask], _note("Left out because they ran on another number of texts than most", frame[~mask])
+
+
+def note_fewer_texts(frame: DataFrame) -> tuple[str, ...]:
+    """Return a note on methods that ran on fewer texts than others of their task and model, if any."""
+    most = frame.groupby(["task", "model"])["texts"].transform("max")
+    fewer = frame.assign(texts=frame["texts"].astype(str) + " of " + most.astype(str))[frame["texts"] < most]
+    return _note("Not comparable with the other methods because they ran on fewer texts", fewer)
+
+
+def _note(reason: str, frame: DataFrame) -> tuple[str, ...]:
+    runs = []
+    for (task, model, texts), rows in frame.groupby(["task", "model", "texts"]):
+        methods = ", ".join(sorted(set(rows["method"])))
+        runs.append(f"{task}, {PurePath(str(model)).name}, {methods} ({texts} texts)")
+    return (f"{reason}: {'; '.join(runs)}.",) if runs else ()

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 DIGITS = 6
 """Decimals that the distances from a value to its bounds are exact to."""
 Role = Literal["top", "answer", "doubt", "fact"]
+ColumnRole = Literal["section", "group", "label", "value"]
+Form = Literal["text", "code", "method", "number", "time", "link"]
+Side = Literal["", "published", "ours", "difference"]
 Row = tuple["Cell", ...]
 
 
@@ -85,7 +88,8 @@ class Column:
     Attributes:
         heading: Lines of the heading, from top to bottom; equal first lines of neighbors are merged.
         role: A `section` is a heading above its rows; equal values of a `group` are merged.
-        form: How values are written; a `method` is written as in the paper, a `time` is in seconds.
+        form: How values are written; a `method` is written as in the paper, a `time` is in seconds, a `link`
+            is the address of a page, written as the folder that it is in.
         decimals: Decimals of a number and of its bounds.
         trivial: A column that holds only this number is left out, except from files of values.
         names: Fields in a file of values: one; three with an interval; two for a difference and its mark.
@@ -94,13 +98,13 @@ class Column:
     """
 
     heading: tuple[str, ...]
-    role: Literal["section", "group", "label", "value"] = "value"
-    form: Literal["text", "code", "method", "number", "time"] = "text"
+    role: ColumnRole = "value"
+    form: Form = "text"
     decimals: tuple[int, int] = (1, 1)
     unit: str = ""
     trivial: float | None = None
     names: tuple[str, ...] = ()
-    side: Literal["", "published", "ours", "difference"] = ""
+    side: Side = ""
     offsets: bool = False
 
     def without_comparison(self) -> Column:
@@ -109,6 +113,19 @@ class Column:
         names = tuple(name.replace("_ours", "") for name in self.names)
         heading = tuple(line for line in self.heading if line not in ("", "ours"))
         return replace(self, names=names, heading=heading)
+
+
+def file_column(
+    names: tuple[str, ...],
+    heading: tuple[str, ...],
+    role: ColumnRole = "value",
+    form: Form = "text",
+    **settings: Any,
+) -> Column:
+    """Return a column that files have, too; its bounds are distances from the value, as in the paper."""
+    return Column(
+        heading, role, form, names=names, offsets=len(names) == 3, **{"decimals": (0, 1), **settings}
+    )
 
 
 class Place(NamedTuple):
@@ -221,6 +238,13 @@ class Table:
         columns = tuple(map(Column.without_comparison, ours.columns))
         return replace(ours, columns=columns, comparison_notes=())
 
+    def with_own_names(self) -> Table:
+        """Return the table with the method names of faithmeter instead of those of the paper."""
+        columns = []
+        for column in self.columns:
+            columns.append(replace(column, form="code") if column.form == "method" else column)
+        return replace(self, columns=tuple(columns))
+
     def _with_columns(self, places: Sequence[int]) -> Table:
         def choose(row: Row) -> Row:
             return tuple(row[at] for at in places)
@@ -264,6 +288,19 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """Chart of many panels, as a Vega-Lite specification that a page with its scripts draws."""
+
+    name: str
+    title: str
+    spec: Mapping[str, Any]
+
+    @property
+    def panels(self) -> int:
+        return len(self.spec["concat"])
+
+
+@dataclass(frozen=True)
 class HeatMap:
     """Words of a text, colored by their scores.
 
@@ -304,4 +341,4 @@ class Section:
     folded: bool = False
 
 
-Block = Sentence | Table | Chart | HeatMap | Code | Section
+Block = Sentence | Table | Chart | Figure | HeatMap | Code | Section

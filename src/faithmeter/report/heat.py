@@ -1,19 +1,17 @@
 """Colors of scores in heat maps, for terminal, notebook, report and live page.
 
-Web pages apply the same rules through `heat_style` (CSS) and `heat_script` (JavaScript).
+Web pages apply the same rules through `html.heat_style` (CSS) and `html.heat_script` (JavaScript).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from ..measuring.pieces import STRONGEST_WORDS, strongest
+from ..measuring.pieces import strongest
 from .blocks import HeatMap
-from .styles import resource
 
 Color = tuple[int, int, int]
 """Red, green and blue channels, each from 0 to 255."""
@@ -110,23 +108,3 @@ def legend_parts(maps: Sequence[HeatMap]) -> Iterator[Part]:
     if False in kinds:
         yield Part(" important ", 1.0, IMPORTANT)
     yield Part("color intensity shows the strength of a score")
-
-
-def heat_style(scope: str = ":root") -> str:
-    """Return the CSS of heat maps: colors as variables of the selector `scope`, and rules."""
-    lines = []
-    for tone in TONES:
-        for end, light, dark in (("", tone.light, tone.dark), ("-line", tone.light_line, tone.dark_line)):
-            colors = f"light-dark(rgb({_channels(light)}), rgb({_channels(dark)}))"
-            lines.append(f"  --{tone.name}{end}: {colors};")
-    return f"{scope} {{\n" + "\n".join(lines) + "\n}\n" + resource("heat.css")
-
-
-def heat_script() -> str:
-    """Return the JavaScript of heat maps: the constants of this module, and `heat`, which applies them."""
-    constants = {"FAINT": FAINT, "STRONGEST_WORDS": STRONGEST_WORDS, "SCORE_DIGITS": SCORE_DIGITS}
-    return f"const HEAT = {json.dumps(constants)};\n" + resource("heat.js")
-
-
-def _channels(color: Color) -> str:
-    return " ".join(map(str, color))

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..files import atomic
-from . import fragments
+from . import html
 from . import terminal as screen
-from .heat import heat_style
-from .styles import palette_style, resource
 from .view import view
 
 if TYPE_CHECKING:
@@ -28,8 +26,9 @@ def terminal(result: object) -> RenderableType:
 def notebook(*results: object) -> str:
     """Return results as one HTML element that includes its style sheet."""
     # each cell has its own rules, as another cell may be deleted with its style sheet
-    rules = palette_style(SCOPE) + resource("card.css") + resource("area.css") + heat_style(SCOPE)
-    content = "<hr>".join(fragments.render(view(result)) for result in results)
+    shared = map(html.resource, ("styles/card.css", "styles/area.css"))
+    rules = "".join([html.palette_style(SCOPE), *shared, html.heat_style(SCOPE)])
+    content = "<hr>".join(map(html.render, map(view, results)))
     return f"<div class='faithmeter'><style>{rules}</style>{content}</div>"
 
 
@@ -37,8 +36,8 @@ def page(results: Iterable[object], *, title: str) -> str:
     """Return a self-contained HTML page of results."""
     from markupsafe import Markup
 
-    content, palette = Markup(notebook(*results)), Markup(palette_style())
-    return fragments.fill("results.html", title=title, content=content, palette=palette) + "\n"
+    content, palette = Markup(notebook(*results)), Markup(html.palette_style())
+    return html.fill("results.html", title=title, content=content, palette=palette) + "\n"
 
 
 def write_page(results: Iterable[object], path: str | Path, *, title: str = "faithmeter") -> None:

@@ -14,16 +14,33 @@ from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..measuring.plausibility import PLAUSIBILITY
 from ..stats.areas import KINDS, PROBABILITY
 from ..stats.other_metrics import OTHER_METRICS
-from ..verdict.formats import format_metric, format_percent
-from .blocks import Block, Cell, Chart, Code, Column, Row, Sentence, Table, number_columns, plain_row
-from .view_texts import NAME, doubt_sentences, view_explanation, view_text
+from ..verdict.formats import format_metric, format_number, format_percent
+from .blocks import (
+    Block,
+    Cell,
+    Chart,
+    Code,
+    Column,
+    HeatMap,
+    Row,
+    Sentence,
+    Table,
+    file_column,
+    number_columns,
+    plain_row,
+)
 
 if TYPE_CHECKING:
+    from ..measuring.explanation import Explanation, Unit
+    from ..measuring.one_text import TextMeasurement
     from ..measuring.result import Result
     from ..runs.auditing import Audit
     from ..store.records import AdaptRecord, TrainRecord
-    from ..verdict import Answer, Verdict
+    from ..verdict import Answer, Doubt, Verdict
     from .beside import Beside
+
+    Named = Mapping[tuple[str | None, str | None], Result]
+    """Results by task and model, without a name if there is one."""
 
 CONSTANTS = {
     "single-label": "the most frequent label in training",
@@ -31,6 +48,15 @@ CONSTANTS = {
     "regression": "the mean of the training labels",
 }
 """What the constant guess of a training is, by kind of task."""
+PREFERENCE = (
+    "Prefer ACU with its check: it is compared with random erasure of the same texts, has an interval, and "
+    "is trusted only if the erased texts are in distribution."
+)
+DIFFERENCE = (
+    "ACU: whether the model needs the words that a method calls important. All others: whether people call "
+    "the same words the reason (human rationales). Neither says anything about the other."
+)
+NAME = Column(("method",), "label", form="code")
 COUNT = number_columns(["texts"], 0)
 COSTS = (*number_columns(["evals"], 0), *number_columns(["seconds"]))
 
@@ -46,10 +72,12 @@ def lead(result: Result) -> list[Block]:
 
 
 def _result(result: Result) -> list[Block]:
+    has_complement = not math.isnan(result.metrics(BASELINE)["sufficiency"])
     return [
         *lead(result),
-        *([metrics_table(result)] if "sufficiency" in _measured_metrics(result) else []),
-        *([plausibility_table(result)] if result.plausibility else []),
+        # sufficiency needs the complement of each step, which is measured for these metrics only
+        *([metrics_table({(None, None): result})] if has_complement else []),
+        *([plausibility_table({(None, None): result})] if result.plausibility else []),
         *verdict_sentences(result.verdict),
     ]
 
@@ -78,17 +106,6 @@ def _beside(beside: Beside) -> list[Block]:
     return view_beside(beside)
 
 
-VIEWS: dict[str, Callable[[Any], list[Block]]] = {
-    "Result": _result,
-    "TextMeasurement": view_text,
-    "Explanation": view_explanation,
-    "AdaptRecord": _adaptation,
-    "Audit": _audit,
-    "Beside": _beside,
-}
-"""Views by the name of the class, so that showing one kind of result does not import the others."""
-
-
 def top_sentence(verdict: Verdict) -> Sentence:
     """Return the sentence that answers which method to use."""
     answer = verdict.answers[1]
@@ -111,6 +128,11 @@ def verdict_sentences(verdict: Verdict, *, methods: bool = True) -> list[Block]:
 def answer_sentences(answers: Iterable[Answer]) -> list[Block]:
     """Return each answer after its question."""
     return [Sentence(one.text, one.mood, "answer", one.question, one.points) for one in answers]
+
+
+def doubt_sentences(doubts: Iterable[Doubt]) -> list[Block]:
+    """Return the doubts as sentences."""
+    return [Sentence(f"{doubt.text}.", doubt.severity, "doubt") for doubt in doubts]
 
 
 def areas_table(result: Result, *, costs: bool = True) -> Table:
@@ -196,31 +218,54 @@ def _percents(fractions: Iterable[float]) -> list[float]:
     return [100 * value for value in fractions]
 
 
-def metrics_table(result: Result) -> Table:
-    """Return the metrics of other papers, most faithful by ACU first."""
-    columns: list[Column] = [NAME]
-    for metric in OTHER_METRICS.values():
-        columns += number_columns([f"{metric.title} ({metric.better})"], 1 if metric.unit else 3)
-    rows = []
-    for row in result.metric_table().to_dict("records"):
-        values = [row[name] * (100 if metric.unit else 1) for name, metric in OTHER_METRICS.items()]
-        rows.append(plain_row(str(row["method"]), *values))
-    title = "metrics of other papers in % (log-odds: natural logarithm); in brackets: what is better"
-    return Table(title, tuple(columns), tuple(rows))
+def metrics_table(results: Named) -> Table:
+    """Return the metrics of other papers, most faithful first; their definitions are linked."""
+    columns, definitions = [], []
+    for name, metric in OTHER_METRICS.items():
+        # log-odds are no fraction
+        heading, decimals = (metric.title, f"({metric.better} is better)"), 1 if metric.unit else 2
+        columns.append(
+            file_column((name,), heading, form="number", decimals=(decimals,) * 2, unit=metric.unit)
+        )
+        definitions.append((metric.title, metric.url))
+
+    def values(result: Result, method: str) -> list[float]:
+        means = result.metrics(method)
+        return [means[name] * (100 if metric.unit else 1) for name, metric in OTHER_METRICS.items()]
+
+    table = Table("Metrics of other papers on the same erasures", tuple(columns), notes=(PREFERENCE,))
+    return replace(_by_method(table, results, values), definitions=tuple(definitions))
 
 
-def _measured_metrics(result: Result) -> set[str]:
-    """Return the names of the metrics of other papers that are defined for random erasure."""
-    return {name for name, value in result.metrics(BASELINE).items() if value == value}  # NaN: undefined
-
-
-def plausibility_table(result: Result) -> Table:
+def plausibility_table(results: Named) -> Table:
     """Return faithfulness beside the agreement with human rationales, which is another thing."""
-    rows = []
-    for row in result.plausibility_table().to_dict("records"):
-        rows.append(plain_row(str(row["method"]), *_percents(row[name] for name in ("acu", *PLAUSIBILITY))))
-    title = "Faithfulness (ACU) and plausibility (agreement with human rationales), in %"
-    return Table(title, (NAME, *number_columns(["ACU", *PLAUSIBILITY.values()])), tuple(rows))
+    columns = [file_column(("acu",), ("faithful", "ACU"), form="number", decimals=(1, 1), unit="%")]
+    for name, title in PLAUSIBILITY.items():
+        columns.append(file_column((name,), ("plausible", title), form="number", decimals=(1, 1), unit="%"))
+
+    def values(result: Result, method: str) -> list[float]:
+        known = result.plausibility.get(method)
+        return [] if known is None else _percents([result.acu(method), *map(known.__getitem__, PLAUSIBILITY)])
+
+    table = Table("Faithful and plausible explanations", tuple(columns), notes=(DIFFERENCE,))
+    return _by_method(table, results, values)
+
+
+def _by_method(table: Table, results: Named, values: Callable[[Result, str], list[float]]) -> Table:
+    """Return the table with a row for each result and method that has values, and columns for their names."""
+    rows: list[Row] = []
+    for names, result in results.items():
+        for method in result.ranked:
+            numbers = values(result, method)
+            if not all(map(math.isnan, numbers)):
+                cells = (Cell() if math.isnan(number) else Cell(number) for number in numbers)
+                rows.append((*map(Cell, names), Cell(method), *cells))
+    labels = (
+        file_column(("task",), ("Dataset",), "section"),
+        file_column(("model",), ("Model",), "group"),
+        file_column(("method",), ("method",), "label", form="method"),
+    )
+    return replace(table, columns=(*labels, *table.columns), rows=tuple(rows))
 
 
 def view_check(results: Mapping[str, Result]) -> list[Block]:
@@ -283,3 +328,105 @@ def _adaptation_table(record: AdaptRecord) -> Table:
     rows.append(plain_row("agreement in %", *agreement, mark="grey"))
     title = f"are {record.checked_texts} randomly masked texts in distribution? p by percent masked"
     return _table_by_step(title, "model, test", percents, rows, decimals=2)
+
+
+def view_text(result: TextMeasurement) -> list[Block]:
+    """Return the blocks of a measured text."""
+    summary = result.verdict.summary
+    top = Sentence(f"{summary.text}.", summary.mood, "top")
+    answers = [Sentence(one.text, one.mood, "answer", f"{one.question}:") for one in result.verdict.answers]
+    return [top, _text_chart(result), _text_table(result), *answers, *doubt_sentences(result.verdict.doubts)]
+
+
+def view_explanation(result: Explanation) -> list[Block]:
+    """Return the blocks of an explanation."""
+    return [*_facts(result), *_heat_maps(result)]
+
+
+def _text_chart(result: TextMeasurement) -> Chart:
+    """Return the chart of the method with the largest area against the mean of the random orders."""
+    name, best = max(result.methods.items(), key=lambda item: item[1].acu)
+    # a predicted number has its own unit
+    scale = 100 if result.quantity == "probability" else 1
+    curves = {}
+    for label, values in {name: best.probability, BASELINE: result.mean}.items():
+        curves[label] = [scale * value for value in values]
+    area = f"ACU {_format_quantity(result, best.acu, 1)}"
+    return Chart(_text_title(result), tuple(result.percents), curves, area)
+
+
+def _text_title(result: TextMeasurement) -> str:
+    probability = result.quantity == "probability"
+    curve = f"probability of {result.label} in %" if probability else "predicted number"
+    return f"{curve}, by percent of the text erased"
+
+
+def _text_table(result: TextMeasurement) -> Table:
+    """Return the curve of each method with its p-values, and those of the random orders."""
+    rows: list[Row] = []
+    for name, erasure in result.methods.items():
+        points = (_format_quantity(result, value) for value in (*erasure.probability, erasure.acu))
+        rows.append(plain_row(name, *points, format_percent(erasure.racu, 0)))
+        for test, pvalues in erasure.pvalues.items():
+            steps = (f"{p:.2f}".lstrip("0") for p in pvalues)  # .05: a table of eleven steps must fit
+            rows.append(plain_row(f"p {test}", *steps, "", "", mark="grey"))
+    orders = {f"random (mean of {result.orders})": result.mean, "5 %": result.lower, "95 %": result.upper}
+    for name, values in orders.items():
+        points = (_format_quantity(result, value) for value in values)
+        rows.append(plain_row(name, *points, "", "", mark="grey"))
+    columns = (Column((heading,)) for heading in (*map(str, result.percents), "ACU", "RACU"))
+    return Table(_text_title(result), (NAME, *columns), tuple(rows))
+
+
+def _format_quantity(result: TextMeasurement, value: float, decimals: int = 0) -> str:
+    """Format a point of a curve or its ACU: a percentage, or a number in its own unit."""
+    if result.quantity == "probability":
+        return format_percent(value, decimals)
+    return format_number(value, 2)
+
+
+def _facts(result: Explanation) -> Iterator[Block]:
+    probabilities = ", ".join(f"{name} {p:.1%}" for name, p in result.probabilities.items())
+    yield Sentence(f"prediction {result.prediction}" + (f" ({probabilities})" if probabilities else ""))
+    if result.pair is not None:
+        yield Sentence(f"context: {result.pair}")
+    if result.truncated:
+        yield Sentence("the text is longer than the model can read: its end was left out", "caution")
+    if result.precision != "fp32":
+        yield Sentence(f"evaluated in {result.precision}")
+
+
+def _heat_maps(result: Explanation) -> Iterator[Block]:
+    """Yield the words of each method and, unless each word is one token, its tokens."""
+    for method in result.methods:
+        yield _heat_map(result, method, result.words, _with_gaps(result.words, result.text))
+        if len(result.tokens) != len(result.words):
+            tokens = _heat_map(result, method, result.tokens, _with_gaps(result.tokens))
+            yield replace(tokens, pieces="tokens")
+
+
+def _heat_map(result: Explanation, method: str, units: Sequence[Unit], words: tuple[str, ...]) -> HeatMap:
+    scores = tuple(unit.scores[method] for unit in units)
+    return HeatMap(words, scores, method=method, label=result.label, signed=method in result.signed)
+
+
+def _with_gaps(units: Sequence[Unit], text: str | None = None) -> tuple[str, ...]:
+    """Return the units with a blank before each that follows a gap in `text`; without it, all do."""
+    words, end = [], 0
+    # tokens of some models begin inside a word, where the text has no gap
+    for number, unit in enumerate(units):
+        gap = number > 0 if text is None else bool(text[end : unit.start])
+        words.append(" " * gap + unit.text)
+        end = unit.end
+    return tuple(words)
+
+
+VIEWS: dict[str, Callable[[Any], list[Block]]] = {
+    "Result": _result,
+    "TextMeasurement": view_text,
+    "Explanation": view_explanation,
+    "AdaptRecord": _adaptation,
+    "Audit": _audit,
+    "Beside": _beside,
+}
+"""Views by the name of the class, so that showing one kind of result does not import the others."""

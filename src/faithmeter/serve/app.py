@@ -24,8 +24,7 @@ from ..measuring.one_text import measure_text
 from ..measuring.what_if import probe_text
 from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
-from ..report.heat import heat_script, heat_style
-from ..report.styles import palette_style
+from ..report.html import heat_script, heat_style, palette_style
 from . import schemas
 from .admission import Admission, ServedModel
 from .jobs import STREAM_TYPE, Job, JobStopped, JsonObject, QueueFull, respond

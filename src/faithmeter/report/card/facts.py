@@ -19,7 +19,7 @@ from ...store.records import RECORD, Manifest, Record, TrainRecord, read_record
 from ...store.results import Pooled, preferred
 from ...store.run_store import RunStore
 from ...verdict import LIMITS
-from ..reproduce import reproduce
+from ..provenance import reproduce
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult

@@ -2,72 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
-from ...config import BASELINE
+from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ...errors import InputError
 from ...files import atomic
 from ...store import frames
 from ...store.result_frames import POOLED_SEEDS
 from ...store.results import Pooled, describe_others, preferred
 from ...store.run_store import RunStore
-from .. import fragments
+from ...verdict import STEP_WARNING, Answer
+from .. import provenance
+from ..blocks import Block, Code, Figure, Section, Table
+from ..html import fill_page, heat_script, resource
 from ..labels import rename_tasks, task_names
-from . import provenance
-from .examples import choose_sources, example_groups
-from .html import render
-from .sections import fill_sections
-from .top import view_top
-from .verdict import Verdict, performance_sentences, together, verdicts
+from ..view import answer_sentences, metrics_table, plausibility_table
+from .examples import SCORE_LEVELS, choose_sources, compress_json, example_groups, to_json
+from .sections import caption, fill_sections
+from .verdicts import Judged, judge, performance_sentences, together, view_top
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from ..aggregate import Frames
 
-    from ..blocks import Table
-
-    Frames = Mapping[str, DataFrame]
+    Tables = Mapping[str, Callable[[Frames], Table]]
 
 MAX_PAGE_BYTES = 9_900_000
 """Maximum size of the page; example texts that do not fit are left out."""
-
 PAPER_TABLES = ("models",)
 """Tables that the page shows only beside published values, because charts show the same runs."""
+OF_ONE_TASK = "faithfulness_"
+"""Beginning of the names of tables that the page omits, because another table includes them."""
+CONSTANTS = {
+    "baseline": BASELINE,
+    "levels": SCORE_LEVELS,
+    "significance": SIGNIFICANCE_LEVEL,
+    "stepWarning": STEP_WARNING,
+}
+"""Constants that Python passes to the scripts."""
+SCRIPTS = ("page.js", "charts.js", "numbers.js", "examples.js")
 
 Progress = Callable[[str, int, int], object]
 """Callback that receives the kind of output (figures, tables, page), the number done, and the total."""
 
 
 @dataclass(frozen=True)
-class Replication:
-    """Tables and published areas of a paper, which a report shows beside the runs of a store.
-
-    Attributes:
-        tables: By name, functions that return a table from the frames of a store.
-        areas: Published ACU in percent, by task, model and method.
-    """
-
-    tables: Mapping[str, Callable[[Frames], Table]] = field(default_factory=dict)
-    areas: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Report:
-    """Paths of the written page and files, the verdict that the page states, and those on each model."""
+    """Paths of the written page and files, the answers that the page states, and those on each model."""
 
     page: Path
-    verdict: Verdict
-    files: list[Path] = field(default_factory=list)
-    verdicts: tuple[Verdict, ...] = ()
+    files: list[Path]
+    answers: tuple[Answer, ...]
+    models: tuple[Judged, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-ready values."""
-        paths = {"page": str(self.page), "files": [str(file) for file in self.files]}
-        return {**paths, "verdict": self.verdict.to_dict()}
+        paths = {"page": str(self.page), "files": list(map(str, self.files))}
+        models = [one.to_dict() for one in self.models]
+        return {**paths, "answers": list(map(asdict, self.answers)), "models": models}
+
+
+@dataclass(frozen=True)
+class Comparable:
+    """Runs of a store that may be averaged: records, results and frames, and a line on each other run."""
+
+    records: provenance.Records
+    measured: Sequence[Pooled]
+    frames: Frames
+    left_out: Sequence[str]
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of all measured methods."""
+        names: dict[str, None] = {}
+        for pooled in self.measured:
+            names |= dict.fromkeys(pooled.result.methods)
+        return list(names)
+
+    @property
+    def finished(self) -> str:
+        """Date of the newest run; the current date would change the page every day."""
+        return str(max(record.finished for _, record in self.records)[:10])
 
 
 def write(
@@ -77,7 +97,7 @@ def write(
     examples: int = 500,
     files: Path | None = None,
     progress: Progress | None = None,
-    replication: Replication | None = None,
+    tables: Tables | None = None,
 ) -> Report:
     """Write the report on the runs of a store.
 
@@ -87,152 +107,165 @@ def write(
         examples: Maximum number of example texts.
         files: Folder for tables and figures; if None, they are only on the page.
         progress: Callback that is called after each figure, each table and the page.
-        replication: What is shown beside the runs, from the paper that they replicate; None for nothing.
+        tables: Further tables from the frames of the store, such as those of the paper.
 
     Returns:
-        The paths of the page and the files, and the verdict.
+        The paths of the page and the files, and the verdicts.
 
     Raises:
         InputError: The store holds no finished run.
     """
-    advance, replication = progress or (lambda kind, done, total: None), replication or Replication()
-    records = list(store.records())
-    _require_runs(store, records)
-    # a task of your own is its file in the frames, so that two files of one name are not averaged
-    names = task_names(record for _, record in records)
-    measured = [replace(pooled, name=names.get(pooled.task, "")) for pooled in store.results(records)]
-    tidy, left_out = frames.comparable(
-        {kind: frames.frame(kind, records, measured) for kind in frames.COLUMNS}
-    )
-    # runs that were left out of the frames must not come back by the results or the commands
-    digests = {digest for frame in tidy.values() for digest in frame["digest"]}
-    records = [(folder, record) for folder, record in records if record.digest in digests]
-    measured = [pooled for pooled in measured if pooled.runs[0].newest.digest in digests]
-    left_out += describe_others(measured)
-    tidy = {kind: rename_tasks(frame, names) for kind, frame in tidy.items()}
-    specs, figure_files = _figures(tidy, files and files / "figures", advance)
-    tables, table_files = _tables(tidy, replication, files and files / "tables", advance)
-    by_model = verdicts(measured, tidy["train"], replication.areas)
-    chosen = [pooled.result for pooled in preferred(measured).values()]
-    performance = list(performance_sentences(tidy["train"]))
-    methods = list(dict.fromkeys(name for pooled in measured for name in pooled.result.methods))
-    render_page = partial(
-        render,
-        specs,
+    advance = progress or (lambda kind, done, total: None)
+    runs = _read(store)
+    contents, written = _draw(runs, files, tables or {}, advance)
+    judged = judge(runs.measured, runs.frames["train"])
+    chosen = preferred(runs.measured)
+    contents |= {
+        "performance": list(performance_sentences(runs.frames["train"])),
+        "methods": [provenance.methods_table(runs.methods)] if runs.methods else [],
+        "settings": provenance.settings_sections(runs.records),
+        "commands": [Code(provenance.commands(runs.records, store.root, path))],
+        "digests": [provenance.digests_section(runs.records)],
+    }
+    by_model = []
+    for one in judged if len(judged) > 1 else ():
+        by_model.append(Section(one.subject, tuple(answer_sentences(one.verdict.answers)), folded=True))
+    render = partial(
+        _render,
+        contents,
         version=__version__,
-        heading=_heading(by_model),
-        facts=_facts(records, measured, methods),
-        finished=_finished(records),
-        verdict=together(by_model),
-        verdicts=by_model,
-        top=fragments.render(view_top(chosen, by_model, together(by_model))),
-        left_out=left_out,
-        sections=fill_sections(specs, tables, performance, pooled=POOLED_SEEDS in tidy["measure"]),
-        performance=performance,
-        methods=provenance.describe_methods(methods),
-        settings=provenance.settings(records),
-        commands=provenance.commands(records, store.root, path),
-        runs=provenance.runs(records),
+        heading=_heading(judged),
+        facts=list(_facts(runs)),
+        finished=runs.finished,
+        top=view_top([pooled.result for pooled in chosen.values()], judged),
+        answers=[*answer_sentences(together(judged)), *by_model],
+        left_out=runs.left_out,
     )
     # rendered once without texts, to know what they may take
-    free_bytes = MAX_PAGE_BYTES - len(render_page(texts=[]).encode())
-    texts = example_groups(choose_sources(measured), examples, free_bytes)
+    free_bytes = MAX_PAGE_BYTES - len(render([]).encode())
+    text = render(example_groups(choose_sources(runs.measured), examples, free_bytes))
     with atomic(path) as temporary:
-        temporary.write_text(render_page(texts=texts), encoding="utf-8", newline="\n")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
     advance("page", 1, 1)
-    return Report(path, together(by_model), [*figure_files, *table_files], tuple(by_model))
+    return Report(path, written, together(judged), tuple(judged))
 
 
-def _figures(
-    tidy: Frames, folder: Path | None, advance: Progress
-) -> tuple[dict[str, dict[str, Any]], list[Path]]:
-    """Return the specs of the figures that have data, and the files written to the folder, if any."""
-    from ..figures import FIGURES, save, spec
-
-    specs, paths = {}, []
-    for number, (name, figure) in enumerate(FIGURES.items(), start=1):
-        chart = figure(tidy)
-        if chart is not None:
-            specs[name] = spec(chart)
-            paths += save(chart, folder, name) if folder else []
-        advance("figures", number, len(FIGURES))
-    return specs, paths
-
-
-def _tables(
-    tidy: Frames, replication: Replication, folder: Path | None, advance: Progress
-) -> tuple[dict[str, Table], list[Path]]:
-    """Return the tables of the page, and the files written to the folder, if any.
-
-    The files always include the published values; the page includes them only for models of the paper.
-    """
-    from ..exports import save
-    from ..tables.by_method import other_metrics_table, plausibility_table
-
-    functions = {
-        **replication.tables,
-        "plausibility": plausibility_table,
-        "other_metrics": other_metrics_table,
-    }
-    tables, paths = {}, []
-    for number, (name, table_of) in enumerate(functions.items(), start=1):
-        table = table_of(tidy)
-        if table.rows:
-            if table.compares_models:
-                tables[name] = _with_method_names(table)
-            elif name not in PAPER_TABLES:
-                tables[name] = _with_method_names(table.without_comparison())
-            paths += save(table, folder, name) if folder else []
-        advance("tables", number, len(functions))
-    return tables, paths
-
-
-def _require_runs(store: RunStore, records: provenance.Records) -> None:
+def _read(store: RunStore) -> Comparable:
+    records = list(store.records())
     if not any(record.kind in ("train", "adapt", "measure") for _, record in records):
         raise InputError(
             f"{store.root} holds no finished run; expected a store of runs: begin with `faithmeter demo`, "
             "or `faithmeter train` and then `faithmeter measure` on its checkpoint"
         )
+    # a task of your own is its file in the frames, so that two files of one name are not averaged
+    names = task_names(record for _, record in records)
+    measured = [replace(pooled, name=names.get(pooled.task, "")) for pooled in store.results(records)]
+    every = {}
+    for kind in frames.COLUMNS:
+        every[kind] = frames.frame(kind, records, measured)
+    tidy, left_out = frames.comparable(every)
+    # runs that were left out of the frames must not come back by the results or the commands
+    digests = set().union(*(frame["digest"] for frame in tidy.values()))
+    records = [(folder, record) for folder, record in records if record.digest in digests]
+    measured = [pooled for pooled in measured if pooled.runs[0].newest.digest in digests]
+    for kind, frame in tidy.items():
+        tidy[kind] = rename_tasks(frame, names)
+    return Comparable(records, measured, tidy, [*left_out, *describe_others(measured)])
 
 
-def _heading(by_model: list[Verdict]) -> str:
+def _draw(
+    runs: Comparable, folder: Path | None, tables: Tables, advance: Progress
+) -> tuple[dict[str, Sequence[Block]], list[Path]]:
+    """Return the figures and tables of the page that have data, and the files written to the folder."""
+    from .. import exports, figures
+
+    contents: dict[str, Sequence[Block]] = {}
+    written: list[Path] = []
+    for number, (name, figure) in enumerate(figures.FIGURES.items(), start=1):
+        chart = figure(runs.frames)
+        if chart is not None:
+            spec = figures.spec(chart)
+            title = caption(name, spec, pooled=POOLED_SEEDS in runs.frames["measure"])
+            contents[f"figure {name}"] = [Figure(name, title, spec)]
+            written += figures.save(chart, folder / "figures", name) if folder else []
+        advance("figures", number, len(figures.FIGURES))
+    named = {}
+    for pooled in preferred(runs.measured).values():
+        named[Path(pooled.task).name, Path(pooled.model).name] = pooled.result
+    of_results: dict[str, Any] = {"plausibility": plausibility_table, "other_metrics": metrics_table}
+    for number, (name, table_of) in enumerate({**tables, **of_results}.items(), start=1):
+        table = table_of(named if name in of_results else runs.frames)
+        on_page = list(_on_page(name, table)) if table.rows else []
+        if on_page:
+            contents[f"table {name}"] = on_page
+        written += exports.save(table, folder / "tables", name) if folder and table.rows else []
+        advance("tables", number, len(tables) + len(of_results))
+    return contents, written
+
+
+def _on_page(name: str, table: Table) -> Iterator[Table]:
+    """Yield the table as the page shows it, if it does; only the paper's models have published values."""
+    if name.startswith(OF_ONE_TASK):
+        return
+    if table.compares_models:
+        yield table.with_own_names()
+    elif name not in PAPER_TABLES:
+        yield table.without_comparison().with_own_names()
+
+
+def _render(contents: Mapping[str, Sequence[Block]], texts: Sequence[Any], **values: Any) -> str:
+    """Return the HTML of the page, which includes its style, scripts and data and loads nothing else."""
+    from markupsafe import Markup
+
+    from ..figures import config
+
+    scripts = [_vega(), heat_script(), *(resource(f"page/{name}") for name in SCRIPTS)]
+    specs: dict[str, Any] = {}
+    for blocks in contents.values():
+        specs |= {block.name: block.spec for block in blocks if isinstance(block, Figure)}
+    charts = {"specs": specs, "light": config(dark=False), "dark": config(dark=True)}
+    marker = {"examples": [Section("")]} if texts else {}
+    return fill_page(
+        "page/page.html",
+        scripts,
+        sections=fill_sections({**contents, **marker}),
+        chart_data=Markup(to_json(charts)),
+        example_data=compress_json({**CONSTANTS, "groups": texts}) if texts else "",
+        **values,
+    )
+
+
+@cache
+def _vega() -> str:
+    """Return a script with Vega, Vega-Lite and vega-embed, wrapped so that only `vegaEmbed` is global."""
+    import vl_convert  # it holds the scripts that draw charts, so that the page loads nothing
+
+    return f"(() => {{{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;')}\n}})();"
+
+
+def _heading(judged: Sequence[Judged]) -> str:
     parts = []
     for kind in ("task", "model"):
-        names = {getattr(verdict, kind) for verdict in by_model}
+        names = set(map(attrgetter(kind), judged))
         parts.append(names.pop() if len(names) == 1 else f"{len(names)} {kind}s")
     return ", ".join(parts)
 
 
-def _facts(records: provenance.Records, measured: Sequence[Pooled], methods: list[str]) -> list[str]:
-    seeds = {record.trained.seed for _, record in records}
-    counts = {"seed": len(seeds), "method": len(set(methods) - {BASELINE}), "run": len(records)}
-    facts = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
-    return [*facts, *_texts_per_method(measured), f"finished {_finished(records)}"]
-
-
-def _texts_per_method(measured: Sequence[Pooled]) -> list[str]:
-    """Return a phrase on how many texts the methods were measured on; empty if none was measured."""
-    counts: dict[str, int] = {}
-    for pooled in measured:
+def _facts(runs: Comparable) -> Iterator[str]:
+    """Yield phrases on how much was run."""
+    seeds = {record.trained.seed for _, record in runs.records}
+    counts = {"seed": len(seeds), "method": len({*runs.methods} - {BASELINE}), "run": len(runs.records)}
+    for noun, count in counts.items():
+        if count:
+            yield f"{count:,} {noun}{'s' * (count != 1)}"
+    texts: dict[str, int] = {}
+    for pooled in runs.measured:
         for run in pooled.runs:
             for name in run.result.methods:
-                counts[name] = max(run.result.texts_of(name), counts.get(name, 0))
+                texts[name] = max(run.result.texts_of(name), texts.get(name, 0))
     # random erasure is on the texts of every method; it counts only if nothing else was measured
-    texts = {count for name, count in counts.items() if name != BASELINE} or set(counts.values())
-    if not texts:
-        return []
-    fewest, most = min(texts), max(texts)
-    return [f"{most:,} texts" if fewest == most else f"{fewest:,} to {most:,} texts, by method"]
-
-
-def _finished(records: provenance.Records) -> str:
-    """Return the date of the newest run; the current date would change the page every day."""
-    return str(max(record.finished for _, record in records)[:10])
-
-
-def _with_method_names(table: Table) -> Table:
-    """Return the table with the method names of faithmeter instead of those of the paper."""
-    columns = []
-    for column in table.columns:
-        columns.append(replace(column, form="code") if column.form == "method" else column)
-    return replace(table, columns=tuple(columns))
+    baseline = texts.pop(BASELINE, 0)
+    fewest, most = min(texts.values(), default=baseline), max(texts.values(), default=baseline)
+    if most:
+        yield f"{most:,} texts" if fewest == most else f"{fewest:,} to {most:,} texts, by method"
+    yield f"finished {runs.finished}"

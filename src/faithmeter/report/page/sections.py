@@ -1,111 +1,110 @@
-"""Sections of the page, with their order, figures, tables and texts."""
+"""Sections of the page, with their order, contents and texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 from ...config import BASELINE, SIGNIFICANCE_LEVEL
-from ..blocks import Table
-
-
-class Figure(NamedTuple):
-    """Chart with its name, caption and Vega-Lite spec."""
-
-    name: str
-    title: str
-    spec: dict[str, Any]
+from ..blocks import Block, Figure, Section
 
 
 @dataclass(frozen=True)
-class Section:
+class Part:
     """Section of the page.
 
-    `SECTIONS` has the names of its figures and tables, which `fill_sections` replaces with values. A section
-    with its own template has neither.
+    Attributes:
+        visible: Names of its contents.
+        folded: Names of contents that the reader opens.
+        blocks: The contents that there are.
     """
 
     anchor: str
     title: str
-    lead: str = ""
-    parts: tuple[Any, ...] = ()
-    folded: tuple[Any, ...] = ()
-    own_template: bool = False
-
-    @property
-    def figures(self) -> list[Figure]:
-        """Figures that are not folded."""
-        return [part for part in self.parts if isinstance(part, Figure)]
-
-    @property
-    def paired(self) -> bool:
-        """Whether the section has several figures of one panel each, which fit side by side."""
-        panels = [len(figure.spec["concat"]) for figure in self.figures]
-        return len(panels) > 1 and max(panels) == 1  # a second panel would not fit beside another figure
+    lead: str
+    visible: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
+    blocks: Sequence[Block] = ()
 
     @property
     def curve_names(self) -> list[str]:
         """Labels of the curves that can be switched off, in the order of the legend, random erasure last."""
-        if self.anchor != "faithfulness" or not self.figures:
+        figures = [block for block in self.blocks if isinstance(block, Figure)]
+        if self.anchor != "faithfulness" or not figures:
             return []
-        return sorted(_labels(self.figures[0].spec), key=lambda label: label.startswith(BASELINE))
+        return sorted(_labels(figures[0].spec), key=lambda label: label.startswith(BASELINE))
 
 
 SECTIONS = (
-    Section(
+    Part(
         "faithfulness",
         "Faithfulness curves",
         "The faster a curve falls below random, the more faithful the explanation: the words that it calls "
         "important are those that the model needs.",
-        parts=("faithfulness",),
-        folded=("roar",),
+        ("figure faithfulness",),
+        ("figure roar",),
     ),
-    Section("examples", "Examples", own_template=True),
-    Section(
+    Part(
+        "examples",
+        "Examples",
+        "Choose a text and a method, then erase: the slider masks the tokens that the method calls most "
+        "important and shows how the prediction changes.",
+        ("examples",),
+    ),
+    Part(
         "areas",
         "Faithfulness in numbers",
         "ACU is the area between the curves of random and of the method; RACU divides it by the largest area "
         "that a method without signs could reach.",
-        parts=("table faithfulness", "table plausibility"),
-        folded=("table other_metrics",),
+        ("table faithfulness", "table plausibility"),
+        ("table other_metrics",),
     ),
-    Section(
+    Part(
         "check",
         "Are masked texts in distribution?",
         f"A p-value below {SIGNIFICANCE_LEVEL} (dashed) means that the masked texts are unlike those that "
         "the model knows from training: its predictions on them say nothing about the explanation.",
-        parts=("pvalues-crossfit",),
-        folded=("pvalues-published",),
+        ("figure pvalues-crossfit",),
+        ("figure pvalues-published",),
     ),
-    Section(
+    Part(
         "performance",
         "Performance",
         "Masked fine-tuning should cost nothing on whole texts. On wholly masked texts the best answer is "
         "the most frequent class.",
-        parts=("performance-unmasked", "performance-masked", "table models"),
-        folded=(
-            *("epochs", "ablation-unmasked-test", "ablation-masked-test"),
-            *("ablation-unmasked-validation", "ablation-masked-validation"),
+        ("performance", "figure performance-unmasked", "figure performance-masked", "table models"),
+        (
+            *("figure epochs", "figure ablation-unmasked-test", "figure ablation-masked-test"),
+            *("figure ablation-unmasked-validation", "figure ablation-masked-validation"),
         ),
     ),
-    Section("methods", "Methods and settings", own_template=True),
-    Section(
+    Part(
+        "methods",
+        "Methods and settings",
+        "What each method computes, and the settings and machines of the runs.",
+        ("methods",),
+        ("settings",),
+    ),
+    Part(
         "more",
         "Costs, data and time",
         "How much each method costs, the datasets of the runs, and the time they took.",
-        parts=("pareto",),
+        ("figure pareto",),
     ),
-    Section("reproduce", "Reproduce", own_template=True),
+    Part(
+        "reproduce",
+        "Reproduce",
+        "These commands repeat the runs of this page. A run is identified by its digest: equal settings give "
+        "equal digests.",
+        ("commands",),
+        ("digests",),
+    ),
 )
-"""Sections in the order of the page.
-
-`REST` holds, folded, the figures and tables that no other section names; `PERFORMANCE` has sentences, too.
-"""
-REST, PERFORMANCE = "more", "performance"
-
-TASK_TABLE_PREFIX = "faithfulness_"
-"""Prefix of the tables of single tasks, which the page omits because another table includes them."""
+"""Sections in the order of the page."""
+REST = "more"
+"""Section that holds, folded, the contents that no other names."""
 AXIS = "axes begin at the most frequent class, or at 0 if a value lies below"
 TITLES = {
     "performance-unmasked": f"Performance on whole test texts; dashed: plain fine-tuning; {AXIS}",
@@ -126,45 +125,32 @@ INTERVAL_CAPTION = "; ribbons and bars: 95 % intervals over {}"
 FEWER_TEXTS_CAPTION = "; labels with a number: measured on fewer texts than the others"
 
 
-def fill_sections(
-    specs: Mapping[str, dict[str, Any]],
-    tables: Mapping[str, Table],
-    performance: Sequence[str] = (),
-    *,
-    pooled: bool = False,
-) -> list[Section]:
-    """Return the sections that have content, with their figures and tables.
-
-    Args:
-        specs: Vega-Lite specs of the figures by name.
-        tables: Tables by name.
-        performance: Sentences on the performance of runs that no chart shows.
-        pooled: Whether the curves of several seeds have intervals over seeds and texts together.
-    """
-    known: dict[str, Figure | Table] = {}
-    for name, spec in specs.items():
-        known[name] = Figure(name, _caption(name, spec, pooled), spec)
-    for name, table in tables.items():  # a figure and a table may have the same name
-        if not name.startswith(TASK_TABLE_PREFIX):
-            known[f"table {name}"] = table
-    rest = set(known).difference(*((*section.parts, *section.folded) for section in SECTIONS))
+def fill_sections(contents: Mapping[str, Sequence[Block]]) -> list[Part]:
+    """Return the sections that have contents, which are given by name."""
+    rest = set(contents).difference(*((*part.visible, *part.folded) for part in SECTIONS))
     filled = []
-    for section in SECTIONS:
+    for part in SECTIONS:
         # nothing that was drawn is lost: what no section names is folded in at the end
-        folded = [*section.folded, *(filter(rest.__contains__, known) if section.anchor == REST else ())]
-        section = replace(section, parts=_choose(known, section.parts), folded=_choose(known, folded))
-        has_sentences = performance and section.anchor == PERFORMANCE
-        if section.own_template or section.parts or section.folded or has_sentences:
-            filled.append(section)
+        folded = [*part.folded, *(filter(rest.__contains__, contents) if part.anchor == REST else ())]
+        blocks = _choose(contents, part.visible)
+        for block in _choose(contents, folded):
+            blocks.append(
+                block if isinstance(block, Section) else Section(block.title, (block,), folded=True)
+            )
+        if blocks:
+            filled.append(replace(part, blocks=blocks))
     return filled
 
 
-def _choose(known: Mapping[str, Figure | Table], names: Iterable[str]) -> tuple[Figure | Table, ...]:
-    return tuple(known[name] for name in names if name in known)
+def _choose(contents: Mapping[str, Sequence[Block]], names: Iterable[str]) -> list[Any]:
+    return list(chain.from_iterable(contents.get(name, ()) for name in names))
 
 
-def _caption(name: str, spec: Mapping[str, Any], pooled: bool) -> str:
-    """Return the title of a figure, with what its intervals and labels mean if it has such."""
+def caption(name: str, spec: Mapping[str, Any], *, pooled: bool) -> str:
+    """Return the title of a figure, with what its intervals and labels mean if it has such.
+
+    `pooled` tells whether the curves of several seeds have intervals over seeds and texts together.
+    """
     # what the intervals are over is read from the data, so that a caption cannot claim another thing
     points = [row for rows in spec["datasets"].values() for row in rows if row["part"] == "mean"]
     over = "seeds" if any(point["n"] > 1 for point in points) else "texts"

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
-from ... import __version__
-from ...errors import InputError
-from ...files import atomic
-from ...store.run_store import RunStore
-from ...verdict import QUESTIONS, format_area
-from ...verdict.formats import UNDEFINED, format_pvalue
-from .. import page
-from ..page.html import fill_template
-from ..page.verdict import Verdict, name_some, together
+from .. import __version__
+from ..errors import InputError
+from ..files import atomic
+from ..store.run_store import RunStore
+from . import page
+from .blocks import Cell
+from .html import fill_page
+from .page.verdicts import models_table, together
+from .view import answer_sentences
+
+if TYPE_CHECKING:
+    from .page.verdicts import Judged
 
 INDEX = "index.html"
 REPORT = "report.html"
@@ -32,14 +34,14 @@ class Gallery:
     reports: dict[str, page.Report]
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def models(self) -> list[Judged]:
         """Verdicts on all models of all stores."""
-        return [verdict for report in self.reports.values() for verdict in report.verdicts]
+        return list(chain.from_iterable(report.models for report in self.reports.values()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the gallery as JSON-ready values."""
-        reports = {name: report.to_dict() for name, report in self.reports.items()}
-        return {"index": str(self.index), "reports": reports}
+        reports = map(page.Report.to_dict, self.reports.values())
+        return {"index": str(self.index), "reports": dict(zip(self.reports, reports, strict=True))}
 
 
 def write(
@@ -49,7 +51,7 @@ def write(
     examples: int = 500,
     page_only: bool = False,
     progress: page.Progress | None = None,
-    replication: page.Replication | None = None,
+    tables: page.Tables | None = None,
 ) -> Gallery:
     """Write a report on each store, and an index with all verdicts.
 
@@ -59,7 +61,7 @@ def write(
         examples: Maximum number of example texts in each report.
         page_only: Write no tables and figures beside the reports.
         progress: Callback that is called after each figure, each table and each report.
-        replication: What the reports show beside the runs, from the paper that they replicate.
+        tables: Further tables of the reports, such as those of the paper that the runs replicate.
 
     Returns:
         The path of the index, and the reports.
@@ -78,12 +80,7 @@ def write(
         # beside the report, so that a folder can be moved or deleted as a whole
         files = None if page_only else place.with_name(f"{place.stem}_files")
         reports[name] = page.write(
-            RunStore(root),
-            place,
-            examples=examples,
-            files=files,
-            progress=progress,
-            replication=replication,
+            RunStore(root), place, examples=examples, files=files, progress=progress, tables=tables
         )
     gallery = Gallery(folder / INDEX, reports)
     with atomic(gallery.index) as temporary:
@@ -102,31 +99,17 @@ def name_stores(roots: Sequence[Path]) -> dict[str, Path]:
 
 
 def _render(gallery: Gallery) -> str:
-    count = len(gallery.verdicts)
-    entries = []
+    entries, links = [], []
     for name, report in gallery.reports.items():
-        rows = list(_rows(report.verdicts))
-        link = f"{quote(name)}/{REPORT}"
-        entries.append({"name": name, "link": link, "verdicts": report.verdicts, "rows": rows})
-    return fill_template(
-        "gallery/gallery.html",
-        (),
+        models = [(one.subject, answer_sentences(one.verdict.answers)) for one in report.models]
+        entries.append({"name": name, "link": f"{name}/{REPORT}", "models": models})
+        links += [Cell(f"{name}/{REPORT}")] * len(models)
+    count = len(gallery.models)
+    return fill_page(
+        "gallery.html",
         version=__version__,
         heading=f"{count} model{'s' * (count != 1)}",
-        about=together(gallery.verdicts).sentences[0].text,
-        questions=QUESTIONS,
+        about=together(gallery.models)[0].text,
+        table=models_table(gallery.models, links),
         entries=entries,
     )
-
-
-def _rows(verdicts: Sequence[Verdict]) -> Iterator[dict[str, str]]:
-    for verdict in verdicts:
-        yield {
-            "task": verdict.task,
-            "model": verdict.model,
-            "mood": verdict.sentences[0].mood,
-            "answer": verdict.sentences[0].text,
-            "leaders": name_some(verdict.leaders) if verdict.leaders else UNDEFINED,
-            "acu": UNDEFINED if verdict.area is None else format_area(verdict.area),
-            "p": UNDEFINED if math.isnan(verdict.p) else format_pvalue(verdict.p),
-        }

@@ -1,22 +1,19 @@
-"""Comparison of our values with published ones: which are comparable, their columns, the order of rows."""
+"""Published values beside ours: which are comparable, their cells and columns, the order of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import PurePath
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-from ...report.blocks import DIGITS, Cell, Column
-from ...report.tables.cells import Key, column
-from .. import published
+from ..report.aggregate import Key
+from ..report.blocks import DIGITS, Cell, Column, Side, Table, file_column
+from . import published
 
 SIZES = {"roberta-base": "base", "roberta-large": "large"}
 """Sizes of the models of the paper; its tables name their columns after them."""
 MODELS = tuple(SIZES)
-SPELLINGS = {"Diabetese": "Diabetes"}  # the published table of datasets misspells it
 
 DIFFERENCE_NOTES = (
     "A difference is shown only for the paper's models; on other texts than there, scores are of a sample.",
@@ -47,20 +44,16 @@ def compare_cells(
     return ours, published, Cell(difference, mark="apart" if apart else "")
 
 
-def comparison_columns(
-    name: str, heading: str, *, decimals: tuple[int, int] = (1, 1), unit: str = "", interval: bool = True
-) -> tuple[Column, Column, Column]:
-    """Return the columns for the cells of `compare_cells`, with bounds and a mark only if `interval`."""
-
-    def one(side: Literal["published", "ours", "difference"], *extra: str) -> Column:
-        names = tuple(f"{name}_{end}" for end in (side, *(extra if interval else ())))
-        return column(names, (heading, side), form="number", side=side, decimals=decimals, unit=unit)
-
-    return (
-        one("ours", "ours_minus", "ours_plus"),
-        one("published", "published_minus", "published_plus"),
-        one("difference", "apart"),
-    )
+def comparison_columns(name: str, heading: str, *, interval: bool = True, **form: Any) -> Iterable[Column]:
+    """Yield the columns for the cells of `compare_cells`, with bounds and a mark only if `interval`."""
+    ends: dict[Side, tuple[str, ...]] = {
+        "ours": ("ours", "ours_minus", "ours_plus"),
+        "published": ("published", "published_minus", "published_plus"),
+        "difference": ("difference", "apart"),
+    }
+    for side, fields in ends.items():
+        names = map(f"{name}_{{}}".format, fields if interval else fields[:1])
+        yield file_column(tuple(names), (heading, side), form="number", side=side, **form)
 
 
 def reference_model(models: Collection[str]) -> str:
@@ -71,24 +64,25 @@ def reference_model(models: Collection[str]) -> str:
     return MODELS[0] if models and not any(map(published_size, models)) else ""
 
 
-def name_reference(columns: Sequence[Column], model: str) -> tuple[Column, ...]:
-    """Return the columns with the reference model named in published columns; unchanged if it is ""."""
+def beside_published(table: Table, reference: str, notes: Sequence[str] = DIFFERENCE_NOTES) -> Table:
+    """Return the table with the notes of a comparison, and a reference model named in published columns."""
+    columns = []
+    for column in table.columns:
+        if reference and column.heading[-1] == "published":
+            names = tuple(name.replace("_published", f"_published_{reference}") for name in column.names)
+            heading = (*column.heading[:-1], f"published ({reference})")
+            column = replace(column, names=names, heading=heading)
+        columns.append(column)
+    notes = (*table.comparison_notes, *(REFERENCE_NOTES if reference else notes))
+    return replace(table, columns=tuple(columns), comparison_notes=notes, reference=reference)
 
-    def rename(column: Column) -> Column:
-        if not model or column.heading[-1] != "published":
-            return column
-        names = tuple(name.replace("_published", f"_published_{model}") for name in column.names)
-        return replace(column, names=names, heading=(*column.heading[:-1], f"published ({model})"))
 
-    return tuple(map(rename, columns))
-
-
-def sort_keys(keys: Iterable[Key], *published: Iterable[str], last: Sequence[str] = ()) -> list[Key]:
+def sort_keys(keys: Iterable[Key], *orders: Iterable[str], last: Sequence[str] = ()) -> list[Key]:
     """Return keys sorted part by part: in the published order, then other names, then those in `last`.
 
     A name with options follows the plain name. Models are compared by the last part of their path.
     """
-    places = [list(dict.fromkeys(names)) for names in published]
+    places = [list(dict.fromkeys(names)) for names in orders]
 
     def rank(key: Key) -> list[tuple[int, int, str]]:
         ranks = []
@@ -106,20 +100,6 @@ def strip_options(name: str) -> str:
     return name.partition("(")[0]
 
 
-@cache
-def published_rows(name: str) -> tuple[Mapping[str, Any], ...]:
-    """Return the rows of a published table as mappings; missing values are None."""
-    frame = published.table(name)
-    rows: list[Any] = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    # the rows are cached: who changed one would change it for all tables
-    return tuple(map(MappingProxyType, rows))
-
-
-def task_of(row: Mapping[str, Any]) -> str:
-    """Return the task of a published row, in the spelling of the other tables."""
-    return SPELLINGS.get(row["dataset"], str(row["dataset"]))
-
-
 def published_cell(row: Mapping[str, Any], name: str, bounds: str = "") -> Cell:
     """Return a published number with its interval, from the columns `{bounds}_minus` and `{bounds}_plus`."""
     minus, plus = (row.get(f"{bounds or name}_{end}") for end in ("minus", "plus"))
@@ -133,15 +113,4 @@ def published_size(model: str) -> str:
 
 def has_published_counts(task: str, **counts: int | None) -> bool:
     """Return whether the paper used the task with these counts (texts, train_rows, epochs)."""
-    return counts.items() <= published_counts().get(strip_options(task), {}).items()
-
-
-@cache
-def published_counts() -> dict[str, dict[str, int]]:
-    """Return the number of test texts, training rows and epochs in the paper, by task."""
-    epochs = {row["dataset"]: row["max_epochs"] for row in published_rows("performance")}
-    counts = {}
-    for row in published_rows("datasets"):
-        task = task_of(row)
-        counts[task] = {"texts": row["test"], "train_rows": row["train"], "epochs": epochs[task]}
-    return counts
+    return counts.items() <= published.counts().get(strip_options(task), {}).items()
