@@ -282,18 +282,23 @@ def test_a_shortened_last_layer_leaves_the_gradients_as_they_are(architecture: s
 
 @pytest.mark.parametrize("architecture", WITH_GRADIENTS)
 def test_the_last_layer_of_every_encoder_works_on_one_position(architecture: str) -> None:
+    """The end of its feed-forward part, and the projection of its attention's output."""
     clf = Classifier(encoder(architecture), mask_id=MASK)
     shapes: list[int] = []
-    modules = clf.model.modules()
-    last = [own for own in modules if isinstance(own, torch.nn.Linear) and own.in_features == 32][-1]
-    last.register_forward_hook(lambda module, inputs, output: shapes.append(output.shape[1]))
+    projections = (".attention.output.dense", ".attn.o", ".out_lin", ".attn.Wo")
+    named = [(name, own) for name, own in clf.model.named_modules() if isinstance(own, torch.nn.Linear)]
+    for ending in (
+        [own for _, own in named if own.in_features == 32],
+        [own for name, own in named if name.endswith(projections)],
+    ):
+        ending[-1].register_forward_hook(lambda module, inputs, output: shapes.append(output.shape[1]))
     evaluator = Evaluator(clf)
     evaluator.logits(rows_batch([5, 6, 7, 8, 9]))
-    assert shapes[-1] == 1
+    assert shapes[-2:] == [1, 1]
     explain(evaluator, rows_batch([5, 6, 7, 8]), torch.tensor([1]), "grad-l2")
-    assert shapes[-1] == 1
+    assert shapes[-2:] == [1, 1]
     clf.states(rows_batch([5, 6, 7, 8, 9]))
-    assert shapes[-1] == 7, "features need all positions"
+    assert shapes[-2:] == [7, 7], "features need all positions"
 
 
 def test_a_head_that_reads_all_positions_keeps_its_last_layer() -> None:

@@ -43,12 +43,6 @@ def default_options(function: Function) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def takes_any_option(function: Function) -> bool:
-    """Return whether a function has a `**options` parameter."""
-    parameters = inspect.signature(function).parameters.values()
-    return any(p.kind is p.VAR_KEYWORD for p in parameters)
-
-
 def read_option(method: str, function: Function, name: str, text: str) -> Option:
     """Parse the value of an option, which must have the type of its default.
 
@@ -69,7 +63,7 @@ def read_option(method: str, function: Function, name: str, text: str) -> Option
         for each in getattr(hint, "__metadata__", ()):
             if isinstance(each, Range) and not each.holds(value):
                 raise InputError(f"{method}({name}={text}): expected {each}, such as {name}={default}")
-    elif not takes_any_option(function):
+    elif not any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values()):
         listed = ", ".join(f"{option}={default}" for option, default in defaults.items()) or "none"
         raise InputError(f"method {method} has no option {name!r}; its options and defaults: {listed}")
     return value

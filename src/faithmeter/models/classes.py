@@ -75,21 +75,9 @@ def require_kind(task: Task, *, number: bool) -> None:
         )
 
 
-def find_label(config: PreTrainedConfig, label: str | int | None) -> int | None:
-    """Return the number of the chosen label of a model with several labels; None for any other model."""
-    if label is None:
-        return None
-    return class_number(class_names(config), label)
-
-
 def class_names(config: PreTrainedConfig) -> tuple[str, ...]:
     """Return the names of a head's outputs in index order."""
     return tuple(str(name) for _, name in sorted(config.id2label.items()))
-
-
-def label_classes(label: str) -> tuple[str, str]:
-    """Return the two classes of one label: without it and with it."""
-    return f"not {label}", label
 
 
 def class_number(classes: Sequence[str], label: str | int) -> int:

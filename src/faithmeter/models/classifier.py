@@ -15,8 +15,8 @@ from torch import Tensor
 
 from ..config import SIDES, Precision
 from ..errors import InputError
-from .classes import class_names, find_label, label_classes, list_classes, predicts_number, require_classes
-from .devices import name_precision, place, send
+from .classes import class_names, class_number, list_classes, predicts_number, require_classes
+from .devices import PRECISION_OF, place, send
 from .encoding import PAD_TOKEN, encode, find_mask_id, tokenizer_state
 from .hooks import Switch, hook_embeddings, hook_last_layer, hook_normalizations, largest_attended
 from .objects import as_model
@@ -82,7 +82,7 @@ class Classifier:
     ) -> None:
         model, tokenizer = as_model(model, tokenizer, head, labels)
         require_classes(model.config, label)
-        self.label = find_label(model.config, label)
+        self.label = None if label is None else class_number(class_names(model.config), label)
         if tokenizer is not None:
             set_padding(model, tokenizer)
         self.model = model.eval()
@@ -113,7 +113,8 @@ class Classifier:
     @property
     def precision(self) -> str:
         """Data type that the model computes in, such as `fp32`."""
-        return name_precision(next(self.model.parameters()).dtype)
+        dtype: torch.dtype = next(self.model.parameters()).dtype
+        return PRECISION_OF.get(dtype, str(dtype).removeprefix("torch."))
 
     def place(self, device: torch.device, precision: Precision) -> None:
         """Move the model to a device and a precision; its fingerprint stays that of the saved weights."""
@@ -132,7 +133,7 @@ class Classifier:
         names = class_names(self.model.config)
         if self.predicts_number:
             return SIDES
-        return names if self.label is None else label_classes(names[self.label])
+        return names if self.label is None else (f"not {names[self.label]}", names[self.label])
 
     @cached_property
     def fingerprint(self) -> str:

@@ -18,6 +18,7 @@ AUTO = "auto"
 DEVICES = (AUTO, "cpu", "cuda", "mps", "xpu")
 """Names of devices; `cuda:1` is the second GPU."""
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+PRECISION_OF = dict(zip(DTYPES.values(), DTYPES, strict=True))
 BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 """Features of CPUs with bfloat16 multiplication; the last one is the name on ARM."""
 PINNING = ("cuda", "xpu")
@@ -129,14 +130,6 @@ def place(model: PreTrainedModel, device: torch.device, precision: Precision) ->
     model.to(device)
     for parameter in model.parameters():
         parameter.data = parameter.data.to(DTYPES[precision])
-
-
-def name_precision(dtype: torch.dtype) -> str:
-    """Return the name of a data type, such as `bf16`."""
-    for name, value in DTYPES.items():
-        if value == dtype:
-            return name
-    return str(dtype).removeprefix("torch.")
 
 
 def wide_type(device: torch.device) -> torch.dtype:

@@ -98,7 +98,10 @@ def _encode_fast(
         words: list[Any] = []
         for kind, span, word in zip(kinds, encoding.offsets, encoding.word_ids, strict=True):
             if kind == EXPLAINED:
-                spans.append(_trimmed(text, *span))
+                # some tokenizers include surrounding whitespace in a token
+                piece = text[slice(*span)]
+                start = span[0] + len(piece) - len(piece.lstrip())
+                spans.append((start, start + len(piece.strip())))
                 words.append(word)
         layout = Layout(text, pair, tuple(spans), tuple(words), bool(encoding.overflowing))
         row = {"input_ids": encoded["input_ids"][number]}
@@ -138,13 +141,6 @@ def _joined(pieces: list[str], pair: str | None, truncated: bool) -> Layout:
         spans.append((start, start + len(piece)))
         start += len(piece) + 1  # 1: the blank between
     return Layout(" ".join(pieces), pair, tuple(spans), tuple(range(len(pieces))), truncated)
-
-
-def _trimmed(text: str, start: int, end: int) -> Span:
-    """Return a span without surrounding whitespace, which some tokenizers include in a token."""
-    piece = text[start:end]
-    start += len(piece) - len(piece.lstrip())
-    return start, start + len(piece.strip())
 
 
 def tokenize(split: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: int) -> Dataset:

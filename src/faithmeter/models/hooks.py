@@ -12,8 +12,15 @@ from torch import Tensor
 
 SELF_OUTPUT = "SelfOutput"
 """End of the name of the class that follows the attention in a layer of BERT's family and of DeBERTa."""
-AFTER_ATTENTION = (".sa_layer_norm", ".attention.LayerNorm", ".mlp_norm")
-"""Ends of the names of what follows the attention in a layer of DistilBERT, MPNet and ModernBERT."""
+AFTER_ATTENTION = (
+    *(".attn.o", ".attention.LayerNorm"),
+    *(".attention.out_lin", ".sa_layer_norm"),
+    *(".attn.Wo", ".mlp_norm"),
+)
+"""Ends of the names of what follows the attention in a layer of MPNet, DistilBERT and ModernBERT.
+
+They are the projection of its output and the normalization behind the residual connection.
+"""
 
 
 class Switch(threading.local):
@@ -61,20 +68,26 @@ def hook_normalizations(model: torch.nn.Module) -> Switch:
 def hook_last_layer(model: torch.nn.Module, probe: Callable[[], Tensor]) -> Switch:
     """Return the switch that, set to True, skips what the head does not read: all positions but the first.
 
-    After its attention a layer works on each position apart, so that the logits stay the same. The hook
-    knows `SELF_OUTPUT` and `AFTER_ATTENTION`. Where a residual connection goes around such a module, as in
-    ModernBERT, its output is added to all positions, of which only the first one is then right. A model with
-    other layers, or with a head that reads more than the first position, is left as it is.
+    After its attention a layer works on each position apart, so that the logits stay the same. The hooks
+    know `SELF_OUTPUT` and `AFTER_ATTENTION`. A residual connection around such a module adds its output to
+    all positions, of which only the first one is then right. A model with other layers, or with a head that
+    reads more than the first position, is left as it is.
     """
     skipping = Switch()
-    outputs = [module for module in model.modules() if type(module).__name__.endswith(SELF_OUTPUT)]
-    # ESM has both, and there the layer of MPNet's name comes before the attention
-    named = [module for name, module in model.named_modules() if name.endswith(AFTER_ATTENTION)]
+    last: dict[str, torch.nn.Module] = {}  # by name, in the last layer that has it
+    for name, module in model.named_modules():
+        if type(module).__name__.endswith(SELF_OUTPUT):
+            last[SELF_OUTPUT] = module
+        for end in AFTER_ATTENTION:
+            if name.endswith(end):
+                last[end] = module
+    if SELF_OUTPUT in last:  # ESM has both, and there MPNet's name is that of a layer before the attention
+        last = {SELF_OUTPUT: last[SELF_OUTPUT]}
 
     def keep_first(module: torch.nn.Module, states: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
         return tuple(state[:, :1] for state in states) if skipping.value else None
 
-    for module in (outputs or named)[-1:]:
+    for module in last.values():
         handle = module.register_forward_pre_hook(keep_first)
         if not _is_exact(probe, skipping):  # asked of each model: no list of architectures is complete
             handle.remove()
