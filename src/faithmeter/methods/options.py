@@ -17,6 +17,17 @@ from ..models.evaluator import pick
 Function = Callable[..., Tensor]
 """Function of a method: `(clf, batch, labels, **options) -> Tensor [B, T]`."""
 Option = int | float | bool | str
+Target = Literal["logit", "logprob", "margin"]
+"""Value to explain: the label's logit (as in the paper), its log-probability, or its margin.
+
+The margin is the label's logit minus the highest other logit.
+"""
+TARGET_UNITS: dict[str, str] = {
+    "logit": "logit points",
+    "logprob": "nats of log-probability",
+    "margin": "logit points of margin",
+}
+"""Unit of each value that can be explained."""
 
 
 class Range(NamedTuple):
@@ -82,21 +93,6 @@ def _read(text: str) -> Option:
         with suppress(ValueError, KeyError):
             return read(text)
     return text
-
-
-Target = Literal["logit", "logprob", "margin"]
-"""Value to explain: the label's logit (as in the paper), its log-probability, or its margin.
-
-The margin is the label's logit minus the highest other logit.
-"""
-
-
-TARGET_UNITS: dict[str, str] = {
-    "logit": "logit points",
-    "logprob": "nats of log-probability",
-    "margin": "logit points of margin",
-}
-"""Unit of each value that can be explained."""
 
 
 def target_values(logits: Tensor, labels: Tensor, of: Target) -> Tensor:

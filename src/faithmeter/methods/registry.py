@@ -314,9 +314,7 @@ def parse(text: str | Method) -> Method:
         return text
     match = re.fullmatch(r"\s*([^()\s]+)\s*(?:\((.*)\))?\s*", text)
     if not match:
-        raise InputError(
-            f"method {text!r} cannot be read; expected a name, or one with options: beam(width=20)"
-        )
+        raise InputError(f"method {text!r} cannot be read; expected a name, or with options: beam(width=20)")
     name, inside = match.groups()
     if name not in METHODS:
         load_plugins()

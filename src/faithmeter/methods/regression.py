@@ -108,7 +108,7 @@ def shapley(
         from shapiq.approximator import KernelSHAP
     except ImportError as error:
         raise InputError(
-            "shapley needs shapiq, which is not installed; pip install 'faithmeter[shapley]'"
+            "shapley needs shapiq, which is missing: pip install 'faithmeter[shapley]'"
         ) from error
 
     def estimate(values: Values, n: int, rng: np.random.Generator) -> Floats:

@@ -30,6 +30,8 @@ PREDICTED = 100.0
 """Cost of a step at which the label is predicted; no sum of tanh(margin) over the steps outweighs it."""
 CHANGED_AT_EVERY_STEP = PREDICTED / 2
 """Objectives below this belong to orders that change the prediction at every step."""
+MAX_TOKENS = 16
+"""Largest value of `longest`: each further token doubles the evaluations, 65,536 for 16 tokens."""
 
 
 def step_costs(margins: Floats, repeats: Ints) -> Floats:
@@ -310,10 +312,6 @@ def _masking_scores(sets: TokenSets, masks: Mapping[int, Bools], gradients: int)
     masked = sets.batch[rows].masked(where, sets.clf.mask_id)
     effects = masking_effects(sets.clf, masked, sets.labels[rows], steps=gradients).numpy()  # [K, T]
     return {row: effects[[i]][:, sets.places[row]] for i, row in enumerate(masks)}
-
-
-MAX_TOKENS = 16
-"""Largest value of `longest`: each further token doubles the evaluations, 65,536 for 16 tokens."""
 
 
 def count_evaluations(tokens: int, longest: int, worst: bool) -> int:

@@ -148,13 +148,9 @@ class Classifier:
                 kind of input, or a text has no tokens.
         """
         if self.tokenizer is None:
-            raise InputError(
-                "this Classifier has no tokenizer; give it one, or make the batch with Batch.from_ids"
-            )
+            raise InputError("this Classifier has no tokenizer; give it one, or use Batch.from_ids")
         if isinstance(texts, str) or isinstance(pairs, str):
-            raise InputError(
-                "texts and pairs are lists of strings; put a single text in brackets: encode([text])"
-            )
+            raise InputError("texts and pairs are lists of strings; put one text in brackets: encode([text])")
         if pairs is not None and len(pairs) != len(texts):
             raise InputError(f"{len(texts)} texts with {len(pairs)} pairs; expected one pair for each text")
         if not texts:
@@ -171,9 +167,7 @@ class Classifier:
                 "too (pairs= in Python, behind the first on the command line)"
             )
         if self.takes_pair is False and pairs is not None:
-            raise InputError(
-                "the model was trained on single texts, and a second text was given; leave it out"
-            )
+            raise InputError("the model was trained on single texts, and a second text was given: omit it")
 
     def logits(self, batch: Batch) -> Tensor:
         """Return the logits of one forward pass, Tensor [B, C]."""

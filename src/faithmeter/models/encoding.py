@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
 
-
 Row = dict[str, Any]
 MASK_TOKEN, PAD_TOKEN = "[MASK]", "[PAD]"
 """Names of the tokens that are added."""
 WORD_MARKS = "▁Ġ#"
 """Characters by which tokenizers mark the beginning or the inside of a word."""
+SHORTEST = 4
+"""Letters of the shortest word that counts: shorter ones may well be read letter by letter."""
 
 
 def encode(
@@ -157,10 +158,6 @@ def tokenize(split: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: 
     # a cached file would have to be verified, and tokenizing takes seconds where training takes hours
     options = {"keep_in_memory": True, "load_from_cache_file": False, "remove_columns": split.column_names}
     return split.map(tokenized, batched=True, with_indices=True, **options)
-
-
-SHORTEST = 4
-"""Letters of the shortest word that counts: shorter ones may well be read letter by letter."""
 
 
 def share_unread(layout: Layout, ids: Tensor, unknown: int | None) -> float:

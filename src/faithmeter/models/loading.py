@@ -36,6 +36,32 @@ SAMPLE_WORDS = 64
 """Approximate number of vocabulary entries that are tokenized to check the tokenizer."""
 MAX_UNKNOWN = 0.9
 """Maximum fraction of unknown tokens when a tokenizer encodes entries of its own vocabulary."""
+EXPECTED_SOURCE = (
+    f"expected a folder with a saved model and tokenizer, a hub name such as 'roberta-base', or {EMBEDDED!r}"
+)
+RECORD = "record.json"
+"""Name of the training record in a checkpoint folder; it contains the checksums of the files."""
+HUB_TIMEOUT = 10.0
+"""Seconds to wait for the hub to answer whether it has a model."""
+ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+"""Settings and weights of a PEFT adapter."""
+HEAD = re.compile(r"(^|\.)(classifier|score)\.(?!.*lora_)")
+"""Weights of a head in an adapter's file."""
+MARKS = (RECORD, MODULES, ADAPTER)
+"""Files that tell that a whole repository of the hub is needed, not what transformers would load."""
+OWN_MODULE = "build the module in Python, load its weights, and give it to fm.Classifier"
+UNREADABLE = {
+    ".onnx": ("an ONNX export", "save the PyTorch model that it was made from with save_pretrained"),
+    ".h5": ("weights of TensorFlow", "convert them with a transformers 4 that has from_tf=True"),
+    ".msgpack": ("weights of Flax", "convert them with a transformers 4 that has from_flax=True"),
+    ".pkl": ("a pickle, which is not run", OBJECT_FIRST),
+    ".joblib": ("a pickle, which is not run", OBJECT_FIRST),
+    ".pt": ("a pickled module", OWN_MODULE),
+    ".pth": ("a pickled module", OWN_MODULE),
+}
+"""By suffix: what the only files of a folder are, and what to do."""
+MAX_REASON = 200
+"""Maximum number of characters that an error quotes from a library's message."""
 
 
 def load(
@@ -202,34 +228,6 @@ def list_keys(keys: Iterable[str]) -> str:
     return ", ".join(names[:MAX_NAMED_KEYS]) + more
 
 
-EXPECTED_SOURCE = (
-    f"expected a folder with a saved model and tokenizer, a hub name such as 'roberta-base', or {EMBEDDED!r}"
-)
-RECORD = "record.json"
-"""Name of the training record in a checkpoint folder; it contains the checksums of the files."""
-HUB_TIMEOUT = 10.0
-"""Seconds to wait for the hub to answer whether it has a model."""
-ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-"""Settings and weights of a PEFT adapter."""
-HEAD = re.compile(r"(^|\.)(classifier|score)\.(?!.*lora_)")
-"""Weights of a head in an adapter's file."""
-MARKS = (RECORD, MODULES, ADAPTER)
-"""Files that tell that a whole repository of the hub is needed, not what transformers would load."""
-OWN_MODULE = "build the module in Python, load its weights, and give it to fm.Classifier"
-UNREADABLE = {
-    ".onnx": ("an ONNX export", "save the PyTorch model that it was made from with save_pretrained"),
-    ".h5": ("weights of TensorFlow", "convert them with a transformers 4 that has from_tf=True"),
-    ".msgpack": ("weights of Flax", "convert them with a transformers 4 that has from_flax=True"),
-    ".pkl": ("a pickle, which is not run", OBJECT_FIRST),
-    ".joblib": ("a pickle, which is not run", OBJECT_FIRST),
-    ".pt": ("a pickled module", OWN_MODULE),
-    ".pth": ("a pickled module", OWN_MODULE),
-}
-"""By suffix: what the only files of a folder are, and what to do."""
-MAX_REASON = 200
-"""Maximum number of characters that an error quotes from a library's message."""
-
-
 def load_model(
     path: str | Path, part: str, *, id2label: Mapping[int, str] | None = None, **options: Any
 ) -> tuple[PreTrainedModel, set[str], set[str]]:
@@ -286,9 +284,7 @@ def _load_adapter(
     from safetensors.torch import load_file
 
     if not (folder / ADAPTER_WEIGHTS).is_file():
-        raise InputError(
-            f"there is no {ADAPTER_WEIGHTS} in {str(folder)!r}; save the adapter with safetensors"
-        )
+        raise InputError(f"no {ADAPTER_WEIGHTS} in {str(folder)!r}; save the adapter with safetensors")
     tensors = load_file(folder / ADAPTER_WEIGHTS)
     heads = [own for name, own in tensors.items() if own.ndim == 2 and HEAD.search(name)]
     if not heads:

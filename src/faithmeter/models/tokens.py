@@ -24,6 +24,8 @@ Span = tuple[int, int]
 """Start and end of a passage in a text, in characters."""
 Row = Mapping[str, Any]
 """Tokenized text: `input_ids`, `kinds` (one for each token) and further inputs of the model."""
+SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+[”’」』）]*|\n\s*")
+"""End of a sentence with the blanks behind it; abbreviations are not recognized."""
 
 
 @dataclass(frozen=True)
@@ -251,10 +253,6 @@ def whole_units(where: Tensor, units: Tensor | None) -> Tensor:
         return where
     # gather looks up each token's first token; outside of units (-1) it looks up any, and is not used
     return torch.where(units >= 0, where.gather(1, units.clamp(min=0)), where)
-
-
-SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+[”’」』）]*|\n\s*")
-"""End of a sentence with the blanks behind it; abbreviations are not recognized."""
 
 
 def in_units(batch: Batch, unit: UnitName) -> Batch:
