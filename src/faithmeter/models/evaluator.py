@@ -145,11 +145,10 @@ class Evaluator:
         """Return the logits of masked variants of texts that the model can read whole."""
         keys = _keys(batch, rows, where, self.mask_id)
         known = [*map(self.memory.get, keys)]
-        if self.requested is not None:
-            for key, value in zip(keys, known, strict=True):
-                self.requested.setdefault(key, value is not None)
         new: dict[bytes, int] = {}  # key → the first of all variants with this input
         for variant, (key, value) in enumerate(zip(keys, known, strict=True)):
+            if self.requested is not None:
+                self.requested.setdefault(key, value is not None)
             if value is None:
                 new.setdefault(key, variant)
         chosen = torch.tensor(list(new.values()), dtype=torch.long)
