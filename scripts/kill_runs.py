@@ -29,7 +29,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import reduce, wraps
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -213,12 +213,15 @@ def start(arguments: list[str], notes: Path, kill: Kill | None = None, *, fresh:
 def watch(calls: Calls, kill: Kill | None) -> None:
     """Time the calls of each phase's function in this process, and arm the kill at its call."""
     for place in {phase.function for phase in PHASES.values()}:
-        module, _, path = place.partition(":")
-        *owners, name = path.split(".")
-        owner: Any = import_module(module)
-        for part in owners:
-            owner = getattr(owner, part)
+        owner, name = find(place)
         setattr(owner, name, timed(getattr(owner, name), place, calls, kill))
+
+
+def find(place: str) -> tuple[Any, str]:
+    """Return the module or class that has the function at a place, and its name."""
+    module, _, path = place.partition(":")
+    *owners, name = path.split(".")
+    return reduce(getattr, owners, import_module(module)), name
 
 
 def timed(function: Any, place: str, calls: Calls, kill: Kill | None) -> Any:
