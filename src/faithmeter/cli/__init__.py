@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -32,6 +33,9 @@ VERBS: dict[str, Callable[..., None]] = {
     "serve": serve.serve,
     "list": listing.listing,
 }
+
+COLLECTED_OBJECTS = 10_000
+"""Objects after which Python looks for cycles that nothing uses."""
 
 
 class FlagsWithoutType:
@@ -98,6 +102,8 @@ def main() -> None:
     # Read when torch is loaded. Threads that spin while they wait took 14 times the CPU time of threads that
     # sleep where two of them shared a busy core (docs/performance.md).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Python's 700 collects hundreds of times while libraries are imported: 0.3 s of the start of `explain`
+    gc.set_threshold(COLLECTED_OBJECTS)
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", DamageWarning)  # Python shows equal ones once
     if not _has_working_directory():

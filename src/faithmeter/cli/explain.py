@@ -12,6 +12,7 @@ import typer
 from ..config import MeasureConfig, UnitName
 from ..errors import InputError
 from ..files import require_writable, writing
+from .lean import load_lean
 from .options import Loading, Unit, option
 from .progress import bars, phases
 from .requirements import Gate, hold, parse_requirements, quantities
@@ -115,7 +116,7 @@ def explain(
     """
     from ..methods.registry import parse
     from ..models.evaluator import Evaluator
-    from ..models.loading import choose_label, load
+    from ..models.loading import choose_label
     from ..runs.chosen_method import read_budget
 
     rows, single, verify = words.read(), words.given is not None, explaining.verify
@@ -130,7 +131,7 @@ def explain(
     quiet()
     chosen, unit = choose_label(checkpoint, words.name), cast(UnitName, explaining.unit)
     # methods and identical texts share evaluations
-    clf = Evaluator(load(checkpoint, label=chosen, **loading.options))
+    clf = Evaluator(load_lean(checkpoint, label=chosen, **loading.options))
     named = [
         method or _choose(clf, checkpoint, budget, unit)
         for method, budget in zip(methods, budgets, strict=True)

@@ -14,13 +14,13 @@ import typer
 
 from ..config import BASELINE
 from ..errors import InputError, unknown
-from ..verdict import Verdict
 from .options import option
 from .screen import Json, console, marked
 
 if TYPE_CHECKING:
     from ..measuring.one_text import TextMeasurement
     from ..measuring.result import Result
+    from ..verdict import Verdict
 
 CHECK = "check"
 """Name of the in-distribution check; a requirement on it applies to the random baseline."""

@@ -20,7 +20,6 @@ from rich.text import Text
 from ..config import ADAPTATION
 from ..errors import escape_controls
 from ..files import plain
-from ..verdict.formats import format_percent
 
 if TYPE_CHECKING:
     from ..measuring.costs import Bounds
@@ -152,6 +151,8 @@ def format_duration(seconds: float) -> str:
 
 def print_truncated(record: TrainRecord) -> None:
     """Print which share of a split's texts was truncated in training, if any was."""
+    from ..verdict.formats import format_percent
+
     role, share = max(record.truncated.items(), key=lambda item: item[1])
     if share:
         note(

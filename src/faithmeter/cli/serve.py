@@ -13,6 +13,7 @@ from ..config import MeasureConfig
 from ..errors import InputError
 from ..serve.limits import Limits
 from .explain import Checkpoint
+from .lean import load_lean
 from .measure import TrainedWithOption, as_strategy
 from .options import Computing, option
 from .progress import phases
@@ -83,7 +84,6 @@ def serve(checkpoint: Checkpoint, training: Training, computing: Computing, list
 
 def _load_model(checkpoint: str, training: Training, computing: Computing) -> ServedModel:
     """Load a model, with the in-distribution tests and examples of its task if the task is known."""
-    from ..models.loading import load
     from ..runs.fitted_tests import load_tests
     from ..runs.measured import Origin, measured_task
     from ..serve.admission import ServedModel, choose_examples
@@ -95,7 +95,9 @@ def _load_model(checkpoint: str, training: Training, computing: Computing) -> Se
         strategy=as_strategy(training.trained_with),
     )
     quiet()
-    clf = load(checkpoint, device=computing.device, precision=config.precision, label=config.label or None)
+    clf = load_lean(
+        checkpoint, device=computing.device, precision=config.precision, label=config.label or None
+    )
     name = Path(checkpoint).resolve().name
     with phases() as advance:
         tests = load_tests(clf, checkpoint, config, data_dir=training.data_dir, progress=advance)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
+import scipy  # imports its parts, which are slow, on their first use
 
 from .curves import Floats
 
@@ -48,7 +48,7 @@ def combined_quantile(variances: Floats, freedom: Floats, level: float) -> float
     Satterthwaite's degrees of freedom holds too seldom for few seeds: it fails if their variance is
     underestimated, as it then also has too many degrees of freedom.
     """
-    quantiles = stdtrit(freedom, 1 - level)
+    quantiles = scipy.special.stdtrit(freedom, 1 - level)
     return math.sqrt((variances * quantiles**2).sum() / variances.sum())
 
 
@@ -65,9 +65,9 @@ def bca(
     ties = np.abs(resampled - value) <= ROUNDING
     below = ((resampled < value) & ~ties).mean() + ties.mean() / 2
     least = 1 / (len(resampled) + 1)
-    bias = ndtri(np.clip(below, least, 1 - least))
+    bias = scipy.special.ndtri(np.clip(below, least, 1 - least))
     shifted = bias + np.array([moments.tail, -moments.tail])
-    levels = ndtr(bias + shifted / (1 - moments.acceleration * shifted))
+    levels = scipy.special.ndtr(bias + shifted / (1 - moments.acceleration * shifted))
     lower, upper = np.quantile(resampled, levels)
     return float(lower), float(upper)
 

@@ -9,8 +9,7 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtri, stdtr
+import scipy  # imports its parts, which are slow, on their first use
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from .areas import KINDS, Kind
@@ -125,7 +124,7 @@ def texts_needed(difference: float, deviation: float, *, pairs: int = 1) -> int 
     """
     if abs(difference) < ROUNDING or math.isinf(deviation):
         return None
-    quantiles = ndtri(POWER) - ndtri(SIGNIFICANCE_LEVEL / (2 * pairs))
+    quantiles = scipy.special.ndtri(POWER) - scipy.special.ndtri(SIGNIFICANCE_LEVEL / (2 * pairs))
     return math.ceil((quantiles * deviation / difference) ** 2)
 
 
@@ -196,7 +195,7 @@ def _skew_pvalues(contributions: Floats) -> Floats:
     skewness = ((contributions - means[:, None]) ** 3).mean(axis=1) / scale**3 / math.sqrt(n)
     t = means / scale * math.sqrt(max(n - 1, 1))
     corrected = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
-    pvalues = 2 * stdtr(max(n - 1, 1), -np.abs(corrected))
+    pvalues = 2 * scipy.special.stdtr(max(n - 1, 1), -np.abs(corrected))
     return np.where(constant, np.where(np.abs(means) < ROUNDING, 1.0, 0.0), pvalues)
 
 
@@ -216,7 +215,7 @@ def _two_way_pvalue(influences: Floats) -> float:
         return mean / error - combined_quantile(variances, freedom, level / 2)
 
     smallest = 1e-12
-    return smallest if excess(smallest) >= 0 else float(brentq(excess, smallest, 1))
+    return smallest if excess(smallest) >= 0 else float(scipy.optimize.brentq(excess, smallest, 1))
 
 
 def _holm(pvalues: Floats) -> Floats:
