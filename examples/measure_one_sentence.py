@@ -11,5 +11,4 @@ import faithmeter as fm
 
 clf = fm.load(sys.argv[1])
 text, pair = sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None
-print(fm.explain_text(clf, text, pair=pair, methods=["loo-sign", "grad-l2"]))
-print(fm.measure_text(clf, text, pair=pair, methods=["loo-sign", "grad-l2"], orders=50))
+print(fm.explain_text(clf, text, pair=pair, method=["loo-sign", "grad-l2"], orders=50))

@@ -11,6 +11,7 @@ import interpreto
 import shap
 
 import faithmeter as fm
+from faithmeter.methods import adapters
 
 clf, task = fm.load(sys.argv[1]), fm.task("bAbI-1")
 texts = task.load()["test"]["text"][:32]
@@ -18,12 +19,12 @@ capitals = {row: [float(word[0].isupper()) for word in text.split()] for row, te
 ours = {"loo-sign": "loo-sign", "int-grad-sign": "int-grad-sign"}
 steps = {"n_steps": 20, "method": "riemann_right"}
 others = {
-    "captum-lig": fm.adapters.captum(captum.attr.LayerIntegratedGradients, **steps),
-    "captum-occlusion": fm.adapters.captum(captum.attr.FeatureAblation),
-    "shap-permutation": fm.adapters.shap(shap.explainers.Permutation, recursive=False, silent=True),
-    "interpreto-occlusion": fm.adapters.interpreto(interpreto.Occlusion),
-    "attention-rollout": fm.adapters.attention("rollout"),
-    "attention-last": fm.adapters.attention("last"),
+    "captum-lig": adapters.captum(captum.attr.LayerIntegratedGradients, **steps),
+    "captum-occlusion": adapters.captum(captum.attr.FeatureAblation),
+    "shap-permutation": adapters.shap(shap.explainers.Permutation, recursive=False, silent=True),
+    "interpreto-occlusion": adapters.interpreto(interpreto.Occlusion),
+    "attention-rollout": adapters.attention("rollout"),
+    "attention-last": adapters.attention("last"),
 }
 result = fm.measure(clf, task, {**ours, **others, "capitals": capitals}, limit=len(texts))
 print(result.table().to_string(index=False, float_format="{:.3f}".format))

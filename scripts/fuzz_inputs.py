@@ -37,8 +37,9 @@ from typer.main import get_command
 import faithmeter as fm
 from faithmeter import cli
 from faithmeter.config import Config, MeasureConfig, RoarConfig, TrainConfig
-from faithmeter.data import task_file
+from faithmeter.data import Task, task_file
 from faithmeter.grid import read as read_grid
+from faithmeter.methods.own_scores import own_scores
 
 EMBEDDED = Path(fm.__file__).parent / "models" / "embedded"
 SHARES = {"task file": 20, "grid file": 10, "data": 20, "config": 10, "checkpoint": 10, "arguments": 10}
@@ -113,7 +114,7 @@ def damage(data: bytes, rng: Random) -> bytes:
     return data
 
 
-def load_all(task: fm.Task) -> None:
+def load_all(task: Task) -> None:
     splits = task.load()
     assert len(task.labels) > 1, "a task has classes"
     assert all(len(split) for split in splits.values()), "a task has rows"
@@ -436,7 +437,7 @@ def make_scores(rng: Random, folder: Path) -> Case:
 
     def run() -> None:
         clf = fm.load(folder / "checkpoint")
-        fm.explain(clf, clf.encode([SENTENCE]), [0], fm.own_scores("mine", path))
+        fm.explain(clf, clf.encode([SENTENCE]), [0], own_scores("mine", path))
 
     return Case(run, how not in ("bytes", "fine"))
 

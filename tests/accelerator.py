@@ -158,7 +158,7 @@ def main(folder: str) -> None:
 def measure_saved(folder: str) -> dict[str, Any]:
     """Measure a text with the saved model, on the device that it is loaded to by default and on the CPU."""
     results = [
-        fm.measure_text(fm.load(folder, **options), "the film was not good", methods=["grad-l2"], orders=19)
+        fm.explain_text(fm.load(folder, **options), "the film was not good", method=["grad-l2"], orders=19)
         for options in ({}, {"device": "cpu"}, {"precision": "fp16"})
     ]
     areas = [result.methods["grad-l2"].acu for result in results]

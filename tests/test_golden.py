@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import faithmeter as fm
+from faithmeter.stats.curves import Curve
 
 FOLDER = Path(__file__).parent / "golden"
 ROOT = FOLDER.parents[1]
@@ -94,9 +95,7 @@ def test_published_areas_follow_from_the_committed_predictions(folder: str) -> N
     curves = {}
     for key, values in means.groupby(level=[0, 1]):
         percents = tuple(map(int, values.index.get_level_values("percent")))
-        curves[key] = fm.Curve(
-            percents, tuple(values), areas.loc[key, "metric"], int(areas.loc[key, "texts"])
-        )
+        curves[key] = Curve(percents, tuple(values), areas.loc[key, "metric"], int(areas.loc[key, "texts"]))
     assert curves.keys() == {*areas.index}
     for (digest, method), curve in curves.items():
         random, row = curves[digest, "random"], areas.loc[(digest, method)]

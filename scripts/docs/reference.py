@@ -8,6 +8,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +19,57 @@ from pydantic import BaseModel
 import faithmeter
 from faithmeter.cli import app
 from faithmeter.cli.listing import schema
-from faithmeter.methods import METHODS
+from faithmeter.methods import METHODS, adapters
 
 Schema = dict[str, Any]
 
 
 def write_api() -> str:
     """Return all public names with their docstrings, in the order of the packages."""
-    return "\n\n".join(
-        f"## {package}\n\n{about[0].upper()}{about[1:]}.\n\n" + "\n\n".join(map(_autodoc, names))
-        for package, about in faithmeter.LAYERS.items()
-        if (names := [name for name, home in faithmeter._HOME.items() if home.split(".")[0] == package])
+    return (
+        "\n\n".join(
+            f"## {package}\n\n{about[0].upper()}{about[1:]}.\n\n" + "\n\n".join(map(_autodoc, names))
+            for package, about in faithmeter.LAYERS.items()
+            if (names := [name for name, home in faithmeter._HOME.items() if home.split(".")[0] == package])
+        )
+        + "\n\n## In their modules\n\n"
+        + "\n\n".join(starmap(_autodoc_in, REACHED))
     )
 
 
+REACHED = (
+    ("data", "Task"),
+    ("measuring.explanation", "Explanation"),
+    ("measuring.fitting", "fit_tests"),
+    *(("methods.adapters", name) for name in adapters.__all__),
+    ("methods.own_scores", "own_scores"),
+    ("models.alignment", "align"),
+    ("models.evaluator", "Evaluator"),
+    ("runs.fitted_tests", "saved_tests"),
+    ("runs.pipeline", "Pipeline"),
+    ("runs.registered", "register_pipeline"),
+    ("stats.curves", "Curve"),
+)
+"""Documented names that are imported from their modules."""
+
+
 def _autodoc(name: str) -> str:
-    value = getattr(faithmeter, name)
-    if inspect.ismodule(value):
-        return "\n\n".join(_autodoc_block(f"{name}.{part}", getattr(value, part)) for part in value.__all__)
-    return _autodoc_block(name, value)
+    return _autodoc_block(name, getattr(faithmeter, name), f"fm.{name}")
 
 
-def _autodoc_block(name: str, value: object) -> str:
+def _autodoc_in(module: str, name: str) -> str:
+    value = getattr(import_module(f"faithmeter.{module}"), name)
+    return _autodoc_block(f"{module}.{name}", value, f"faithmeter.{module}.{name}")
+
+
+def _autodoc_block(name: str, value: object, title: str) -> str:
     kind = "exception" if isinstance(value, type) and issubclass(value, Exception) else ""
     kind = kind or ("class" if isinstance(value, type) else "function")
     if isinstance(value, type) and issubclass(value, BaseModel):
         block = f"```{{eval-rst}}\n.. autoclass:: faithmeter.{name}(**values)\n```"
-        return "\n\n".join([f"### `fm.{name}`", block, *_write_section("", value.model_json_schema())])
+        return "\n\n".join([f"### `{title}`", block, *_write_section("", value.model_json_schema())])
     members = "   :members:\n" if kind == "class" else ""
-    return f"### `fm.{name}`\n\n```{{eval-rst}}\n.. auto{kind}:: faithmeter.{name}\n{members}```"
+    return f"### `{title}`\n\n```{{eval-rst}}\n.. auto{kind}:: faithmeter.{name}\n{members}```"
 
 
 def write_cli() -> str:

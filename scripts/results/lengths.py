@@ -15,6 +15,7 @@ from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import faithmeter as fm
+from faithmeter.data import Task
 from faithmeter.files import write_csv
 from faithmeter.models.loading import load_tokenizer
 from faithmeter.stats.metrics import METRICS
@@ -31,7 +32,7 @@ def count_tokens(rows: DataFrame, tokenizer: object) -> NDArray[np.int64]:
     return np.array(counts).T
 
 
-def judge_lengths(task: fm.Task, tokenizer: object) -> dict[str, object]:
+def judge_lengths(task: Task, tokenizer: object) -> dict[str, object]:
     """Return the test performance of boosted trees on token counts beside the class majority, with bounds."""
     splits = task.load()
     train, test = (

@@ -14,35 +14,22 @@ if TYPE_CHECKING:
     __version__: str
     from .config import AdaptConfig as AdaptConfig
     from .config import TrainConfig as TrainConfig
-    from .data import Task as Task
     from .data import own_task as own_task
     from .data import task as task
     from .errors import InputError as InputError
     from .measuring.erase import erase as erase
-    from .measuring.explanation import Explanation as Explanation
-    from .measuring.explanation import explain_text as explain_text
-    from .measuring.fitting import fit_tests as fit_tests
-    from .measuring.one_text import TextMeasurement as TextMeasurement
-    from .measuring.one_text import measure_text as measure_text
     from .measuring.result import Result as Result
-    from .methods import adapters as adapters
     from .methods import explain as explain
     from .methods import method as method
-    from .methods.own_scores import own_scores as own_scores
-    from .models.alignment import align as align
     from .models.classifier import Classifier as Classifier
-    from .models.evaluator import Evaluator as Evaluator
     from .models.loading import load as load
     from .models.tokens import Batch as Batch
     from .runs.adaptation import adapt as adapt
     from .runs.auditing import audit as audit
-    from .runs.fitted_tests import saved_tests as saved_tests
     from .runs.measurements import measure as measure
-    from .runs.pipeline import Pipeline as Pipeline
+    from .runs.pipeline import explain_text as explain_text
     from .runs.pipeline import pipeline as pipeline
-    from .runs.registered import register_pipeline as register_pipeline
     from .runs.run import train as train
-    from .stats.curves import Curve as Curve
     from .stats.curves import acu as acu
     from .stats.curves import racu as racu
     from .stats.intervals import bootstrap_interval as bootstrap_interval
@@ -77,28 +64,20 @@ LAYERS = {
 
 _NAMES = {
     "config": ("AdaptConfig", "TrainConfig"),
-    "data": ("Task", "own_task", "task"),
+    "data": ("own_task", "task"),
     "errors": ("InputError",),
     "measuring.erase": ("erase",),
-    "measuring.explanation": ("Explanation", "explain_text"),
-    "measuring.fitting": ("fit_tests",),
-    "measuring.one_text": ("TextMeasurement", "measure_text"),
     "measuring.result": ("Result",),
-    "methods": ("adapters", "explain", "method"),
-    "methods.own_scores": ("own_scores",),
-    "models.alignment": ("align",),
+    "methods": ("explain", "method"),
     "models.classifier": ("Classifier",),
-    "models.evaluator": ("Evaluator",),
     "models.loading": ("load",),
     "models.tokens": ("Batch",),
     "runs.adaptation": ("adapt",),
     "runs.auditing": ("audit",),
-    "runs.fitted_tests": ("saved_tests",),
     "runs.measurements": ("measure",),
-    "runs.pipeline": ("Pipeline", "pipeline"),
-    "runs.registered": ("register_pipeline",),
+    "runs.pipeline": ("explain_text", "pipeline"),
     "runs.run": ("train",),
-    "stats.curves": ("Curve", "acu", "racu"),
+    "stats.curves": ("acu", "racu"),
     "stats.intervals": ("bootstrap_interval",),
     "stats.masf": ("MaSF",),
     "stats.metrics": ("metric",),

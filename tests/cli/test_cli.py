@@ -272,9 +272,11 @@ def test_measure_one_text(faithmeter, checkpoint: Path) -> None:
     assert "random (mean" not in colors
     assert outcome.out.startswith(colors)
     [both] = json.loads(faithmeter("explain", checkpoint, "the film was good", "--json").out)
-    found = both["measurement"]
-    assert len(found["methods"]["loo-sign"]["probability"]) == 11
-    assert set(found["methods"]["loo-sign"]["pvalues"]) == {"published", "crossfit"}
+    assert [word["text"] for word in both["words"]] == ["the", "film", "was", "good"]
+    assert len(both["erasures"]["loo-sign"]["probability"]) == 11
+    assert set(both["erasures"]["loo-sign"]["pvalues"]) == {"published", "crossfit"}
+    [plain] = json.loads(faithmeter("explain", checkpoint, "good", "--json", "--no-verify").out)
+    assert "erasures" not in plain
 
 
 def test_lists(faithmeter, checkpoint: Path, folder: Path) -> None:

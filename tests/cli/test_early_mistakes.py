@@ -46,7 +46,7 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.chdir(folder)
     parts = ("training.finetuning.finetune", "models.evaluator.Evaluator.logits", "report.page._draw")
-    for name in (*parts, "measuring.explanation.explain_texts"):
+    for name in (*parts, "measuring.one_text.explain_texts"):
         monkeypatch.setattr(f"faithmeter.{name}", work)
 
 

@@ -101,7 +101,7 @@ def test_a_wrong_row_is_named_by_its_line_before_anything_is_explained(
     faithmeter, checkpoint, here, monkeypatch, line: str, message: str
 ) -> None:
     (here / "texts.jsonl").write_text('{"text": "the film"}\n' + line + "\n")
-    monkeypatch.setattr("faithmeter.measuring.explanation.explain_texts", None)
+    monkeypatch.setattr("faithmeter.measuring.one_text.explain_texts", None)
     outcome = faithmeter("explain", checkpoint, "--file", "texts.jsonl")
     assert (outcome.code, outcome.out) == (2, "")
     assert f"error: texts.jsonl, line 2: {message}" in outcome.err

@@ -11,6 +11,7 @@ import torch
 
 import faithmeter as fm
 from faithmeter.report.provenance import reproduce
+from faithmeter.runs.fitted_tests import saved_tests
 from toy import WORDS, tiny, word_tokenizer
 
 TEXT = " ".join(WORDS[:14])
@@ -60,7 +61,7 @@ def test_check_and_explain_read_the_whole_text(faithmeter, folder: Path) -> None
         [explained] = json.loads(faithmeter("explain", folder / "model", TEXT, *arguments, "--json").out)
         assert (len(explained["words"]), explained["truncated"]) == (count, count == 8)
     measured = faithmeter("explain", folder / "model", TEXT, "-m", "grad-l2", *windows, "--json")
-    assert not json.loads(measured.out)[0]["measurement"]["truncated"]
+    assert not json.loads(measured.out)[0]["truncated"]
 
 
 @pytest.mark.parametrize("verb", ["check", "measure", "explain"])
@@ -77,8 +78,8 @@ def test_saved_tests_are_those_of_the_overlap(faithmeter, folder: Path) -> None:
     assert trained.code == 0, trained.err
     assert "texts are too long for the model: training reads only their beginnings" in trained.err
     checkpoint = next((folder / "trained").glob("train-*"))
-    assert fm.saved_tests(fm.load(checkpoint))
+    assert saved_tests(fm.load(checkpoint))
     with pytest.raises(fm.errors.InputError, match="no tests were saved"):
-        fm.saved_tests(fm.load(checkpoint, overlap=2))
+        saved_tests(fm.load(checkpoint, overlap=2))
     assert faithmeter("check", checkpoint, "--overlap", 2, "--limit", 8, "-o", folder / "trained").code == 0
-    assert fm.saved_tests(fm.load(checkpoint, overlap=2))
+    assert saved_tests(fm.load(checkpoint, overlap=2))

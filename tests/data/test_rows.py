@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import faithmeter as fm
+from faithmeter.data import Task
 
 ROWS = [
     ("joy, fear", 1, 1, 0),
@@ -20,7 +21,7 @@ LABELS = ("anger", "fear", "joy")
 EXPECTED = {(0, 1, 1), (0, 0, 1), (1, 0, 1), (0, 0, 0), (0, 1, 0)}
 
 
-def labels_of(task: fm.Task) -> set[tuple[int, ...]]:
+def labels_of(task: Task) -> set[tuple[int, ...]]:
     return {tuple(row["label"]) for split in task.load().values() for row in split}
 
 

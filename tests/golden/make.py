@@ -80,6 +80,7 @@ def summarize(result: Mapping[str, Any]) -> dict[str, Any]:
 def measure_toy(folder: Path) -> dict[str, Any]:
     """A random model of two layers on texts of which it classifies seven of eight rightly."""
     import faithmeter as fm
+    from faithmeter.measuring.fitting import fit_tests
     from toy import WORDS, tiny
 
     clf, rng = tiny(labels=2), random.Random(0)
@@ -99,7 +100,7 @@ def measure_toy(folder: Path) -> dict[str, Any]:
     task = fm.own_task(path, text="review", label="stars")
     results = {}
     for trained_with in ("half", "none"):
-        tests = fm.fit_tests(clf, task, trained_with=trained_with)
+        tests = fit_tests(clf, task, trained_with=trained_with)
         result = fm.measure(clf, task, ["random(seed=3)", *METHODS], tests=tests, limit=32)
         results[trained_with] = summarize(json.loads(json.dumps(result.to_dict())))
     return results

@@ -11,6 +11,7 @@ import faithmeter as fm
 from faithmeter.measuring.costs import bound_evaluations, bound_measurement, sort_by_cost
 from faithmeter.measuring.plan import Extent, Settings, plan_measurement
 from faithmeter.methods import parse
+from faithmeter.models.evaluator import Evaluator
 from toy import rows_batch, tiny
 
 PERCENTS = tuple(range(0, 101, 10))
@@ -37,7 +38,7 @@ def test_methods_are_ordered_by_cost_and_their_bounds_hold() -> None:
         *("random", "grad-l2", "loo-sign", "beam(width=9)")
     ]
     for method in methods.values():
-        evaluator = fm.Evaluator(clf)
+        evaluator = Evaluator(clf)
         for _, masked in fm.erase(evaluator, batch, labels, method):
             evaluator.logits(masked)
         assert evaluator.evaluations <= bound_evaluations(method, [6, 3], PERCENTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
@@ -15,13 +16,16 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from faithmeter.errors import InputError
-from faithmeter.measuring.explanation import explain_text, explain_texts
+from faithmeter.measuring.one_text import explain_texts
 from faithmeter.methods import METHODS, explain
 from faithmeter.models.classes import class_number
 from faithmeter.models.classifier import Classifier
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.report.surfaces import page
+from faithmeter.runs import pipeline
 from toy import SPECIAL_TOKENS, tiny, word_tokenizer
+
+explain_text = partial(pipeline.explain_text, verify=False)
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["trimmed", "blanks kept"])
@@ -60,7 +64,7 @@ def rendered(explanation: Any, **options: Any) -> str:
 
 def test_words_are_merged_from_tokens_and_take_the_strongest_score(bytes_clf: Classifier) -> None:
     text = "the filmography was  unfunny"
-    shown = explain_text(bytes_clf, text, methods=["loo-sign", "beam(width=2)"])
+    shown = explain_text(bytes_clf, text, method=["loo-sign", "beam(width=2)"])
     assert [word.text for word in shown.words if word.text != "␣"] == ["the", "filmography", "was", "unfunny"]
     assert len(shown.tokens) > len(shown.words)
     for unit in (*shown.words, *shown.tokens):
@@ -74,14 +78,19 @@ def test_words_are_merged_from_tokens_and_take_the_strongest_score(bytes_clf: Cl
 
 def test_scores_are_those_of_explain(bytes_clf: Classifier) -> None:
     batch = bytes_clf.encode(["the story"], ["was good"])
-    shown = explain_text(bytes_clf, "the story", pair="was good", methods=["int-grad-sign(steps=3)"], label=1)
+    shown = explain_text(
+        bytes_clf, "the story", pair="was good", method=["int-grad-sign(steps=3)"], label=1, verify=False
+    )
     scores = explain(bytes_clf, batch, [1], "int-grad-sign(steps=3)")[batch.explained]
     assert [token.scores["int-grad-sign(steps=3)"] for token in shown.tokens] == scores.tolist()
 
 
 def test_no_piece_of_a_tokenizers_spelling_is_ever_shown(bytes_clf: Classifier) -> None:
     shown = explain_text(
-        bytes_clf, "café 😀 was\nvery <mask> [bold]good[/bold] <b>", methods=["loo-sign", "random"]
+        bytes_clf,
+        "café 😀 was\nvery <mask> [bold]good[/bold] <b>",
+        method=["loo-sign", "random"],
+        verify=False,
     )
     views = [json.dumps(shown.to_dict(), ensure_ascii=False), shown._repr_html_(), rendered(shown)]
     for view in views:
@@ -111,7 +120,7 @@ def test_labels_are_names_or_numbers() -> None:
 def test_several_texts_are_explained_as_each_alone_and_share_evaluations() -> None:
     clf = Evaluator(tiny())
     texts = ["the film was good", "dull", "the film was good"]
-    together = explain_texts(clf, texts, methods=["loo-sign"], labels=[None, 1, None])
+    together = explain_texts(clf, clf.encode(texts), ["loo-sign"], [None, 1, None])
     evaluations = clf.evaluations
     assert evaluations == 5 + 2
     assert together[0] == together[2]
@@ -119,12 +128,12 @@ def test_several_texts_are_explained_as_each_alone_and_share_evaluations() -> No
     assert explain_text(clf, "dull", label=1) == together[1]
     assert clf.evaluations == evaluations
     with pytest.raises(InputError, match="one label for each text"):
-        explain_texts(clf, texts, labels=[0])
+        explain_texts(clf, clf.encode(texts), labels=[0])
 
 
 def test_json_holds_all_that_is_shown() -> None:
     shown = explain_text(
-        tiny(), "the film", pair="who wrote it", methods=["loo-sign", "grad-l2"], label="LABEL_2"
+        tiny(), "the film", pair="who wrote it", method=["loo-sign", "grad-l2"], label="LABEL_2", verify=False
     )
     plain = json.loads(json.dumps(shown.to_dict()))
     assert (plain["text"], plain["pair"], plain["label"]) == ("the film", "who wrote it", "LABEL_2")
@@ -136,7 +145,11 @@ def test_json_holds_all_that_is_shown() -> None:
 
 def test_html_escapes_colors_by_sign_and_has_a_legend() -> None:
     shown = explain_text(
-        tiny(), "the <script> was not & good", pair="<i>who</i> [bold]wrote[/bold]", methods=["loo-sign"]
+        tiny(),
+        "the <script> was not & good",
+        pair="<i>who</i> [bold]wrote[/bold]",
+        method=["loo-sign"],
+        verify=False,
     )
     html = shown._repr_html_()
     assert "<script>" not in html
@@ -156,7 +169,7 @@ def test_html_escapes_colors_by_sign_and_has_a_legend() -> None:
 
 
 def test_the_terminal_shows_words_prediction_and_legend_in_color() -> None:
-    shown = explain_text(tiny(), "the film was not good", methods=["loo-sign", "beam"])
+    shown = explain_text(tiny(), "the film was not good", method=["loo-sign", "beam"])
     plain = rendered(shown)
     assert plain.count("the film was not good") == 2
     assert "prediction" in plain
@@ -170,7 +183,7 @@ def test_the_terminal_shows_words_prediction_and_legend_in_color() -> None:
 @pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].signed])
 def test_scores_without_a_sign_speak_neither_for_nor_against(name: str) -> None:
     clf = tiny()
-    shown = explain_text(clf, "the film was not good", methods=[name])
+    shown = explain_text(clf, "the film was not good", method=[name])
     terminal = rendered(shown, force_terminal=True, color_system="truecolor")
     html = shown._repr_html_().partition("</style>")[2]
     for view in (strip(html), rendered(shown)):
@@ -179,7 +192,7 @@ def test_scores_without_a_sign_speak_neither_for_nor_against(name: str) -> None:
     assert "48;2;240;173;0m" in terminal, "the strongest word is on full amber"
     assert "214;69;65" not in terminal
     assert "heat for" not in html
-    both = explain_text(clf, "the film was not good", methods=[name, "loo-sign"])
+    both = explain_text(clf, "the film was not good", method=[name, "loo-sign"])
     for seen in (f"for {shown.label}", f"against {shown.label}", "important"):
         assert seen in rendered(both)
     assert "important" not in rendered(explain_text(clf, "the film was not good"))
@@ -187,11 +200,11 @@ def test_scores_without_a_sign_speak_neither_for_nor_against(name: str) -> None:
 
 def test_a_text_beyond_the_models_limit_says_so() -> None:
     clf = tiny()
-    shown = explain_text(clf, "good " * 600, methods=["random"])
+    shown = explain_text(clf, "good " * 600, method=["random"])
     assert shown.truncated
     assert len(shown.tokens) == 510
     assert "left out" in rendered(shown)
-    assert not explain_text(clf, "good", methods=["random"]).truncated
+    assert not explain_text(clf, "good", method=["random"]).truncated
 
 
 def test_a_tokenizer_without_offsets_shows_its_tokens() -> None:
@@ -215,7 +228,9 @@ def test_a_tokenizer_without_offsets_shows_its_tokens() -> None:
         ) -> list[int]:
             return [0, *ids, 2]
 
-    shown = explain_text(Classifier(tiny().model, InPython()), "the  film was", methods=["loo-sign"])
+    shown = explain_text(
+        Classifier(tiny().model, InPython()), "the  film was", method=["loo-sign"], verify=False
+    )
     assert [token.text for token in shown.tokens] == ["the", "film", "was"]
     assert [shown.text[t.start : t.end] for t in shown.tokens] == ["the", "film", "was"]
     assert shown.words == shown.tokens

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import faithmeter as fm
+from faithmeter.data import Task
 from faithmeter.measuring.fitting import (
     CROSSFIT,
     Masking,
     fit_recalibration,
+    fit_tests,
     fit_tests_on,
     trace_masked,
 )
@@ -26,7 +28,7 @@ from toy import WORDS, tiny
 
 
 @pytest.fixture(scope="module")
-def reviews(tmp_path_factory: pytest.TempPathFactory) -> fm.Task:
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Task:
     path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
     rows = [f"{' '.join(rng.choices(WORDS, k=rng.randint(3, 9)))},{'abc'[row % 3]}" for row in range(1200)]
     path.write_text("\n".join(["review,stars", *rows]))
@@ -39,7 +41,7 @@ def clf() -> fm.Classifier:
 
 
 @pytest.fixture(scope="module")
-def trace(clf: fm.Classifier, reviews: fm.Task) -> Trace:
+def trace(clf: fm.Classifier, reviews: Task) -> Trace:
     """Validation texts, masked at random, with the p-values of the cross-fitted test."""
     split = reviews.split("validation")
     tests = fit_tests_on(clf, split, Masking())
@@ -47,9 +49,9 @@ def trace(clf: fm.Classifier, reviews: fm.Task) -> Trace:
 
 
 def test_the_check_is_fitted_beside_the_tests(
-    clf: fm.Classifier, reviews: fm.Task, trace: Trace, tmp_path: Path
+    clf: fm.Classifier, reviews: Task, trace: Trace, tmp_path: Path
 ) -> None:
-    tests = fm.fit_tests(clf, reviews)
+    tests = fit_tests(clf, reviews)
     known = recalibration_of(tests)
     assert known is not None
     assert known.percents == tuple(range(10, 100, 10))
@@ -79,8 +81,8 @@ def test_too_few_references_give_no_limits(trace: Trace) -> None:
     assert (known.limits, known.references) == ((), 0)
 
 
-def test_a_measurement_counts_unusual_texts(clf: fm.Classifier, reviews: fm.Task) -> None:
-    tests = fm.fit_tests(clf, reviews)
+def test_a_measurement_counts_unusual_texts(clf: fm.Classifier, reviews: Task) -> None:
+    tests = fit_tests(clf, reviews)
     result = fm.measure(clf, reviews, ["loo-sign"], limit=20, tests=tests)
     unusual = result.unusual("loo-sign")
     known = recalibration_of(tests)
@@ -94,7 +96,7 @@ def test_a_measurement_counts_unusual_texts(clf: fm.Classifier, reviews: fm.Task
     assert fm.measure(clf, reviews, ["loo-sign"], limit=20, tests=None).unusual("loo-sign") is None
 
 
-def test_classes_of_the_task_become_those_of_the_model(reviews: fm.Task, trace: Trace) -> None:
+def test_classes_of_the_task_become_those_of_the_model(reviews: Task, trace: Trace) -> None:
     split, references = reviews.split("validation"), rows_held_out(len(trace))
     same = fit_recalibration(trace, match_classes("abc", "abc"), references)
     other = fit_recalibration(trace, match_classes("cab", "abc"), references)
@@ -104,7 +106,7 @@ def test_classes_of_the_task_become_those_of_the_model(reviews: fm.Task, trace: 
 
 
 def test_without_labels_the_predictions_for_whole_texts_take_their_place(
-    clf: fm.Classifier, reviews: fm.Task, trace: Trace
+    clf: fm.Classifier, reviews: Task, trace: Trace
 ) -> None:
     split = reviews.split("validation")
     known = fit_recalibration(trace, None, rows_held_out(len(trace)))
@@ -114,9 +116,9 @@ def test_without_labels_the_predictions_for_whole_texts_take_their_place(
 
 
 def test_texts_without_labels_are_checked_against_the_own_predictions(
-    clf: fm.Classifier, reviews: fm.Task
+    clf: fm.Classifier, reviews: Task
 ) -> None:
-    tests, texts = fm.fit_tests(clf, reviews), reviews.split("test")["text"][:30]
+    tests, texts = fit_tests(clf, reviews), reviews.split("test")["text"][:30]
     own, labeled = fm.measure(clf, texts, [], tests=tests), fm.measure(clf, reviews, [], tests=tests)
     assert own.context.recalibrations == (recalibration_of(tests, own=True),)
     assert labeled.context.recalibrations == (recalibration_of(tests),)

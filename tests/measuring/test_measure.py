@@ -11,9 +11,10 @@ import pytest
 import torch
 
 import faithmeter as fm
+from faithmeter.data import Task
 from faithmeter.measuring import texts
 from faithmeter.measuring.erase import trace_erasure
-from faithmeter.measuring.fitting import Masking
+from faithmeter.measuring.fitting import Masking, fit_tests
 from faithmeter.measuring.result import Result
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
@@ -23,7 +24,7 @@ METHODS_HERE = ["loo-sign", "grad-l2", "inp-grad-abs", "beam(width=2)"]
 
 
 @pytest.fixture(scope="module")
-def reviews(tmp_path_factory) -> fm.Task:
+def reviews(tmp_path_factory) -> Task:
     path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
     lines = ["review,aside,stars"]
     for row in range(300):
@@ -40,12 +41,12 @@ def clf() -> fm.Classifier:
 
 
 @pytest.fixture(scope="module")
-def tests(clf: fm.Classifier, reviews: fm.Task) -> dict[str, fm.MaSF]:
-    return fm.fit_tests(clf, reviews, trained_with="half")
+def tests(clf: fm.Classifier, reviews: Task) -> dict[str, fm.MaSF]:
+    return fit_tests(clf, reviews, trained_with="half")
 
 
 @pytest.fixture(scope="module")
-def result(clf: fm.Classifier, reviews: fm.Task, tests) -> Result:
+def result(clf: fm.Classifier, reviews: Task, tests) -> Result:
     return fm.measure(clf, reviews, ["random(seed=3)", *METHODS_HERE], tests=tests)
 
 
@@ -99,7 +100,7 @@ def test_an_unknown_class_to_explain_is_refused(clf, reviews) -> None:
 
 
 @pytest.mark.parametrize("method", ["random", *METHODS_HERE])
-def test_every_text_goes_the_way_of_a_plain_loop(clf, reviews: fm.Task, result: Result, method: str) -> None:
+def test_every_text_goes_the_way_of_a_plain_loop(clf, reviews: Task, result: Result, method: str) -> None:
     texts = reviews.load()["test"]
     named = "random(seed=3)" if method == "random" else method
     for row in (0, 7, 21):
@@ -163,8 +164,8 @@ def test_slices_and_order_of_methods_change_no_number(clf, reviews, tests, resul
             "increasing whole numbers",
         ),
         (lambda clf, task, _: fm.measure(clf, task, ["random"], percents=(0, 12.5, 100)), "whole numbers"),
-        (lambda clf, task, _: fm.fit_tests(clf, task, trained_with="hal"), "unknown trained_with 'hal'"),
-        (lambda clf, task, _: fm.fit_tests(clf, task, scope="al"), "unknown scope 'al'"),
+        (lambda clf, task, _: fit_tests(clf, task, trained_with="hal"), "unknown trained_with 'hal'"),
+        (lambda clf, task, _: fit_tests(clf, task, scope="al"), "unknown scope 'al'"),
         (lambda *given: given[2].acu("lo"), "unknown measured method 'lo'"),
         (lambda *given: given[2].curve("loo-sign", "f1"), "unknown metric 'f1'"),
         (lambda *given: given[2].p("loo-sign", "cross"), "unknown test 'cross'"),
@@ -175,18 +176,18 @@ def test_mistakes_are_told(clf, reviews, result: Result, call, message: str) -> 
         call(clf, reviews, result)
 
 
-def test_one_name_stands_for_a_list_of_one(clf, reviews: fm.Task) -> None:
+def test_one_name_stands_for_a_list_of_one(clf, reviews: Task) -> None:
     """A name in place of a list was read as letters."""
     assert fm.measure(clf, reviews, "grad-l2", limit=12).methods == ["random", "grad-l2"]
 
 
 def test_a_text_in_place_of_a_task_is_told_what_measures_it(clf) -> None:
-    for text, hint in (("bAbI-1", r"fm\.task\('bAbI-1'\)"), ("a good film", "measure_text")):
+    for text, hint in (("bAbI-1", r"fm\.task\('bAbI-1'\)"), ("a good film", "explain_text")):
         with pytest.raises(fm.InputError, match=hint):
             fm.measure(clf, text)
 
 
-def test_texts_without_labels_are_measured_by_the_predictions(clf, reviews: fm.Task) -> None:
+def test_texts_without_labels_are_measured_by_the_predictions(clf, reviews: Task) -> None:
     rows = reviews.load()["test"].select(range(12))
     pairs = list(zip(rows["text"][:], rows["context"][:], strict=True))
     result = fm.measure(clf, pairs, ["grad-l2"])
@@ -201,7 +202,7 @@ def test_texts_without_labels_are_measured_by_the_predictions(clf, reviews: fm.T
             fm.measure(clf, wrong)
 
 
-def test_a_seed_is_an_option_of_the_baseline(clf, reviews: fm.Task) -> None:
+def test_a_seed_is_an_option_of_the_baseline(clf, reviews: Task) -> None:
     seeded = fm.measure(clf, reviews, ["random(seed=1)", "random(seed=2)"], limit=12)
     assert seeded.methods == ["random", "random(seed=2)"], "the first is the baseline"
     other = fm.measure(clf, reviews, ["random(seed=2)", "random"], limit=12)
@@ -218,7 +219,7 @@ def test_a_seed_is_an_option_of_the_baseline(clf, reviews: fm.Task) -> None:
     assert steps["random", 2] == steps["random(seed=2)", 2] != steps["random", 1]
 
 
-def test_a_curve_is_computed_once(clf, reviews: fm.Task, monkeypatch) -> None:
+def test_a_curve_is_computed_once(clf, reviews: Task, monkeypatch) -> None:
     from faithmeter.measuring import groups
 
     result, calls = fm.measure(clf, reviews, ["grad-l2"], limit=12), []
@@ -234,7 +235,7 @@ def test_a_curve_is_computed_once(clf, reviews: fm.Task, monkeypatch) -> None:
     assert len(calls) == 2 * 11 * len(reviews.metrics)  # eleven steps of two methods, once for each metric
 
 
-def test_some_of_the_texts_and_other_metrics(clf, reviews: fm.Task, result: Result) -> None:
+def test_some_of_the_texts_and_other_metrics(clf, reviews: Task, result: Result) -> None:
     few = fm.measure(clf, reviews, ["random(seed=3)", "loo-sign"], limit=12)
     assert result.first(12).acu("loo-sign") == pytest.approx(few.acu("loo-sign"))
     assert few.majority == few.frame.drop_duplicates("row")["label"].value_counts(normalize=True).max()
@@ -294,9 +295,9 @@ def test_the_check_is_fitted_on_texts_masked_as_in_training(strategy: str, maske
     assert not (where & ~batch.explained).any()
 
 
-def test_a_model_of_unknown_training_is_checked_against_whole_texts(clf, reviews: fm.Task, tests) -> None:
+def test_a_model_of_unknown_training_is_checked_against_whole_texts(clf, reviews: Task, tests) -> None:
     """A plainly trained model passed, as the tests were fitted on masked texts, which it never knew."""
-    unknown, plain = fm.fit_tests(clf, reviews), fm.fit_tests(clf, reviews, trained_with="none")
+    unknown, plain = fit_tests(clf, reviews), fit_tests(clf, reviews, trained_with="none")
     split = reviews.load()["validation"]
     with torch.inference_mode():
         features = clf.features(clf.encode(split["text"][:], split["context"][:])).float().numpy()
@@ -308,7 +309,7 @@ def test_a_model_of_unknown_training_is_checked_against_whole_texts(clf, reviews
     assert result.to_dict()["trained_with"] == "unknown"
     assert "training" in [doubt.kind for doubt in result.doubts]
     assert not any("fine-tuned with masks" in answer.text for answer in result.verdict.answers)
-    text = fm.measure_text(clf, "the film was good", tests=unknown, orders=19)
+    text = fm.explain_text(clf, "the film was good", tests=unknown, orders=19)
     assert (text.trained_with, "training" in [doubt.kind for doubt in text.doubts]) == ("unknown", True)
 
 
@@ -322,7 +323,7 @@ def test_one_class_alone_is_refused(clf, tmp_path) -> None:
         fm.measure(clf, task, ["random"])
 
 
-def test_logits_that_are_no_numbers_are_refused(reviews: fm.Task) -> None:
+def test_logits_that_are_no_numbers_are_refused(reviews: Task) -> None:
     broken = tiny()
     broken.model.classifier.out_proj.weight.data.fill_(torch.nan)
     with pytest.raises(fm.InputError, match="logits for text"):
@@ -333,7 +334,7 @@ def test_too_few_validation_texts_are_refused(clf, tmp_path) -> None:
     path = tmp_path / "few.csv"
     path.write_text("review,stars\n" + "\n".join(f"good film,{'ab'[i % 2]}" for i in range(30)))
     with pytest.raises(fm.InputError, match="the check needs at least 20"):
-        fm.fit_tests(clf, fm.own_task(path, text="review", label="stars"))
+        fit_tests(clf, fm.own_task(path, text="review", label="stars"))
 
 
 def test_the_result_is_plain_values(result: Result) -> None:
@@ -344,7 +345,7 @@ def test_the_result_is_plain_values(result: Result) -> None:
     assert set(found["floors"]) == {"published", "crossfit"}
 
 
-def test_a_model_with_permuted_classes_has_the_same_result(reviews: fm.Task) -> None:
+def test_a_model_with_permuted_classes_has_the_same_result(reviews: Task) -> None:
     order = [2, 0, 1]
     plain, permuted = tiny(), tiny()
     plain.model.config.id2label = dict(enumerate(reviews.labels))
@@ -362,5 +363,5 @@ def test_a_model_with_permuted_classes_has_the_same_result(reviews: fm.Task) -> 
     assert not one.context.classes_by_number
 
 
-def test_classes_without_names_are_matched_by_number(clf: fm.Classifier, reviews: fm.Task) -> None:
+def test_classes_without_names_are_matched_by_number(clf: fm.Classifier, reviews: Task) -> None:
     assert fm.measure(clf, reviews, [], limit=8).context.classes_by_number

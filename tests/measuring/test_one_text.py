@@ -11,7 +11,8 @@ import torch
 from rich.console import Console
 
 import faithmeter as fm
-from faithmeter.measuring.one_text import Erasure, TextMeasurement
+from faithmeter.measuring.explanation import Erasure, Explanation
+from faithmeter.measuring.pieces import Piece
 from faithmeter.methods import parse
 from toy import tiny
 
@@ -20,9 +21,9 @@ TEXT, PAIR = "the film was not good but very fun", "who wrote it"
 
 def test_the_curve_is_the_probability_of_the_label_along_erasure() -> None:
     clf = tiny()
-    result = fm.measure_text(clf, TEXT, pair=PAIR, label="LABEL_1", methods=["loo-sign", "beam"], orders=20)
+    result = fm.explain_text(clf, TEXT, pair=PAIR, label="LABEL_1", method=["loo-sign", "beam"], orders=20)
     batch = clf.encode([TEXT], [PAIR])
-    for name, erasure in result.methods.items():
+    for name, erasure in result.erasures.items():
         steps = fm.erase(clf, batch, [1], name)
         with torch.inference_mode():
             expected = [float(clf.logits(step).softmax(dim=1)[0, 1]) for _, step in steps]
@@ -31,42 +32,42 @@ def test_the_curve_is_the_probability_of_the_label_along_erasure() -> None:
 
 
 def test_random_orders_start_and_end_together_and_the_band_holds_the_mean() -> None:
-    result = fm.measure_text(tiny(), TEXT, pair=PAIR, orders=200, seed=1)
+    result = fm.explain_text(tiny(), TEXT, pair=PAIR, orders=200, seed=1)
     assert result.lower[0] == pytest.approx(result.upper[0])
     assert result.lower[-1] == pytest.approx(result.upper[-1])
     assert np.all(np.subtract(result.mean, result.lower) > -1e-12)
     assert np.all(np.subtract(result.upper, result.mean) > -1e-12)
-    again = fm.measure_text(tiny(), TEXT, pair=PAIR, orders=200, seed=1)
+    again = fm.explain_text(tiny(), TEXT, pair=PAIR, orders=200, seed=1)
     assert again == result
-    assert fm.measure_text(tiny(), TEXT, pair=PAIR, orders=200, seed=2).mean != result.mean
+    assert fm.explain_text(tiny(), TEXT, pair=PAIR, orders=200, seed=2).mean != result.mean
 
 
 def test_without_a_label_the_predicted_class_is_measured() -> None:
     clf = tiny()
     predicted = clf.labels[int(clf.logits(clf.encode([TEXT])).argmax())]
-    result = fm.measure_text(clf, TEXT, orders=20)
+    result = fm.explain_text(clf, TEXT, orders=20)
     assert result.label == predicted
-    assert result.to_dict()["methods"]["loo-sign"]["probability"] == result.methods["loo-sign"].probability
+    assert result.to_dict()["erasures"]["loo-sign"]["probability"] == result.erasures["loo-sign"].probability
 
 
 def test_a_random_method_has_about_no_area() -> None:
-    result = fm.measure_text(
-        tiny(), TEXT, pair=PAIR, orders=200, methods=[f"random(seed={s})" for s in range(40)]
+    result = fm.explain_text(
+        tiny(), TEXT, pair=PAIR, orders=200, method=[f"random(seed={s})" for s in range(40)]
     )
-    areas = [erasure.acu for erasure in result.methods.values()]
+    areas = [erasure.acu for erasure in result.erasures.values()]
     assert np.mean(areas) == pytest.approx(0, abs=4 * np.std(areas) / 40**0.5)
-    assert str(parse("random(seed=7)")) in result.methods
+    assert str(parse("random(seed=7)")) in result.erasures
 
 
 def test_pvalues_are_those_of_the_erased_text_and_together_by_simes() -> None:
     clf = tiny()
     features = np.random.default_rng(0).normal(size=(50, 3, 16))
     test = fm.MaSF(calibration="crossfit").fit(features)
-    found = fm.measure_text(clf, TEXT, label=1, tests={"crossfit": test})
+    found = fm.explain_text(clf, TEXT, label=1, tests={"crossfit": test})
     steps = [step for _, step in fm.erase(clf, clf.encode([TEXT]), [1], "loo-sign")]
     with torch.inference_mode():
         expected = test.pvalues(torch.cat([clf.features(step) for step in steps]).float().numpy())
-    erasure = found.methods["loo-sign"]
+    erasure = found.erasures["loo-sign"]
     assert erasure.pvalues["crossfit"] == pytest.approx(list(expected))
     below = sorted(expected[:-1])
     assert erasure.p["crossfit"] == pytest.approx(min(10 * p / n for n, p in enumerate(below, 1)))
@@ -75,7 +76,7 @@ def test_pvalues_are_those_of_the_erased_text_and_together_by_simes() -> None:
 
 def test_chance_is_the_share_of_random_orders_that_do_as_well() -> None:
     clf, orders = tiny(), 30
-    result = fm.measure_text(clf, TEXT, label=1, methods=["random(seed=0)", "beam"], orders=orders)
+    result = fm.explain_text(clf, TEXT, label=1, method=["random(seed=0)", "beam"], orders=orders)
     batch = clf.encode([TEXT])
     curves = []
     for order in range(orders):
@@ -83,16 +84,16 @@ def test_chance_is_the_share_of_random_orders_that_do_as_well() -> None:
         with torch.inference_mode():
             curves.append([float(clf.logits(step).softmax(dim=1)[0, 1]) for _, step in steps])
     areas = np.array([fm.acu(curve, np.mean(curves, axis=0)) for curve in curves])
-    for name in result.methods:  # the first random order is one of the baseline's own
-        area = areas[0] if name.startswith("random") else result.methods[name].acu
+    for name in result.erasures:  # the first random order is one of the baseline's own
+        area = areas[0] if name.startswith("random") else result.erasures[name].acu
         expected = (1 + (areas >= area - 1e-6).sum()) / (1 + orders)
-        assert result.methods[name].chance == pytest.approx(expected)
+        assert result.erasures[name].chance == pytest.approx(expected)
 
 
 def test_areas_are_over_the_percents_as_they_are_and_not_evenly_spaced() -> None:
     percents = (0, 30, 60, 90, 100)
-    result = fm.measure_text(tiny(), TEXT, orders=20, percents=percents)
-    erasure = result.methods["loo-sign"]
+    result = fm.explain_text(tiny(), TEXT, orders=20, percents=percents)
+    erasure = result.erasures["loo-sign"]
     expected = np.trapezoid(np.subtract(result.mean, erasure.probability), np.divide(percents, 100))
     assert erasure.acu == pytest.approx(expected)
 
@@ -100,14 +101,24 @@ def test_areas_are_over_the_percents_as_they_are_and_not_evenly_spaced() -> None
 def test_progress_tells_of_every_method() -> None:
     calls: list[tuple[str, int, int]] = []
     methods = ["grad-l2", "beam(width=2)"]
-    fm.measure_text(tiny(), TEXT, orders=20, methods=methods, progress=lambda *call: calls.append(call))
+    fm.explain_text(tiny(), TEXT, orders=20, method=methods, progress=lambda *call: calls.append(call))
     assert calls == [("random", 1, 3), ("grad-l2", 2, 3), ("beam(width=2)", 3, 3)]
 
 
-def measured(**methods: Erasure) -> TextMeasurement:
+def measured(**methods: Erasure) -> Explanation:
     flat = [1.0, 1.0, 1.0, 1.0]
     floors = {} if any(not one.p for one in methods.values()) else {"crossfit": 0.01}
-    return TextMeasurement("a", None, "yes", (0, 40, 70, 100), 99, flat, flat, flat, floors, methods, "half")
+    word = Piece("a", 0, 1, (0,), dict.fromkeys(methods, 1.0))
+    return Explanation(
+        *("a", None, False, "yes", {"yes": 1.0, "no": 0.0}, None, (word,), (word,)),
+        methods=tuple(methods),
+        percents=(0, 40, 70, 100),
+        orders=99,
+        **dict.fromkeys(("mean", "lower", "upper"), flat),
+        erasures=methods,
+        floors=floors,
+        trained_with="half",
+    )
 
 
 def erasure(*, acu: float = 0.2, chance: float = 0.01, pvalues: tuple[float, ...] | None = None) -> Erasure:
@@ -181,8 +192,8 @@ def test_doubts_are_printed_and_in_the_json() -> None:
 
 def test_the_label_alone_decides_nothing_where_every_order_is_the_same() -> None:
     """A text of one word has one order: no method can be told from chance."""
-    result = fm.measure_text(tiny(), "film", orders=20, methods=["loo-sign", "grad-l2"])
-    assert [erasure.chance for erasure in result.methods.values()] == [1, 1]
+    result = fm.explain_text(tiny(), "film", orders=20, method=["loo-sign", "grad-l2"])
+    assert [erasure.chance for erasure in result.erasures.values()] == [1, 1]
     assert [doubt.kind for doubt in result.doubts] == ["unchecked", "unfaithful", "unfaithful"]
 
 
@@ -190,14 +201,14 @@ def test_the_label_alone_decides_nothing_where_every_order_is_the_same() -> None
     ("options", "message"),
     [
         ({"label": "LABEL_9"}, "unknown label"),
-        ({"methods": ["lo"]}, "method"),
+        ({"method": ["lo"]}, "method"),
         ({"orders": 18}, "orders is 18; expected at least 19"),
         ({"text": " "}, "the text is empty"),
     ],
 )
 def test_mistakes_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(fm.InputError, match=message):
-        fm.measure_text(tiny(), **{"text": TEXT, **options})
+        fm.explain_text(tiny(), **{"text": TEXT, **options})
 
 
 def test_every_method_has_a_verdict_also_when_it_succeeds() -> None:

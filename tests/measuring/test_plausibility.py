@@ -13,6 +13,7 @@ from sklearn.metrics import average_precision_score
 import faithmeter as fm
 from faithmeter.data import splits
 from faithmeter.measuring.plausibility import PLAUSIBILITY, average_precision, mark_rationale, score_text
+from faithmeter.methods import adapters
 from faithmeter.models.classes import MULTI_LABEL
 from faithmeter.models.loading import load_tokenizer, resolve
 from toy import tiny
@@ -79,7 +80,7 @@ def test_numbers_and_several_labels_have_rationales_too(tmp_path, kind: str, opt
     if kind == "multi-label":
         model.config.problem_type, model.config.id2label = MULTI_LABEL, dict(enumerate(task.labels))
     clf = fm.Classifier(model, tiny().tokenizer, **options)
-    last = fm.adapters.texts(lambda texts: [[0.0, 1.0] for _ in texts], name="last")
+    last = adapters.texts(lambda texts: [[0.0, 1.0] for _ in texts], name="last")
     assert fm.measure(clf, task, last).plausibility["last"] == dict.fromkeys(PLAUSIBILITY, 1.0)
 
 

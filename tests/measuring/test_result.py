@@ -18,6 +18,7 @@ from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace
 from faithmeter.stats.behavior import Behavior
 from faithmeter.stats.comparisons import rank_methods
+from faithmeter.stats.curves import Curve
 from faithmeter.stats.intervals import Interval, resample_texts
 from faithmeter.stats.metrics import score
 from faithmeter.stats.predictions import Predictions
@@ -56,7 +57,7 @@ def test_one_seed_is_what_the_frame_of_its_texts_says(number: int, metric: str, 
     for name in SHARES:
         steps = [step for _, step in frame[frame["method"] == name].groupby("percent")]
         values = [score([metric], step["label"], step["prediction"], classes)[metric] for step in steps]
-        curve = fm.Curve(PERCENTS, tuple(values), metric, 30)
+        curve = Curve(PERCENTS, tuple(values), metric, 30)
         assert found.curve(name) == curve
         assert found.acu(name) == fm.acu(curve, random)
         assert found.racu(name) == pytest.approx(fm.racu(curve, random), nan_ok=True)

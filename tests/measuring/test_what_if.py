@@ -10,8 +10,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import faithmeter as fm
+from faithmeter.measuring.one_text import explain_texts, probe_text
 from faithmeter.measuring.pieces import BLANK
-from faithmeter.measuring.what_if import probe_text
 from toy import BOS, EOS, MASK, SPECIAL_TOKENS, WORDS, tiny
 
 TEXT, PAIR = "the film was not good but very fun", "who wrote it"
@@ -45,7 +45,8 @@ def test_masked_tokens_reach_the_model_as_mask_tokens() -> None:
 
 
 def test_without_a_mask_it_says_what_an_explanation_says() -> None:
-    probe, explanation = probe_text(CLASSIFIER, TEXT, pair=PAIR), fm.explain_text(CLASSIFIER, TEXT, pair=PAIR)
+    probe = probe_text(CLASSIFIER, TEXT, pair=PAIR)
+    [explanation] = explain_texts(CLASSIFIER, CLASSIFIER.encode([TEXT], [PAIR]))
     assert probe.prediction == explanation.prediction
     assert probe.probabilities == pytest.approx(explanation.probabilities)
     for mine, theirs in zip(probe.words, explanation.words, strict=True):

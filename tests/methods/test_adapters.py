@@ -16,6 +16,7 @@ from captum.attr import (
 
 import faithmeter as fm
 from decoders import SIZES, decoder, decoder_tokenizer
+from faithmeter.methods import adapters
 from faithmeter.methods.adapters import locate
 from faithmeter.models.classifier import add_embeddings
 from faithmeter.models.encoding import add_tokens
@@ -28,9 +29,9 @@ PAIRS = ["who wrote it", "a very dull film", "it was fun", "was it"]
 LABELS = [0, 2, 1, 0]
 LAYER = {"n_steps": 20, "method": "riemann_right"}
 PARITY = [
-    (fm.adapters.captum(LayerIntegratedGradients, **LAYER), "int-grad-sign(baseline=mask)"),
-    (fm.adapters.captum(IntegratedGradients, **LAYER), "int-grad-sign"),
-    (fm.adapters.captum(FeatureAblation), "loo-sign"),
+    (adapters.captum(LayerIntegratedGradients, **LAYER), "int-grad-sign(baseline=mask)"),
+    (adapters.captum(IntegratedGradients, **LAYER), "int-grad-sign"),
+    (adapters.captum(FeatureAblation), "loo-sign"),
 ]
 
 
@@ -62,11 +63,11 @@ def test_an_attribution_object_has_its_own_forward_function() -> None:
     clf = tiny()
     batch = clf.encode(TEXTS)
     own = FeatureAblation(lambda ids, mask: clf.model(input_ids=ids, attention_mask=mask).logits)
-    method = fm.adapters.captum(own, name="ablation", baselines=clf.mask_id)
+    method = adapters.captum(own, name="ablation", baselines=clf.mask_id)
     torch.testing.assert_close(
         fm.explain(clf, batch, LABELS, method), fm.explain(clf, batch, LABELS, "loo-sign"), rtol=0, atol=1e-6
     )
-    wrong = fm.adapters.captum(LayerIntegratedGradients, return_convergence_delta=True)
+    wrong = adapters.captum(LayerIntegratedGradients, return_convergence_delta=True)
     with pytest.raises(fm.InputError, match="captum returned tuple"):
         fm.explain(clf, batch, LABELS, wrong)
 
@@ -76,7 +77,7 @@ def test_a_sampled_explainer_never_masks_special_or_context_tokens() -> None:
     clf = tiny()
     batch = clf.encode(["the film was good"], ["who wrote it"])
     torch.manual_seed(0)
-    scores = fm.explain(clf, batch, [1], fm.adapters.captum(ShapleyValueSampling, n_samples=5))
+    scores = fm.explain(clf, batch, [1], adapters.captum(ShapleyValueSampling, n_samples=5))
     masked = batch.masked(batch.explained, clf.mask_id)
     fall = (clf.logits(batch) - clf.logits(masked))[0, 1].item()
     assert scores.sum().item() == pytest.approx(fall, abs=1e-6)
@@ -86,9 +87,9 @@ def test_forward_passes_are_counted_whoever_makes_them() -> None:
     clf = tiny()
     batch = clf.encode(["the film was not good"])
     for method, evaluations in (
-        (fm.adapters.captum(FeatureAblation), 7),  # the text, five tokens, the feature of all others
-        (fm.adapters.attention("last"), 1),
-        (fm.adapters.texts(lambda texts: [clf.logits(batch)[0].tolist() and [1] * 5], name="one"), 1),
+        (adapters.captum(FeatureAblation), 7),  # the text, five tokens, the feature of all others
+        (adapters.attention("last"), 1),
+        (adapters.texts(lambda texts: [clf.logits(batch)[0].tolist() and [1] * 5], name="one"), 1),
     ):
         evaluator = Evaluator(clf)
         fm.explain(evaluator, batch, [0], method)
@@ -113,9 +114,7 @@ def test_attention_is_that_of_the_plain_formula(architecture: str) -> None:
         clf = fm.Classifier(encoder(architecture), word_tokenizer())
     before = clf.model.config._attn_implementation
     batch = clf.encode(TEXTS)
-    last, rollout = (
-        fm.explain(clf, batch, LABELS, fm.adapters.attention(kind)) for kind in ("last", "rollout")
-    )
+    last, rollout = (fm.explain(clf, batch, LABELS, adapters.attention(kind)) for kind in ("last", "rollout"))
     assert clf.model.config._attn_implementation == before
     clf.model.set_attn_implementation("eager")
     for row in range(len(TEXTS)):
@@ -135,10 +134,10 @@ def test_attention_is_that_of_the_plain_formula(architecture: str) -> None:
 
 
 def test_attention_is_measured_again_at_every_step_and_has_no_sign() -> None:
-    method = fm.adapters.attention()
+    method = adapters.attention()
     assert (method.recursive, method.signed, method.name) == (True, False, "attention-rollout")
     with pytest.raises(fm.InputError, match="unknown kind of attention 'first'"):
-        fm.adapters.attention("first")
+        adapters.attention("first")
 
 
 def test_a_function_of_texts_may_take_labels() -> None:
@@ -148,11 +147,11 @@ def test_a_function_of_texts_may_take_labels() -> None:
     def scores(texts: list[str], labels: list[int]) -> list[list[int]]:
         return [[label] * len(text.split()) for text, label in zip(texts, labels, strict=True)]
 
-    method = fm.adapters.texts(scores, name="labels")
+    method = adapters.texts(scores, name="labels")
     assert not method.recursive
     values = fm.explain(clf, batch, LABELS, method)
     assert [values[row][batch.explained[row]].unique().tolist() for row in range(4)] == [[n] for n in LABELS]
-    wrong = fm.adapters.texts(lambda texts: [[1]] * len(texts), name="wrong")
+    wrong = adapters.texts(lambda texts: [[1]] * len(texts), name="wrong")
     with pytest.raises(fm.InputError, match=re.escape("has 1 scores; expected 5 (one for each token)")):
         fm.explain(clf, batch, LABELS, wrong)
 
@@ -170,7 +169,7 @@ def test_shap_explains_any_classifier_and_counts_what_it_asks() -> None:
     shap = pytest.importorskip("shap")
     clf = tiny()
     batch = clf.encode(TEXTS, PAIRS)
-    scores = fm.explain(clf, batch, LABELS, fm.adapters.shap(shap.explainers.Exact))
+    scores = fm.explain(clf, batch, LABELS, adapters.shap(shap.explainers.Exact))
     expected = fm.explain(clf, batch, LABELS, "loo-sign")
     whole, nothing = clf.logits(batch), clf.logits(batch.masked(batch.explained, clf.mask_id))
     for row, label in enumerate(LABELS):
@@ -179,10 +178,10 @@ def test_shap_explains_any_classifier_and_counts_what_it_asks() -> None:
     assert scores[1].sum().item() == pytest.approx(expected[1].sum().item()), "one token: leave-one-out"
     assert (scores[2][batch.input_ids[2] == clf.mask_id] == 0).all()
     evaluator = Evaluator(clf)
-    fm.explain(evaluator, batch[[0]], [0], fm.adapters.shap(shap.explainers.Exact))
+    fm.explain(evaluator, batch[[0]], [0], adapters.shap(shap.explainers.Exact))
     assert evaluator.evaluations == 2**5
     with pytest.raises(fm.InputError, match="an object of shap explains whole texts only"):
-        fm.adapters.shap(object(), recursive=True)
+        adapters.shap(object(), recursive=True)
 
 
 @pytest.mark.slow
@@ -195,7 +194,7 @@ def test_shap_explains_texts_by_its_own_masker() -> None:
             return clf.logits(clf.encode([str(text) or "<mask>" for text in texts])).numpy()
 
     explainer = shap.Explainer(logits, shap.maskers.Text(clf.tokenizer, mask_token="<mask>"), silent=True)
-    method = fm.adapters.shap(explainer, name="shap")
+    method = adapters.shap(explainer, name="shap")
     assert not method.recursive
     batch = clf.encode(TEXTS[:2])
     scores = fm.explain(clf, batch, LABELS[:2], method)
@@ -208,10 +207,10 @@ def test_interpreto_occlusion_is_leave_one_out() -> None:
     clf = tiny()
     batch = clf.encode(TEXTS)
     expected = fm.explain(clf, batch, LABELS, "loo-sign")
-    scores = fm.explain(clf, batch, LABELS, fm.adapters.interpreto(interpreto.Occlusion))
+    scores = fm.explain(clf, batch, LABELS, adapters.interpreto(interpreto.Occlusion))
     torch.testing.assert_close(scores, expected, rtol=0, atol=1e-6)
     words = interpreto.Occlusion(clf.model, clf.tokenizer, granularity=interpreto.Granularity.WORD)
-    method = fm.adapters.interpreto(words, name="words")
+    method = adapters.interpreto(words, name="words")
     assert not method.recursive
     whole = [0, 1, 3]  # without masks: interpreto leaves them out
     torch.testing.assert_close(
@@ -225,4 +224,4 @@ def test_a_missing_library_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "shap", None)
     clf = tiny()
     with pytest.raises(fm.InputError, match="shap is not installed"):
-        fm.explain(clf, clf.encode(TEXTS[:1]), [0], fm.adapters.shap(type("Exact", (), {})))
+        fm.explain(clf, clf.encode(TEXTS[:1]), [0], adapters.shap(type("Exact", (), {})))

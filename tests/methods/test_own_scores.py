@@ -10,13 +10,15 @@ import pytest
 import torch
 
 import faithmeter as fm
+from faithmeter.data import Task
+from faithmeter.measuring.fitting import fit_tests
 from faithmeter.methods import METHODS
-from faithmeter.methods.own_scores import register_scores
+from faithmeter.methods.own_scores import own_scores, register_scores
 from toy import WORDS, tiny
 
 
 @pytest.fixture(scope="module")
-def reviews(tmp_path_factory) -> fm.Task:
+def reviews(tmp_path_factory) -> Task:
     path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
     rows = [
         f"{' '.join(rng.choices(WORDS, k=rng.randint(2, 9)))} {row},{'abc'[row % 3]}" for row in range(70)
@@ -31,7 +33,7 @@ def clf() -> fm.Classifier:
 
 
 @pytest.fixture(scope="module")
-def scores(clf: fm.Classifier, reviews: fm.Task) -> list[list[float]]:
+def scores(clf: fm.Classifier, reviews: Task) -> list[list[float]]:
     """Leave-one-out of the whole texts, as someone else may have computed it."""
     rows = reviews.load()["test"]
     batch = clf.encode(rows["text"])
@@ -39,12 +41,12 @@ def scores(clf: fm.Classifier, reviews: fm.Task) -> list[list[float]]:
     return [row[at].tolist() for row, at in zip(values, batch.explained, strict=True)]
 
 
-def test_rows_of_a_file_are_test_texts_in_its_order(reviews: fm.Task) -> None:
+def test_rows_of_a_file_are_test_texts_in_its_order(reviews: Task) -> None:
     splits = reviews.load()
     assert list(splits) == ["test"]
     assert [text.split()[-1] for text in splits["test"]["text"]] == list(map(str, range(70)))
     with pytest.raises(fm.InputError, match="has no validation rows: all its rows are test texts"):
-        fm.fit_tests(tiny(), reviews)
+        fit_tests(tiny(), reviews)
 
 
 @pytest.mark.parametrize("kind", ["list", "rows", "texts", "file"])
@@ -54,7 +56,7 @@ def test_own_scores_are_measured_like_the_method_they_come_from(clf, reviews, sc
     own = {"list": scores, "rows": dict(enumerate(scores)), "texts": dict(zip(texts, scores, strict=True))}
     lines = [json.dumps({"row": row, "scores": values}) for row, values in enumerate(scores)]
     (tmp_path / "mine.jsonl").write_text("\n".join(lines))
-    value = fm.own_scores("mine", tmp_path / "mine.jsonl") if kind == "file" else own[kind]
+    value = own_scores("mine", tmp_path / "mine.jsonl") if kind == "file" else own[kind]
     result = fm.measure(clf, reviews, {"mine": value}, limit=20)
     once = fm.methods.Method("once", METHODS["loo-sign"].function, recursive=False)
     expected = fm.measure(clf, reviews, [once], limit=20)
@@ -80,13 +82,13 @@ def test_a_mapping_names_methods_too(clf, reviews, scores) -> None:
 
 def test_one_text_takes_scores_by_its_text(clf) -> None:
     text = "the film was good"
-    result = fm.measure_text(clf, text, methods={"mine": {text: [1, 2, 3, 4]}}, orders=19)
+    result = fm.explain_text(clf, text, method={"mine": {text: [1, 2, 3, 4]}}, orders=19)
     assert set(result.methods) == {"mine"}
 
 
 def test_a_pair_is_found_by_text_and_context(clf) -> None:
     batch = clf.encode(["the film", "the film"], ["good", "bad"])
-    mine = fm.own_scores("mine", {("the film", "good"): [1, 2], ("the film", "bad"): [3, 4]})
+    mine = own_scores("mine", {("the film", "good"): [1, 2], ("the film", "bad"): [3, 4]})
     scores = fm.explain(clf, batch, [0, 0], mine)
     assert scores[batch.explained].tolist() == [1, 2, 3, 4]
 
@@ -130,16 +132,16 @@ def test_a_damaged_file_names_its_line(tmp_path, line: str, message: str) -> Non
     path = tmp_path / "mine.jsonl"
     path.write_text(line)
     with pytest.raises(fm.InputError, match=re.escape(message)) as error:
-        fm.own_scores("mine", path)
+        own_scores("mine", path)
     assert f"{path}, line " in str(error.value)
 
 
 def test_the_identity_of_scores_is_their_content(tmp_path) -> None:
-    one, other = fm.own_scores("mine", [[1.0]]), fm.own_scores("mine", [[1.5]])
+    one, other = own_scores("mine", [[1.0]]), own_scores("mine", [[1.5]])
     assert one.code != other.code
-    assert one.code == fm.own_scores("mine", [torch.tensor([1.0])]).code
+    assert one.code == own_scores("mine", [torch.tensor([1.0])]).code
     keys: list[object] = [0, "0", ("0", "a"), ("0", "b"), "('0', 'a')"]
-    assert len({fm.own_scores("mine", {key: [1.0]}).code for key in keys}) == len(keys)
+    assert len({own_scores("mine", {key: [1.0]}).code for key in keys}) == len(keys)
 
 
 def test_no_file_takes_the_name_of_a_method(tmp_path) -> None:

@@ -35,7 +35,7 @@ SUBCLASS = (
     "from captum.attr import FeatureAblation\n"
     "class Middle(FeatureAblation):\n    def attribute(self, *values, **options):\n        return {body}\n"
     "class Mine(Middle):\n    pass\n"
-    "own = fm.adapters.captum(Mine, name='own'{flags})\n"
+    "own = adapters.captum(Mine, name='own'{flags})\n"
 )
 ROWS = {
     "body": (PLAIN + "return 1", PLAIN + "return 2"),
@@ -134,12 +134,12 @@ ROWS = {
         SUBCLASS.format(body="1", flags=", recursive=False"),
     ),
     "explainer's object": (
-        "from captum.attr import FeatureAblation as F\nown = fm.adapters.captum(F(lambda ids: 1))",
-        "from captum.attr import FeatureAblation as F\nown = fm.adapters.captum(F(lambda ids: 2))",
+        "from captum.attr import FeatureAblation as F\nown = adapters.captum(F(lambda ids: 1))",
+        "from captum.attr import FeatureAblation as F\nown = adapters.captum(F(lambda ids: 2))",
     ),
     "texts": (
-        "def f(texts): return K\nK = 1\nown = fm.adapters.texts(f, name='own')",
-        "def f(texts): return K\nK = 2\nown = fm.adapters.texts(f, name='own')",
+        "def f(texts): return K\nK = 1\nown = adapters.texts(f, name='own')",
+        "def f(texts): return K\nK = 2\nown = adapters.texts(f, name='own')",
     ),
 }
 HELPERS = "def one():\n    return 1\ndef two():\n    return 2\n"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import faithmeter as fm
-from faithmeter.models.alignment import align_text
+from faithmeter.models.alignment import align, align_text
 from faithmeter.models.tokens import Layout, in_units, number_units
 from toy import rows_batch, tiny
 
@@ -78,9 +78,9 @@ def test_scores_that_do_not_fit_are_refused_in_one_line(scores, message: str) ->
 
 def test_rows_without_texts_and_a_wrong_number_of_lists_are_refused() -> None:
     with pytest.raises(fm.InputError, match="tokenized elsewhere"):
-        fm.align(rows_batch([5, 6]), [[1, 2]])
+        align(rows_batch([5, 6]), [[1, 2]])
     with pytest.raises(fm.InputError, match="scores of 2 texts for 1"):
-        fm.align(tiny().encode(["the film"]), [[1, 2], [1, 2]])
+        align(tiny().encode(["the film"]), [[1, 2], [1, 2]])
 
 
 @given(

@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import AutoTokenizer, BertConfig, BertModel, BertTokenizerFast
 
 import faithmeter as fm
+from faithmeter.models.evaluator import Evaluator
 from toy import PAD, SIZE, WITH_TYPES, word_tokenizer
 
 GUARD = Path(__file__).parents[3] / "shared" / "models" / "prompt-injection-minilm-l6"
@@ -204,7 +205,7 @@ def test_logits_of_variants_are_those_of_masked_texts(tmp_path: Path) -> None:
         clf = fm.load(tmp_path / pooling)
         batch = clf.encode(TEXTS)
         where = batch.explained & (torch.arange(batch.input_ids.shape[1]) % 2 == 0)
-        variants = fm.Evaluator(clf).variants(batch, torch.arange(3), where).float()
+        variants = Evaluator(clf).variants(batch, torch.arange(3), where).float()
         expected = clf.logits(batch.masked(where, clf.mask_id)).detach()
         torch.testing.assert_close(variants, expected, rtol=0, atol=1e-5)
 

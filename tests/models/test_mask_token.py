@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 import faithmeter as fm
 from decoders import SIZES, decoder, decoder_tokenizer, save_decoder
-from faithmeter.methods import METHODS, default_methods
+from faithmeter.methods import METHODS, adapters, default_methods
 from faithmeter.models.classifier import add_embeddings
 from faithmeter.models.encoding import add_tokens
 from faithmeter.serve.admission import ServedModel
@@ -165,8 +165,8 @@ def test_a_decoder_has_a_report_and_a_model_card(faithmeter, checkpoint: Path) -
     assert "model-index:" in (checkpoint / "README.md").read_text()
     for kind in ("rollout", "last"):
         clf = fm.load(checkpoint)
-        result = fm.measure_text(clf, TEXTS[2], methods=[fm.adapters.attention(kind)], orders=19)
-        assert result.methods[f"attention-{kind}"].acu <= 1
+        result = fm.explain_text(clf, TEXTS[2], method=[adapters.attention(kind)], orders=19)
+        assert result.erasures[f"attention-{kind}"].acu <= 1
 
 
 @pytest.mark.slow

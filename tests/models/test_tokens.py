@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import faithmeter as fm
-from faithmeter.measuring.what_if import probe_text
+from faithmeter.measuring.one_text import probe_text
 from faithmeter.models.encoding import encode
 from toy import encoder
 from toy import letter_tokenizer as letters
@@ -106,9 +106,9 @@ def test_a_text_is_tokenized_once_even_if_truncated() -> None:
     clf = fm.Classifier(encoder("roberta"), tokenizer := Counting(letters(model_max_length=8)))
     batch = clf.encode(["a b c d e f g", "a"])
     assert [layout.truncated for layout in batch.layouts] == [True, False]
-    fm.explain_text(clf, "a b c d e f g", methods=["loo-sign", "grad-l2"])
+    fm.explain_text(clf, "a b c d e f g", method=["loo-sign", "grad-l2"], verify=False)
     probe_text(clf, "a b", masked=[1])
-    fm.measure_text(clf, "c d", methods=["loo-sign"])
+    fm.explain_text(clf, "c d", method=["loo-sign"])
     assert tokenizer.texts == 2 + 1 + 1 + 1
 
 

@@ -124,9 +124,9 @@ def test_words_are_measured_shown_and_part_of_the_result(clf, tmp_path) -> None:
     assert result.context.inputs["starts"][0] == [0, 4, 7, 9, 14]
     tokens = fm.measure(clf, task, ["loo-sign"], percents=(0, 40, 100))
     assert len(tokens.frame["scores"].iloc[0]) == 11
-    single = fm.measure_text(clf, TEXT, unit="word", percents=(0, 100), orders=19)
-    assert single.methods["loo-sign"].acu <= 1
-    shown = fm.explain_text(clf, TEXT, unit="word")
+    single = fm.explain_text(clf, TEXT, unit="word", percents=(0, 100), orders=19)
+    assert single.erasures["loo-sign"].acu <= 1
+    shown = fm.explain_text(clf, TEXT, unit="word", verify=False)
     assert [unit.text for unit in shown.tokens] == TEXT.split()
 
 

@@ -51,7 +51,7 @@ def clf() -> fm.Classifier:
 
 
 def test_an_arabic_text_is_not_trusted_on_an_english_model(clf: fm.Classifier) -> None:
-    result = fm.measure_text(clf, ARABIC, methods=["loo-sign", "grad-l2"], orders=19)
+    result = fm.explain_text(clf, ARABIC, method=["loo-sign", "grad-l2"], orders=19)
     assert result.unread == 1
     assert result.verdict.trusted == result.verdict.faithful == ()
     for answer in result.verdict.answers:
@@ -60,5 +60,5 @@ def test_an_arabic_text_is_not_trusted_on_an_english_model(clf: fm.Classifier) -
 
 
 def test_a_text_in_its_language_is_read(clf: fm.Classifier) -> None:
-    result = fm.measure_text(clf, "Mary went to the kitchen.", methods=["loo-sign"], orders=19)
+    result = fm.explain_text(clf, "Mary went to the kitchen.", method=["loo-sign"], orders=19)
     assert result.unread == 0

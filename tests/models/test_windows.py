@@ -15,7 +15,7 @@ from decoders import save_decoder
 from faithmeter.errors import InputError
 from faithmeter.measuring.costs import bound_evaluations
 from faithmeter.measuring.erase import keep_erased, states, trace_erasure
-from faithmeter.methods import METHODS, parse
+from faithmeter.methods import METHODS, adapters, parse
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.models.tokens import in_units
 from faithmeter.models.windows import window_starts
@@ -212,8 +212,8 @@ def test_other_libraries_refuse_windows_in_one_line() -> None:
     clf = classifier()
     batch = clf.encode([SHORT, LONG])
     with pytest.raises(InputError, match=r"text 1 is read in windows.*expected texts of at most 10 tokens"):
-        fm.explain(clf, batch, [0, 0], fm.adapters.attention("last"))
-    fm.explain(clf, batch[:1], [0], fm.adapters.attention("last"))
+        fm.explain(clf, batch, [0, 0], adapters.attention("last"))
+    fm.explain(clf, batch[:1], [0], adapters.attention("last"))
 
 
 @pytest.mark.parametrize("overlap", [-1, 3, 4])

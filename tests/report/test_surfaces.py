@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import faithmeter as fm
+from faithmeter.data import Task
 from faithmeter.report.blocks import Cell, Column, Sentence, Table
 from faithmeter.report.html import palette_style, render
 from toy import WORDS, tiny
@@ -48,7 +49,7 @@ def clf() -> fm.Classifier:
 
 
 @pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> fm.Task:
+def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     path = tmp_path_factory.mktemp("display") / "own.csv"
     rows = [f"{' '.join(WORDS[n % 9 : n % 9 + 5])},LABEL_{n % 2}" for n in range(200)]
     path.write_text("\n".join(["text,label", *rows]))
@@ -56,19 +57,17 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> fm.Task:
 
 
 @pytest.fixture(scope="module")
-def results(clf: fm.Classifier, task: fm.Task) -> dict[str, Any]:
+def results(clf: fm.Classifier, task: Task) -> dict[str, Any]:
     features = clf.features(clf.encode([" ".join(WORDS[n % 9 : n % 9 + 5]) for n in range(40)])).detach()
     tests = {name: fm.MaSF(calibration=name).fit(features) for name in ("published", "crossfit")}
     return {
         "Result": fm.measure(clf, task, ["grad-l2", "loo-sign"], limit=10, tests=tests),
-        "TextMeasurement": fm.measure_text(
-            clf, "the film was good", methods=["loo-sign"], orders=19, tests=tests
-        ),
-        "Explanation": fm.explain_text(clf, "the film was good"),
+        "Verified": fm.explain_text(clf, "the film was good", method=["loo-sign"], orders=19, tests=tests),
+        "Explanation": fm.explain_text(clf, "the film was good", verify=False),
     }
 
 
-@pytest.mark.parametrize("name", ["Result", "TextMeasurement", "Explanation"])
+@pytest.mark.parametrize("name", ["Result", "Verified", "Explanation"])
 def test_every_result_writes_a_page_a_picture_and_a_table(
     results: dict[str, Any], name: str, tmp_path
 ) -> None:
@@ -94,12 +93,12 @@ def test_a_text_given_to_explain_is_led_to_explain_text(clf: fm.Classifier) -> N
         fm.explain(clf, "the film was good", [0], "loo-sign")
 
 
-@pytest.mark.parametrize("name", ["Result", "TextMeasurement", "Explanation"])
+@pytest.mark.parametrize("name", ["Result", "Verified", "Explanation"])
 def test_a_result_is_a_card_in_a_notebook_and_a_line_in_a_shell(results: dict[str, Any], name: str) -> None:
     line = repr(results[name])
     assert "\n" not in line
     assert len(line) < 250
-    assert name in line
+    assert type(results[name]).__name__ in line
     html = results[name]._repr_html_()
     assert html.startswith("<div class='faithmeter'><style>")
     assert ":root" not in html, "a notebook keeps its own style"
@@ -111,9 +110,11 @@ def test_a_measurement_shows_areas_and_verdict(results: dict[str, Any]) -> None:
     text = "\n".join(Reader(measurement._repr_html_()).texts)
     for part in ("ACU", "p crossfit", "loo-sign", *(doubt.text for doubt in measurement.doubts)):
         assert part in text
-    one = results["TextMeasurement"]
+    one = results["Verified"]
     text = "\n".join(Reader(one._repr_html_()).texts)
     assert all(answer.text in text for answer in one.verdict.answers)
+    assert one.verdict.headline in text
+    assert all(word.text in text for word in one.words), "colors and verdict together"
 
 
 def test_tables_hold_the_numbers_most_faithful_first(results: dict[str, Any], tmp_path: Path) -> None:
@@ -124,10 +125,12 @@ def test_tables_hold_the_numbers_most_faithful_first(results: dict[str, Any], tm
     assert dict(zip(table["method"], table["acu"], strict=True)) == {
         m: measurement.acu(m) for m in table["method"]
     }
-    for result in (measurement, results["TextMeasurement"]):
-        result.to_csv(tmp_path / "table.csv")
-        read = pd.read_csv(tmp_path / "table.csv")
-        pd.testing.assert_frame_equal(read, result.table(), check_dtype=False, rtol=1e-12)
+    measurement.to_csv(tmp_path / "table.csv")
+    read = pd.read_csv(tmp_path / "table.csv")
+    pd.testing.assert_frame_equal(read, table, check_dtype=False, rtol=1e-12)
+    one = results["Verified"]
+    [row] = one.table().to_dict("records")
+    assert (row["method"], row["acu"]) == ("loo-sign", one.erasures["loo-sign"].acu)
 
 
 def test_a_test_is_a_line_in_a_shell() -> None:

@@ -18,10 +18,12 @@ from sklearn.linear_model import LogisticRegression
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
 from faithmeter.data.labeled import LABELED, read_labeled
+from faithmeter.measuring.fitting import fit_tests
 from faithmeter.methods import registry
 from faithmeter.models import loading
 from faithmeter.report.provenance import reproduce
 from faithmeter.runs import adaptation
+from faithmeter.runs.fitted_tests import saved_tests
 from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.stats.behavior import Behavior
 from faithmeter.stats.intervals import Interval
@@ -136,7 +138,7 @@ def test_the_original_is_checked_by_whole_texts_and_the_adapted_model_by_masked_
     assert {*record.p_original["crossfit"]} == {*range(0, 101, 10)}
     adapted_model = fm.load(store.folder(settings))
     task = read_labeled(store.folder(settings) / LABELED, name="texts", classes=record.labels)
-    tests = fm.fit_tests(adapted_model, task, trained_with="half")
+    tests = fit_tests(adapted_model, task, trained_with="half")
     result = fm.measure(adapted_model, task, ["random"], tests=tests)
     again = {percent: step.p for percent, step in result.pvalues("random", "crossfit").items()}
     assert record.p_adapted["crossfit"] == pytest.approx(again)
@@ -153,8 +155,10 @@ def test_a_measurement_says_for_which_model_it_holds(adapted) -> None:
     assert "agreement with the original on whole texts" in result.verdict.answers[0].text
     again = measure_checkpoint(folder, MeasureConfig(methods=("grad-l2",)), store)
     assert again.context.agreement == result.context.agreement, "the record keeps it"
-    text = fm.measure_text(fm.load(folder), "the film was fun", methods=["loo-sign"], orders=19)
-    assert "adapted" in {doubt.kind for doubt in text.verdict.doubts}
+    text = fm.explain_text(fm.load(folder), "the film was fun", method=["loo-sign"], orders=19)
+    kinds = {doubt.kind for doubt in text.verdict.doubts}
+    assert "adapted" in kinds
+    assert "unchecked" not in kinds, "the check lies beside the checkpoint"
     [adapt, measured] = reproduce([record for _, record in store.records()], Path("runs"))
     assert adapt.startswith(f"faithmeter adapt {settings.model} ")
     assert f"--data {settings.data} " in adapt
@@ -384,16 +388,16 @@ def test_a_model_of_the_hub_brings_its_record_and_its_fitted_check(adapted, hub:
     clf, local = fm.load("someone/adapted"), fm.load(store.folder(settings))
     assert clf.agreement == local.agreement == store.get(settings).agreement
     features = clf.features(clf.encode(["the film was fun", "a dull story"])).detach()
-    expected = fm.saved_tests(local)
-    assert fm.saved_tests(clf).keys() == expected.keys() == {"published", "crossfit"}
-    for name, test in fm.saved_tests(clf).items():
+    expected = saved_tests(local)
+    assert saved_tests(clf).keys() == expected.keys() == {"published", "crossfit"}
+    for name, test in saved_tests(clf).items():
         assert test.pvalues(features).tolist() == expected[name].pvalues(features).tolist()
     result = fm.pipeline("someone/adapted", orders=19)("the film was fun")
     assert result["p_value"] is not None
     assert any("this holds for the adapted model" in doubt for doubt in result["doubts"])
     assert loading.local_copy("someone/else") == "someone/else", "no checkpoint of faithmeter"
     with pytest.raises(fm.InputError, match="no tests were saved with this classifier; fit them"):
-        fm.saved_tests(fm.Classifier(clf.model, clf.tokenizer))
+        saved_tests(fm.Classifier(clf.model, clf.tokenizer))
     (hub / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(fm.InputError, match=r"model\.safetensors is not as it was written"):
         fm.load("someone/adapted")
@@ -416,7 +420,7 @@ def test_a_sentence_encoder_with_a_head_adapts_to_one_that_loads_again(place: Pa
     assert clf.labels == ("bad", "good")
     assert clf.agreement == record.agreement > 0.5, "the head was kept"
     assert {"modules.json", "1_Pooling/config.json", "2_Dense/model.safetensors"} <= {*record.files}
-    assert fm.saved_tests(clf).keys() == {"published", "crossfit"}
+    assert saved_tests(clf).keys() == {"published", "crossfit"}
     (folder / "2_Dense" / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(fm.InputError, match=r"2_Dense/model\.safetensors is not as it was written"):
         fm.load(folder)

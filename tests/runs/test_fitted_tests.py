@@ -15,7 +15,7 @@ import faithmeter as fm
 from faithmeter.config import MeasureConfig
 from faithmeter.errors import DamageWarning
 from faithmeter.measuring import fitting as check
-from faithmeter.runs.fitted_tests import load_tests
+from faithmeter.runs.fitted_tests import load_tests, saved_tests
 
 ROWS = [f"the {'apple' if i % 2 else 'milk'} number {i},{'fruit' if i % 2 else 'drink'}" for i in range(240)]
 OWN = {"data": "reviews.csv", "text": "review", "label": "kind", "epochs": 1}
@@ -141,7 +141,7 @@ def test_measure_uses_the_tests_beside_a_checkpoint(checkpoint: Path, original: 
     task = fm.own_task(original / "moved.csv", text="review", label="kind")
     result = fm.measure(clf, task, ["grad-l2"], limit=8)
     assert result.tests == ["published", "crossfit"]
-    assert result.context.floors == {name: test.smallest_p() for name, test in fm.saved_tests(clf).items()}
+    assert result.context.floors == {name: test.smallest_p() for name, test in saved_tests(clf).items()}
     assert fm.measure(clf, task, ["grad-l2"], limit=8, tests=None).tests == []
 
 
@@ -158,5 +158,9 @@ def test_python_uses_the_tests_beside_a_checkpoint_as_the_command_line_does(
     for method, one in printed["methods"].items():
         assert one["p"] == pytest.approx({test: result.p(method, test) for test in ("published", "crossfit")})
     assert {doubt["kind"] for doubt in printed["doubts"]} == {doubt.kind for doubt in result.doubts}
+    text = fm.explain_text(fm.load(checkpoint), TEXT, orders=19)
+    assert text.floors == {name: test.smallest_p() for name, test in saved_tests(fm.load(checkpoint)).items()}
+    assert "unchecked" not in {doubt.kind for doubt in text.doubts}, "it said that no check was made"
+    assert fm.pipeline(fm.load(checkpoint), orders=19)(TEXT)["p_value"] is not None
     without = fm.measure(fm.load(checkpoint), task, ["grad-l2"], limit=12, tests=None)
     assert not without.tests

@@ -13,8 +13,10 @@ import pytest
 import torch
 
 import faithmeter as fm
+from faithmeter.data import Task
 from faithmeter.errors import DamageWarning
 from faithmeter.measuring import erase, slices, texts
+from faithmeter.measuring.fitting import fit_tests
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.store.traces import find_gaps
 from toy import WORDS, tiny
@@ -23,7 +25,7 @@ DEAR = ["loo-sign", "loo-abs"]
 
 
 @pytest.fixture(scope="module")
-def reviews(tmp_path_factory) -> fm.Task:
+def reviews(tmp_path_factory) -> Task:
     path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
     lines = [
         f"{row} {' '.join(rng.choices(WORDS, k=rng.randint(2, 9)))},{'abc'[row % 3]}" for row in range(300)
@@ -38,8 +40,8 @@ def clf() -> fm.Classifier:
 
 
 @pytest.fixture(scope="module")
-def fitted(clf: fm.Classifier, reviews: fm.Task) -> dict[str, fm.MaSF]:
-    return fm.fit_tests(clf, reviews)
+def fitted(clf: fm.Classifier, reviews: Task) -> dict[str, fm.MaSF]:
+    return fit_tests(clf, reviews)
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +128,7 @@ def test_another_test_and_another_metric_explain_nothing_again(clf, reviews, fit
     other = fm.measure(
         clf, reviews, ["loo-sign"], limit=20, metric="macro_f1", tests=fitted, cache_dir=tmp_path
     )
-    refitted = fm.fit_tests(clf, reviews, trained_with="all")
+    refitted = fit_tests(clf, reviews, trained_with="all")
     texts = len(reviews.load()["validation"])
     assert texts < work["evaluations"] <= 11 * texts, "of the fit alone: one rate for each text, then nine"
     assert other.metric == "macro_f1"

@@ -9,6 +9,7 @@ import torch
 import transformers
 
 import faithmeter as fm
+from faithmeter.runs.registered import register_pipeline
 from toy import tiny
 
 TEXTS = ["the film was not good", "very fun music", "a dull plot and bad actors"]
@@ -25,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def pipe(folder: str) -> transformers.Pipeline:
-    task = fm.register_pipeline()
+    task = register_pipeline()
     return transformers.pipeline(task, model=folder, orders=19, device="cpu")
 
 
@@ -48,7 +49,7 @@ def test_batches_and_iterators_change_nothing(pipe) -> None:
 
 
 def test_registering_twice_is_no_mistake() -> None:
-    assert fm.register_pipeline() == fm.register_pipeline()
+    assert register_pipeline() == register_pipeline()
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ from faithmeter.cli import serve as verb
 from faithmeter.cli.options import as_command
 from faithmeter.files import plain
 from faithmeter.measuring.costs import explain_cost, measure_cost
-from faithmeter.measuring.one_text import measure_text
-from faithmeter.measuring.what_if import probe_text
+from faithmeter.measuring.one_text import probe_text
 from faithmeter.methods import METHODS, parse
+from faithmeter.models.evaluator import Evaluator
 from faithmeter.serve import schemas
 from faithmeter.serve.admission import ServedModel, choose_examples
 from faithmeter.serve.app import STATIC, create_app
@@ -108,7 +108,7 @@ def test_explain_is_explain_text(client: Any, model: ServedModel) -> None:
     answer = client.post("/api/explain", json=given).json()
     schemas.ExplainResponse.model_validate(answer)
     expected = fm.explain_text(
-        model.clf, TEXT, pair=PAIR, methods=["loo-sign", "beam(width=2)"], label="LABEL_1"
+        model.clf, TEXT, pair=PAIR, method=["loo-sign", "beam(width=2)"], label="LABEL_1", verify=False
     )
     assert answer["label"] == "LABEL_1"
     for mine, theirs in zip(answer["words"], expected.words, strict=True):
@@ -125,15 +125,15 @@ def test_words_and_sentences_are_units_of_the_api(client: Any) -> None:
     assert client.post("/api/explain", json={**given, "unit": "letter"}).status_code == 422
 
 
-def test_measure_is_measure_text(client: Any, model: ServedModel) -> None:
+def test_measure_is_verified_explain_text(client: Any, model: ServedModel) -> None:
     given = {"text": TEXT, "pair": PAIR, "methods": ["grad-l2"], "orders": 20, "step": 30, "seed": 3}
     answer = client.post("/api/measure", json=given).json()
     schemas.MeasureResponse.model_validate(answer)
     options = {"orders": 20, "seed": 3, "percents": [0, 30, 60, 90, 100], "tests": model.tests}
-    expected = measure_text(model.clf, TEXT, pair=PAIR, methods=["grad-l2"], **options)
+    expected = fm.explain_text(model.clf, TEXT, pair=PAIR, method=["grad-l2"], **options)
     assert answer["percents"] == [0, 30, 60, 90, 100]
     assert answer["mean"] == pytest.approx(expected.mean, abs=1e-4)
-    assert answer["methods"]["grad-l2"]["acu"] == pytest.approx(expected.methods["grad-l2"].acu, abs=1e-4)
+    assert answer["erasures"]["grad-l2"]["acu"] == pytest.approx(expected.erasures["grad-l2"].acu, abs=1e-4)
     assert [doubt["kind"] for doubt in answer["doubts"]] == [d["kind"] for d in expected.to_dict()["doubts"]]
 
 
@@ -188,7 +188,7 @@ def test_an_undefined_area_is_null(client: Any) -> None:
         answer = client.post("/api/measure", json={"text": TEXT, "orders": 20}).json()
     app.state.admission.close()
     schemas.MeasureResponse.model_validate(answer)
-    assert answer["methods"]["loo-sign"]["racu"] is None
+    assert answer["erasures"]["loo-sign"]["racu"] is None
     assert "unchecked" in [doubt["kind"] for doubt in answer["doubts"]]
 
 
@@ -283,12 +283,12 @@ def test_an_error_in_a_stream_is_its_last_line(client: Any, monkeypatch: pytest.
 @pytest.mark.parametrize("method", ["grad-l2", "int-grad-abs(steps=7)", "loo-sign", "beam(width=3)"])
 @pytest.mark.parametrize("words", [1, 2, 9])
 def test_the_estimated_cost_is_an_upper_bound(model: ServedModel, method: str, words: int) -> None:
-    text, evaluator = " ".join(WORDS[:words]), fm.Evaluator(model.clf)
-    fm.explain_text(evaluator, text, methods=[method])
+    text, evaluator = " ".join(WORDS[:words]), Evaluator(model.clf)
+    fm.explain_text(evaluator, text, method=[method], verify=False)
     assert evaluator.evaluations <= explain_cost([parse(method)], words)
     evaluator.forget()
     before = evaluator.evaluations
-    measure_text(evaluator, text, methods=[method], orders=20)
+    fm.explain_text(evaluator, text, method=[method], orders=20)
     cost = measure_cost([parse(method)], words, orders=20, steps=11)
     assert evaluator.evaluations - before <= cost
 
@@ -388,7 +388,7 @@ def test_beyond_the_queue_one_is_asked_to_come_again(model: ServedModel) -> None
 # workers
 
 
-def endless(evaluator: fm.Evaluator, job: Job[dict[str, Any]]) -> dict[str, Any]:
+def endless(evaluator: Evaluator, job: Job[dict[str, Any]]) -> dict[str, Any]:
     batch = evaluator.encode([TEXT])
     while True:
         evaluator.forget()
@@ -415,14 +415,14 @@ def test_a_stopped_job_ends_soon_and_the_next_one_runs(model: ServedModel) -> No
 def test_who_goes_away_stops_the_work(app: FastAPI, monkeypatch: pytest.MonkeyPatch, accept: str) -> None:
     started, ended = threading.Event(), threading.Event()
 
-    def slow(evaluator: fm.Evaluator, *_: Any, **__: Any) -> Any:
+    def slow(evaluator: Evaluator, *_: Any, **__: Any) -> Any:
         started.set()
         try:
             return endless(evaluator, Job(endless))
         finally:
             ended.set()
 
-    monkeypatch.setattr("faithmeter.serve.app.measure_text", slow)
+    monkeypatch.setattr("faithmeter.serve.app.verify_text", slow)
 
     async def scenario() -> None:
         asked = iter([{"type": "http.request", "body": json.dumps({"text": TEXT}).encode()}])
@@ -475,12 +475,12 @@ def test_many_at_a_time_get_the_answers_of_one_at_a_time(app: FastAPI) -> None:
 def test_a_click_is_answered_while_long_work_is_done(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     running, answered = threading.Event(), threading.Event()
 
-    def slow(evaluator: fm.Evaluator, *_: Any, **__: Any) -> Any:
+    def slow(evaluator: Evaluator, *_: Any, **__: Any) -> Any:
         running.set()
         assert answered.wait(timeout=30)
-        return fm.explain_text(evaluator, TEXT)
+        return fm.explain_text(evaluator, TEXT, verify=False)
 
-    monkeypatch.setattr("faithmeter.serve.app.measure_text", slow)
+    monkeypatch.setattr("faithmeter.serve.app.verify_text", slow)
 
     async def scenario() -> None:
         transport = httpx.ASGITransport(app)
@@ -617,5 +617,5 @@ def test_a_model_that_predicts_a_number_is_served() -> None:
         body = {"text": TEXT, "methods": ["loo-sign"], "orders": 19, "label": "lower value"}
         measured = client.post("/api/measure", json=body).json()
         assert (measured["quantity"], measured["label"]) == ("number", "lower value")
-        assert measured["methods"]["loo-sign"]["probability"][0] == pytest.approx(value, abs=1e-5)
+        assert measured["erasures"]["loo-sign"]["probability"][0] == pytest.approx(value, abs=1e-5)
     app.state.admission.close()

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-import faithmeter as fm
+from faithmeter.models.evaluator import Evaluator
 from faithmeter.report.heat import format_score
 from serving import PAIR, TEXT, running, served
 from toy import WORDS
@@ -220,7 +220,7 @@ def test_the_text_is_measured(page: Any, address: str) -> None:
     found = ask(address, "measure", text=TEXT, pair=PAIR, methods=methods, label=label)
     page.locator("#measure").click()
     results = page.locator("table.results").first
-    for name, erasure in found["methods"].items():
+    for name, erasure in found["erasures"].items():
         row = results.locator("tbody tr", has_text=name)
         playwright.expect(row).to_contain_text(f"{100 * erasure['acu']:.1f} %".replace("-0.0", "0.0"))
     said = page.locator("#measured .callout li").all_text_contents()
@@ -239,7 +239,7 @@ def test_a_long_explanation_shows_progress_is_cancelled_and_taken_up_again(
 ) -> None:
     ended = threading.Event()
 
-    def endless(evaluator: fm.Evaluator, text: str, **_: Any) -> Any:
+    def endless(evaluator: Evaluator, text: str, **_: Any) -> Any:
         try:
             while True:
                 evaluator.forget()
@@ -248,7 +248,7 @@ def test_a_long_explanation_shows_progress_is_cancelled_and_taken_up_again(
             ended.set()
 
     with monkeypatch.context() as patched:
-        patched.setattr("faithmeter.serve.app.explain_text", endless)
+        patched.setattr("faithmeter.serve.app.explain_texts", endless)
         page.locator("#text").fill("the plot was dull")
         playwright.expect(page.locator("#explain-stage")).to_have_text(
             re.compile(r"explaining by loo-sign · [\d,]+ of at most 6 evaluations of the model")
@@ -268,7 +268,7 @@ def test_a_long_explanation_shows_progress_is_cancelled_and_taken_up_again(
 def test_long_work_shows_progress_and_is_cancelled(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 
-    def endless(evaluator: fm.Evaluator, text: str, *, progress: Any, **_: Any) -> Any:
+    def endless(evaluator: Evaluator, text: str, *, progress: Any, **_: Any) -> Any:
         batch = evaluator.encode([text])
         progress("random", 1, 4)
         try:
@@ -278,7 +278,7 @@ def test_long_work_shows_progress_and_is_cancelled(page: Any, monkeypatch: pytes
         finally:
             ended.set()
 
-    monkeypatch.setattr("faithmeter.serve.app.measure_text", endless)
+    monkeypatch.setattr("faithmeter.serve.app.verify_text", endless)
     page.locator("#measure").press("Enter")
     playwright.expect(page.locator("#measure-stage")).to_contain_text("random done, 1 of 4")
     playwright.expect(page.locator("#measure-cancel")).to_be_focused()

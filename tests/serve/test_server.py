@@ -97,7 +97,7 @@ def test_the_log_is_bounded_and_commands_no_terminal() -> None:
     assert record.getMessage().endswith("(990 records were dropped)")
 
 
-@pytest.mark.parametrize("place", ["app.explain_text", "admission.Admission.count_tokens"])
+@pytest.mark.parametrize("place", ["app.explain_texts", "admission.Admission.count_tokens"])
 def test_a_failure_has_the_security_headers_and_tells_nothing(
     model: ServedModel, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

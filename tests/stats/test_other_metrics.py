@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import faithmeter as fm
+from faithmeter.data import Task
 from faithmeter.methods import METHODS, Method
 from faithmeter.stats.other_metrics import choose_shares, normalized_aopc, text_metrics
 from toy import WORDS, tiny
@@ -25,7 +26,7 @@ def clf() -> fm.Classifier:
 
 
 @pytest.fixture(scope="module")
-def task(tmp_path_factory) -> fm.Task:
+def task(tmp_path_factory) -> Task:
     path, rng = tmp_path_factory.mktemp("data") / "reviews.csv", random.Random(0)
     rows = [f"{' '.join(rng.choices(WORDS, k=rng.randint(3, 9)))},{'abc'[row % 3]}" for row in range(12)]
     path.write_text("\n".join(["text,label", *rows]))
@@ -33,7 +34,7 @@ def task(tmp_path_factory) -> fm.Task:
 
 
 @pytest.fixture(scope="module")
-def result(clf: fm.Classifier, task: fm.Task) -> fm.Result:
+def result(clf: fm.Classifier, task: Task) -> fm.Result:
     once = Method("once", METHODS["loo-sign"].function, recursive=False)
     return fm.measure(clf, task, [once, *METHODS_HERE], complement=True)
 

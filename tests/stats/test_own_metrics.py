@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import faithmeter as fm
+from faithmeter.data import Task
 from faithmeter.stats.metrics import OWN_METRICS, find_metric, majority, metric_code, name_metric, score
 from toy import WORDS, tiny
 
@@ -31,7 +32,7 @@ def registry() -> Iterator[None]:
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> fm.Task:
+def task(tmp_path: Path) -> Task:
     path, rng = tmp_path / "reviews.csv", np.random.default_rng(0)
     rows = [f"{' '.join(rng.choice(WORDS, 5))},{n % 3}" for n in range(30)]
     path.write_text("\n".join(["review,stars", *rows]))
@@ -42,7 +43,7 @@ def share_of_zeros(labels: np.ndarray, predictions: np.ndarray) -> float:
     return float((predictions[labels == 0] == 0).mean())
 
 
-def test_a_function_is_measured_by(task: fm.Task) -> None:
+def test_a_function_is_measured_by(task: Task) -> None:
     clf = tiny()
     result = fm.measure(clf, task, ["grad-l2"], metric=share_of_zeros)
     assert result.metric == "share_of_zeros"
@@ -103,7 +104,7 @@ def test_an_edited_metric_is_another_one(tmp_path: Path) -> None:
     assert metric_code("accuracy") == ""
 
 
-def test_a_metric_is_imported_and_belongs_to_the_identity(faithmeter, task: fm.Task, tmp_path: Path) -> None:
+def test_a_metric_is_imported_and_belongs_to_the_identity(faithmeter, task: Task, tmp_path: Path) -> None:
     clf, checkpoint = tiny(), tmp_path / "model"
     clf.model.save_pretrained(checkpoint)
     clf.tokenizer.save_pretrained(checkpoint)

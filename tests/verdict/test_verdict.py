@@ -20,7 +20,8 @@ from faithmeter.cli import explain as explaining
 from faithmeter.cli import measure as verb
 from faithmeter.config import TrainConfig
 from faithmeter.measuring import groups
-from faithmeter.measuring.one_text import Erasure, TextMeasurement
+from faithmeter.measuring.explanation import Erasure, Explanation
+from faithmeter.measuring.pieces import Piece
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace
 from faithmeter.report import card as modelcard
@@ -334,17 +335,22 @@ def test_several_seeds_are_pooled_and_have_the_same_doubts(name: str, tmp_path: 
     assert report.verdict.answers[1].text == verdict(facts).answers[1].text
 
 
-def text_measurement(case: TextCase) -> TextMeasurement:
+def text_measurement(case: TextCase) -> Explanation:
     floors = FLOORS if case.floors is None else case.floors
     values = {"published": case.p if case.published is None else case.published, "crossfit": case.p}
     p = {test: max(values[test], floors[test]) for test in floors}
     flat = [0.5] * len(PERCENTS)
     erasure = Erasure(flat, {test: [p[test]] * len(PERCENTS) for test in p}, p, case.acu, 0.5, case.chance)
-    return TextMeasurement(
-        *("the film was good", None, "LABEL_0", PERCENTS, 100, flat, flat, flat, floors),
-        methods={"loo-sign": erasure},
+    word = Piece("good", 13, 17, (3,), {"loo-sign": 1.0})
+    return Explanation(
+        *("the film was good", None, case.truncated, "LABEL_0", {"LABEL_0": 1.0}, None, (word,), (word,)),
+        methods=("loo-sign",),
+        percents=PERCENTS,
+        orders=100,
+        **dict.fromkeys(("mean", "lower", "upper"), flat),
+        erasures={"loo-sign": erasure},
+        floors=floors,
         trained_with=case.trained_with,  # type: ignore[arg-type]
-        truncated=case.truncated,
         precision=case.precision,
     )
 
@@ -367,9 +373,10 @@ def test_a_measured_text_has_the_same_doubts_everywhere(
     assert result.verdict.faithful == (("loo-sign",) if case.faithful else ())
     [answer] = result.verdict.answers
     assert answer.text.startswith(case.answer)
+    assert len(str(result.verdict).split(".")[0].split()) <= 12, "the answer first"
 
     for module in (pipelines, serving):
-        monkeypatch.setattr(module, "measure_text", lambda *_, **__: result)
+        monkeypatch.setattr(module, "verify_text", lambda *_, **__: result)
     prediction = fm.pipeline(tiny(labels=2))("the film was good")
     assert prediction["doubts"] == texts, "the pipeline"
     assert prediction["trusted"] == case.faithful

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -15,13 +15,12 @@ from ..files import require_writable, writing
 from .lean import load_lean
 from .options import Loading, Unit, option
 from .progress import bars, phases
-from .requirements import Gate, hold, parse_requirements, quantities
+from .requirements import Gate, hold, parse_requirements, text_quantities
 from .screen import console, marked, note, output, print_json, quiet, show
 from .texts import PairColumn, Row, TextColumn, name_place, read_texts
 
 if TYPE_CHECKING:
     from ..measuring.explanation import Explanation
-    from ..measuring.one_text import TextMeasurement
     from ..methods.registry import Method
     from ..models.classifier import Classifier
     from ..models.evaluator import Evaluator
@@ -137,18 +136,19 @@ def explain(
         for method, budget in zip(methods, budgets, strict=True)
     ]
     explanations = _explain(clf, rows, named, unit)
-    _write(explanations, files)
-    measured = None
-    if single and verify is not False and (verify or gate.require or _is_short(clf, rows[0], named, unit)):
+    asked = single and verify is not False
+    verified = asked and (verify or bool(gate.require) or _is_short(clf, rows[0], named, unit))
+    if verified:
         config = MeasureConfig(seed=explaining.seed, unit=unit, label=chosen or "")
-        measured = _verify(clf, checkpoint, rows[0], named, config)
+        explanations = [_verify(clf, checkpoint, explanations[0], rows[0], named, config)]
+    _write(explanations, files)
     if gate.as_json:
-        verdict = {} if measured is None else {"measurement": measured.to_dict()}
-        print_json([explanation.to_dict() | verdict for explanation in explanations])
+        print_json([explanation.to_dict() for explanation in explanations])
     else:
-        _show(rows, [] if files != Files() else explanations, measured)
-    if measured is not None:
-        hold(requirements, quantities(measured), measured.verdict, even_if_untrusted=gate.even_if_untrusted)
+        _show(rows, explanations, files)
+    if verified:
+        [one] = explanations
+        hold(requirements, text_quantities(one), one.verdict, even_if_untrusted=gate.even_if_untrusted)
 
 
 def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: UnitName) -> Method:
@@ -173,7 +173,7 @@ def _explain(
     clf: Evaluator, rows: Sequence[Row], methods: Sequence[Method], unit: UnitName
 ) -> list[Explanation]:
     """Return the explanation of each row, after checking all of them: a wrong last row costs no work."""
-    from ..measuring.explanation import explain_texts
+    from ..measuring.one_text import explain_texts
     from ..models.classes import class_number
 
     for row in rows:
@@ -188,8 +188,8 @@ def _explain(
         clf.progress = lambda _: progress.update(bar, note=f"{clf.evaluations:,} evaluations")
         for row in rows:
             with name_place(row.place):
-                options: dict[str, Any] = {"pairs": row.pairs, "methods": methods, "labels": [row.label]}
-                explanations += explain_texts(clf, [row.text], unit=unit, **options)
+                tokens = clf.encode([row.text], row.pairs)
+                explanations += explain_texts(clf, tokens, methods, [row.label], unit)
             progress.advance(bar)
     clf.progress = None  # the bar is gone
     return explanations
@@ -210,10 +210,15 @@ def _is_short(clf: Evaluator, row: Row, methods: Sequence[Method], unit: UnitNam
 
 
 def _verify(
-    clf: Evaluator, checkpoint: str, row: Row, methods: Sequence[Method], config: MeasureConfig
-) -> TextMeasurement:
-    """Measure the explanation of one text, with p-values if the model has a check."""
-    from ..measuring.one_text import measure_text
+    clf: Evaluator,
+    checkpoint: str,
+    explanation: Explanation,
+    row: Row,
+    methods: Sequence[Method],
+    config: MeasureConfig,
+) -> Explanation:
+    """Return an explanation with its verdict, and with p-values if the model has a check."""
+    from ..measuring.one_text import Trial, verify_text
     from ..runs.fitted_tests import load_tests
 
     config = config.replace(overlap=clf.overlap, precision=clf.precision)  # `auto` is decided by now
@@ -224,17 +229,13 @@ def _verify(
             console.print(f"no p-values: {error}", soft_wrap=True)
             tests = None
         advance("verifying", 0, 1 + len(methods))
-        return measure_text(
-            clf,
-            row.text,
-            pair=row.pair,
-            label=row.label,
-            methods=methods,
-            seed=config.seed,
-            tests=tests,
-            unit=config.unit,
-            progress=lambda _, done, total: advance("verifying", done, total),
-        )
+        trial = Trial(seed=config.seed, tests=tests or {}, unit=config.unit)
+        tokens = clf.encode([row.text], row.pairs)
+
+        def progress(_: str, done: int, total: int) -> None:
+            advance("verifying", done, total)
+
+        return verify_text(clf, tokens, explanation, methods, trial, progress)
 
 
 def _write(explanations: Sequence[Explanation], files: Files) -> None:
@@ -255,14 +256,15 @@ def _write(explanations: Sequence[Explanation], files: Files) -> None:
         console.print(f"scores: {files.csv}", soft_wrap=True)
 
 
-def _show(rows: Sequence[Row], explanations: Sequence[Explanation], measured: TextMeasurement | None) -> None:
-    """Print explanations, none if files hold them, and the verdict on a single one."""
-    from ..report.view import view
+def _show(rows: Sequence[Row], explanations: Sequence[Explanation], files: Files) -> None:
+    """Print explanations; if files hold them, only the verdict on a single one."""
+    from ..report.view import view_colors, view_verdict
 
-    for number, (row, explanation) in enumerate(zip(rows, explanations, strict=False)):
-        if len(rows) > 1:
-            output.print(marked("\n" * (number > 0) + row.place, "bold", ""))
-        show(view(explanation))
-    if measured is not None:
-        output.print()
-        show(view(measured))
+    for number, (row, explanation) in enumerate(zip(rows, explanations, strict=True)):
+        if files == Files():
+            if len(rows) > 1:
+                output.print(marked("\n" * (number > 0) + row.place, "bold", ""))
+            show(view_colors(explanation))
+        if explanation.verified:
+            output.print()
+            show(view_verdict(explanation))

@@ -18,7 +18,7 @@ from .options import option
 from .screen import Json, console, marked
 
 if TYPE_CHECKING:
-    from ..measuring.one_text import TextMeasurement
+    from ..measuring.explanation import Explanation
     from ..measuring.result import Result
     from ..verdict import Verdict
 
@@ -124,15 +124,21 @@ def hold(
         raise typer.Exit(1)
 
 
-def quantities(result: Result | TextMeasurement) -> dict[str, dict[str, float]]:
-    """Return the quantities that `--require` can test, by method: areas and bounds in percent, and p.
-
-    The ACU of a text whose number is predicted is in the unit of the number.
-    """
+def quantities(result: Result) -> dict[str, dict[str, float]]:
+    """Return the quantities that `--require` can test, by method: areas and bounds in percent, and p."""
     # in percent, as in every table, so that a bound can be copied from one
-    values, scale = {}, 1 if getattr(result, "quantity", "") == "number" else 100
+    values = {}
     for name, (acu, racu) in result.areas.items():
-        values[name] = {"acu": scale * acu, "racu": 100 * racu, "p": result.evidence.p(name)}
+        values[name] = {"acu": 100 * acu, "racu": 100 * racu, "p": result.evidence.p(name)}
         for area, interval in result.bounds(name).items():
             values[name] |= {f"{area}.lower": 100 * interval.lower, f"{area}.upper": 100 * interval.upper}
+    return values
+
+
+def text_quantities(explanation: Explanation) -> dict[str, dict[str, float]]:
+    """Return the same quantities of a single text; the ACU of a number is in the unit of the number."""
+    values, scale = {}, 100 if explanation.value is None else 1
+    for name, erasure in explanation.erasures.items():
+        p = explanation.evidence.p(name)
+        values[name] = {"acu": scale * erasure.acu, "racu": 100 * erasure.racu, "p": p}
     return values

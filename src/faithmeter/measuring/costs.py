@@ -93,7 +93,7 @@ def count_tokens(batch: Batch) -> list[int]:
 
 
 def explain_cost(methods: Sequence[Method], tokens: int) -> int:
-    """Return an upper bound on the number of evaluations in `explain_text`.
+    """Return an upper bound on the number of evaluations in `explain_texts`.
 
     The actual number can be lower because methods share evaluations.
     """
@@ -101,7 +101,7 @@ def explain_cost(methods: Sequence[Method], tokens: int) -> int:
 
 
 def measure_cost(methods: Sequence[Method], tokens: int, *, orders: int, steps: int) -> int:
-    """Return an upper bound on the number of evaluations in `measure_text`.
+    """Return an upper bound on the number of evaluations in `verify_text`.
 
     A text has at most `tokens + 1` distinct steps; a step that masks no further token is not evaluated.
     """
@@ -122,6 +122,6 @@ def require_affordable(bound: int, most: int) -> None:
 def bound_text(
     evaluator: Evaluator, batch: Batch, methods: Sequence[Method], *, orders: int, steps: int
 ) -> int:
-    """Return an upper bound on the evaluations in `measure_text`, for a batch of one text in units."""
+    """Return an upper bound on the evaluations in `verify_text`, for a batch of one text in units."""
     [tokens], [windows] = count_tokens(batch), evaluator.count_windows(batch)
     return windows * measure_cost(methods, tokens, orders=orders, steps=steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -108,13 +108,31 @@ def trace_erasure(
     percents: Sequence[int],
     tests: Tests,
 ) -> Trace:
-    """Erase texts with a method, and return what the model did.
-
-    A step that masks nothing new in a text is not evaluated again.
-    """
+    """Erase texts with a method, and return what the model did."""
     seconds = dict.fromkeys(PHASES, 0.0)
     with timed(seconds, "explain"):
         scores = explain(evaluator, batch, labels, method)
+    return trace_scored(evaluator, Scored(batch, labels, method, scores), percents, tests, seconds)
+
+
+class Scored(NamedTuple):
+    """Texts with the scores [B, T] that a method gives their units for the classes `labels` [B]."""
+
+    batch: Batch
+    labels: Tensor
+    method: Method
+    scores: Tensor
+
+
+def trace_scored(
+    evaluator: Evaluator, texts: Scored, percents: Sequence[int], tests: Tests, seconds: dict[str, float]
+) -> Trace:
+    """Erase texts that were explained already; `seconds` by phase are added to.
+
+    A step that masks nothing new in a text is not evaluated again.
+    """
+    batch, labels, method, scores = texts
+    with timed(seconds, "explain"):
         steps = erase(evaluator, batch, labels, method, percents=percents, scores=scores)
         # the steps are nested, so the first step of each token tells them all
         masked = torch.stack([step.input_ids == evaluator.mask_id for _, step in steps])  # [S, B, T]

@@ -1,49 +1,60 @@
-"""Explanations of single texts: the score of each word and token by several methods."""
+"""Explanation of a single text: words and tokens with their scores, curves beside random orders, verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from torch import Tensor
-
-from ..config import UnitName
+from ..config import TrainedWith
 from ..errors import InputError
 from ..files import write_csv
-from ..methods.registry import Method, explain, parse
-from ..models.classes import class_number
-from ..models.evaluator import Evaluator, Model
-from ..models.tokens import Batch, in_units
-from ..verdict.formats import format_number
-from .pieces import Piece, piece_score, strongest, token_pieces, word_pieces
+from ..verdict import Measured, ProbeEvidence, TextEvidence, TextMethodEvidence
+from ..verdict.equality import EqualByFields
+from ..verdict.formats import format_number, format_percent
+from .pieces import Piece, strongest
 from .rendered import Rendered
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-@dataclass(frozen=True)
-class Unit:
-    """A word or token of the explained text.
+NUMBER_DECIMALS = 2
+UNVERIFIED = (
+    *("percents", "orders", "mean", "lower", "upper", "erasures"),
+    *("floors", "trained_with", "unread", "agreement"),
+)
+"""Fields that an explanation without a verdict leaves empty."""
+
+
+@dataclass(frozen=True, eq=False)
+class Erasure(EqualByFields):
+    """Results of one method on one text; each list has a value for each percentage erased.
 
     Attributes:
-        text: The characters, or a placeholder if there are none.
-        start: Position of the first character in the text.
-        end: Position after the last character.
-        scores: Score by method.
+        probability: Probability of the label; of a model that predicts numbers, the number.
+        pvalues: By test, the in-distribution p-values.
+        p: By test, the combined p-value of the steps below 100 %.
+        acu: Area between the mean of the random orders and this curve, as a fraction or in the unit of the
+            number; for `lower value` the area above that mean.
+        racu: `acu` relative to that of a curve that falls at once; NaN if undefined.
+        chance: Share of orders that do at least as well, among the random orders and the method's own.
     """
 
-    text: str
-    start: int
-    end: int
-    scores: Mapping[str, float]
+    probability: list[float]
+    pvalues: Mapping[str, list[float]]
+    p: Mapping[str, float]
+    acu: float
+    racu: float
+    chance: float
 
 
-@dataclass(frozen=True)
-class Explanation(Rendered):
-    """Scores of the words and tokens of one text for one class.
+@dataclass(frozen=True, eq=False)
+class Explanation(EqualByFields, Measured, Rendered):
+    """Scores of the words and tokens of one text for one class and, unless left out, how faithful they are.
 
-    Notebooks and `rich.print` show it as a heat map.
+    Notebooks and `rich.print` show a heat map, the curve of the best method, and the verdict.
 
     Attributes:
         text: The explained text.
@@ -51,17 +62,27 @@ class Explanation(Rendered):
         truncated: Whether the text is longer than the model can read, so that its end was left out.
         label: Name of the explained class.
         probabilities: Probability of each class (0 to 1); empty if the model predicts a number.
+        value: Predicted number; None if the model chooses a class.
+        tokens: The explained tokens, with `text`, `start`, `end` and `scores` by method.
+        words: The words, each with the score of its strongest token, including the sign.
         methods: Names of the methods.
         signed: Names of the methods whose negative scores speak against the label. Scores of other
             methods only tell how important a token is.
-        tokens: The explained tokens, with `text`, `start`, `end` and `scores` by method.
-        words: The words, each with the score of its strongest token, including the sign.
         device: Device that the model was evaluated on.
         precision: Data type that it was evaluated in.
-        value: Predicted number; None if the model chooses a class.
+        percents: Percentages of tokens erased, one for each step; empty if nothing was erased.
+        orders: Number of random orders.
+        mean: Mean of the random orders' curves, at each percentage.
+        lower: 5th percentile of the random orders.
+        upper: 95th percentile of the random orders.
+        erasures: Results of erasing by method; empty without a verdict.
+        floors: By test, the smallest p-value that it can give.
+        trained_with: Masking strategy of the training that the tests assume.
+        unread: Share of the words that the tokenizer does not know (see `models.encoding`).
+        agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
 
     Example:
-        >>> explanation = fm.explain_text(clf, text, pair=pair)
+        >>> explanation = fm.explain_text(clf, text, pair=pair, verify=False)
         >>> [word.text for word in explanation.words][:4]
         ['Sandra', 'moved', 'to', 'the']
     """
@@ -71,60 +92,116 @@ class Explanation(Rendered):
     truncated: bool
     label: str
     probabilities: Mapping[str, float]
-    methods: tuple[str, ...]
-    signed: frozenset[str]
-    tokens: tuple[Unit, ...]
-    words: tuple[Unit, ...]
+    value: float | None
+    tokens: tuple[Piece, ...]
+    words: tuple[Piece, ...]
+    methods: tuple[str, ...] = ()
+    signed: frozenset[str] = frozenset()
     device: str = "cpu"
     precision: str = "fp32"
-    value: float | None = None
+    percents: tuple[int, ...] = ()
+    orders: int = 0
+    mean: list[float] = field(default_factory=list)
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    erasures: Mapping[str, Erasure] = field(default_factory=dict)
+    floors: Mapping[str, float] = field(default_factory=dict)
+    trained_with: TrainedWith = "unknown"
+    unread: float = 0.0
+    agreement: float = math.nan
 
     def __repr__(self) -> str:
         words = []
         for method in self.methods:
             [place] = strongest([word.scores[method] for word in self.words], 1)
             words.append(f"{method}: {self.words[place].text!r}")
-        return f"<Explanation for {self.label!r}, strongest word by {', '.join(words) or 'no method'}>"
+        answer = f"; {self.verdict.headline}" if self.verified else ""
+        strongest_words = ", ".join(words) or "no method"
+        return f"<Explanation for {self.label!r}, strongest word by {strongest_words}{answer}>"
 
     @property
     def prediction(self) -> str:
         """Name of the most probable class, or the predicted number as text."""
         return name_prediction(self.probabilities, self.value)
 
+    @property
+    def verified(self) -> bool:
+        """Whether the text was erased by the methods and in random orders, which the verdict needs."""
+        return bool(self.percents)
+
+    def format(self, value: float, decimals: int = 0) -> str:
+        """Format a point of a curve or its ACU: a percentage, or a number in its own unit."""
+        if self.value is None:
+            return format_percent(value, decimals)
+        return format_number(value, NUMBER_DECIMALS)
+
+    @property
+    def evidence(self) -> TextEvidence:
+        """Facts from which doubts and verdict are derived.
+
+        Raises:
+            InputError: Nothing was erased.
+        """
+        if not self.verified:
+            raise InputError("this explanation was not verified; expected fm.explain_text with verify=True")
+        methods = {}
+        for name, erasure in self.erasures.items():
+            steps = {}
+            for test, pvalues in erasure.pvalues.items():
+                steps[test] = dict(zip(self.percents, pvalues, strict=True))
+            methods[name] = TextMethodEvidence(erasure.acu, erasure.chance, erasure.p, steps)
+        return TextEvidence(
+            methods=methods,
+            floors=self.floors,
+            trained_with=self.trained_with,
+            truncated=float(self.truncated),
+            unread=self.unread,
+            precision=self.precision,
+            agreement=self.agreement,
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        """Convert to JSON-ready values, including the prediction."""
-        units = {}
-        for name, own in (("words", self.words), ("tokens", self.tokens)):
-            units[name] = [{**vars(unit), "scores": dict(unit.scores)} for unit in own]
-        return {
-            "text": self.text,
-            "pair": self.pair,
-            "truncated": self.truncated,
-            "label": self.label,
-            "prediction": self.prediction,
-            "probabilities": dict(self.probabilities),
-            "value": self.value,
-            "methods": list(self.methods),
-            "device": self.device,
-            "precision": self.precision,
-            **units,
+        """Convert to JSON-ready values, including the prediction and, if there is one, the verdict."""
+        values = asdict(self) | {"prediction": self.prediction, "methods": list(self.methods)}
+        del values["signed"]
+        for piece in (*values["words"], *values["tokens"]):
+            del piece["tokens"]
+        if not self.verified:
+            for name in UNVERIFIED:
+                del values[name]
+            return values
+        verdict = self.verdict
+        verdicts = {answer.question: {"mood": answer.mood, "text": answer.text} for answer in verdict.answers}
+        summary = {"mood": verdict.summary.mood, "text": verdict.summary.text}
+        return values | {
+            "quantity": "probability" if self.value is None else "number",
+            "doubts": list(map(asdict, verdict.doubts)),
+            "verdicts": verdicts,
+            "summary": summary,
         }
 
     def rows(self, row: int = 0) -> list[dict[str, Any]]:
         """Return a row of a table for each word and method; `row` is the number of the text."""
-        text = {"row": row, "prediction": self.prediction, "class": self.label}
-        return [
-            {
-                **text,
-                "method": method,
-                "word": word.text,
-                "start": word.start,
-                "end": word.end,
-                "score": score,
-            }
-            for word in self.words
-            for method, score in word.scores.items()
-        ]
+        rows = []
+        for word in self.words:
+            place = {"word": word.text, "start": word.start, "end": word.end}
+            for method, score in word.scores.items():
+                text = {"row": row, "prediction": self.prediction, "class": self.label, "method": method}
+                rows.append({**text, **place, "score": score})
+        return rows
+
+    def table(self) -> DataFrame:
+        """Return a frame with a row for each method.
+
+        Columns: method, acu and racu (see `Erasure`), chance (share of orders as good), `p_…` for each test.
+        """
+        import pandas as pd
+
+        rows = []
+        for name, erasure in self.erasures.items():
+            areas = {"method": name, "acu": erasure.acu, "racu": erasure.racu, "chance": erasure.chance}
+            rows.append(areas | {f"p_{test}": p for test, p in erasure.p.items()})
+        return pd.DataFrame(rows)
 
     def to_csv(self, path: str | Path) -> None:
         """Write the scores of the words to a CSV file."""
@@ -133,138 +210,67 @@ class Explanation(Rendered):
         write_csv(pd.DataFrame(self.rows()), path)
 
 
-def explain_text(
-    clf: Model,
-    text: str,
-    *,
-    pair: str | None = None,
-    methods: Sequence[str | Method] = ("loo-sign",),
-    label: str | int | None = None,
-    unit: UnitName = "token",
-) -> Explanation:
-    """Explain the prediction of one text.
+@dataclass(frozen=True)
+class Probe(Measured):
+    """Prediction for a text with some of its explained tokens masked.
 
-    Args:
-        clf: The classifier.
-        text: The text to explain.
-        pair: The context, for a model that reads two texts.
-        methods: Methods, or their names with options in brackets, such as `"beam(width=20)"`.
-        label: Name or number of the class to explain; None explains the predicted class. For a model that
-            predicts a number, the classes are `lower value` and `higher value`, and None explains the
-            side of 0 on which the number lies.
-        unit: What is scored as one piece: token, word or sentence.
-
-    Returns:
-        The score of each word and token by each method.
-
-    Raises:
-        InputError: The text is empty, or a method or the label is unknown.
-
-    Example:
-        >>> explanation = fm.explain_text(clf, text, pair=pair, methods=["loo-sign", "grad-l2"])
-        >>> explanation.methods
-        ('loo-sign', 'grad-l2')
+    Attributes:
+        text: The explained text.
+        pair: The context, or None.
+        truncated: Whether the model could not read the end of the text.
+        masked: Numbers of the masked tokens, counted among the explained tokens.
+        prediction: Name of the most probable class, or the predicted number as text.
+        probabilities: Probability of each class (0 to 1); empty if the model predicts a number.
+        pvalues: In-distribution p-value by test; empty without tests.
+        floors: Smallest possible p-value by test.
+        words: Words of the text, with the numbers of their tokens.
+        tokens: Explained tokens of the text.
+        trained_with: Masking strategy of the model's training, as the tests assume it.
+        value: Predicted number; None if the model chooses a class.
     """
-    pairs = None if pair is None else [pair]
-    return explain_texts(clf, [text], pairs=pairs, methods=methods, labels=[label], unit=unit)[0]
 
+    text: str
+    pair: str | None
+    truncated: bool
+    masked: tuple[int, ...]
+    prediction: str
+    probabilities: Mapping[str, float]
+    pvalues: Mapping[str, float]
+    floors: Mapping[str, float]
+    words: tuple[Piece, ...]
+    tokens: tuple[Piece, ...]
+    trained_with: TrainedWith = "unknown"
+    device: str = "cpu"
+    precision: str = "fp32"
+    agreement: float = math.nan  # of an adapted model with the original
+    value: float | None = None
 
-def explain_texts(
-    clf: Model,
-    texts: Sequence[str],
-    *,
-    pairs: Sequence[str] | None = None,
-    methods: Sequence[str | Method] = ("loo-sign",),
-    labels: Sequence[str | int | None] | None = None,
-    unit: UnitName = "token",
-) -> list[Explanation]:
-    """Explain the predictions of several texts in one batch.
-
-    Args:
-        clf: The classifier.
-        texts: The texts to explain.
-        pairs: The context of each text, for a model that reads two texts.
-        methods: Methods, or their names.
-        labels: Class to explain for each text; None explains the predicted class.
-
-    Returns:
-        An explanation for each text, as `explain_text` returns it.
-
-    Raises:
-        InputError: A text is empty, a method or label is unknown, or the numbers of texts and labels differ.
-    """
-    clf = Evaluator.of(clf)
-    labels = [None] * len(texts) if labels is None else labels
-    # a shorter list would silently explain other classes
-    if len(labels) != len(texts):
-        raise InputError(f"{len(texts)} texts with {len(labels)} labels; expected one label for each text")
-    batch: Batch = in_units(clf.encode(texts, pairs), unit)
-    logits = clf.logits(batch)  # [B, C]
-    classes: list[int] = logits.argmax(dim=1).tolist()
-    for row, label in enumerate(labels):
-        if label is not None:
-            classes[row] = class_number(clf.labels, label)
-    parsed = {str(method): method for method in map(parse, methods)}
-    scores = {name: explain(clf, batch, classes, method) for name, method in parsed.items()}
-    explanations = []
-    for row, layout in enumerate(layout.of_units for layout in batch.layouts):
-        positions = batch.explained[row].nonzero()[:, 0].tolist()
-        of_row = {method: values[row, positions].tolist() for method, values in scores.items()}
-        explanations.append(
-            Explanation(
-                text=layout.text,
-                pair=layout.pair,
-                truncated=layout.truncated,
-                label=clf.labels[classes[row]],
-                **read_prediction(clf, logits[row]),
-                methods=tuple(parsed),
-                signed=frozenset(name for name, method in parsed.items() if method.signed),
-                tokens=_units(token_pieces(layout.text, layout.spans), of_row),
-                words=_units(word_pieces(layout.text, layout.spans, layout.words), of_row),
-                device=str(clf.device),
-                precision=clf.precision,
-            )
+    @property
+    def evidence(self) -> ProbeEvidence:
+        """Facts from which doubts and verdict are derived."""
+        return ProbeEvidence(
+            p=self.pvalues,
+            masked=bool(self.masked),
+            floors=self.floors,
+            trained_with=self.trained_with,
+            agreement=self.agreement,
+            truncated=float(self.truncated),
+            precision=self.precision,
         )
-    return explanations
 
-
-def correlate_scores(one: Tensor, other: Tensor, batch: Batch) -> list[float]:
-    """Return the rank correlation of two scores [B, T] of the units of each text.
-
-    A text whose units have all the same score is left out: it has no order.
-    """
-    from scipy.stats import spearmanr
-
-    correlations = []
-    for row, explained in enumerate(batch.explained):
-        left, right = (scores[row, explained].double().numpy() for scores in (one, other))
-        if np.ptp(left) and np.ptp(right):
-            correlations.append(float(spearmanr(left, right).statistic))
-    return correlations
-
-
-def read_prediction(clf: Evaluator, logits: Tensor) -> dict[str, Any]:
-    """Return the `probabilities` and the `value` of a text from its logits [C]; one of them is empty."""
-    if clf.predicts_number:
-        return {"probabilities": {}, "value": float(logits[1])}
-    return {
-        "probabilities": dict(zip(clf.labels, logits.softmax(dim=0).tolist(), strict=True)),
-        "value": None,
-    }
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to JSON-ready values, including doubts and verdict."""
+        [answer] = self.verdict.answers
+        values = asdict(self)
+        for piece in (*values["words"], *values["tokens"]):
+            del piece["scores"]
+        doubts = list(map(asdict, self.doubts))
+        return {**values, "doubts": doubts, "verdict": {"mood": answer.mood, "text": answer.text}}
 
 
 def name_prediction(probabilities: Mapping[str, float], value: float | None) -> str:
     """Return the name of the most probable class, or the number as text."""
     if value is not None:
-        return format_number(value, 2)
+        return format_number(value, NUMBER_DECIMALS)
     # of equal probabilities the first class, as argmax has it
     return max(probabilities, key=probabilities.__getitem__)
-
-
-def _units(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tuple[Unit, ...]:
-    """Return the pieces with their score by method, given the scores of the explained tokens."""
-    units = []
-    for piece in pieces:
-        own = {method: piece_score(piece, of_tokens) for method, of_tokens in scores.items()}
-        units.append(Unit(piece.text, piece.start, piece.end, own))
-    return tuple(units)

@@ -103,7 +103,7 @@ def fit_tests(
         InputError: An option is unknown, or there are too few validation texts.
 
     Example:
-        >>> tests = fm.fit_tests(clf, task, trained_with="half")
+        >>> tests = fit_tests(clf, task, trained_with="half")
         >>> list(tests)
         ['published', 'crossfit']
     """

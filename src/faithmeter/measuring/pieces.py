@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 BLANK = "␣"
@@ -21,12 +21,14 @@ class Piece:
         start: Position of the first character in the text.
         end: Position after the last character.
         tokens: Numbers of its tokens, counted among the explained tokens.
+        scores: Score by method; empty if nothing was explained.
     """
 
     text: str
     start: int
     end: int
     tokens: tuple[int, ...]
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 def token_pieces(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:

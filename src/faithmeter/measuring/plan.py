@@ -284,6 +284,12 @@ def parse_methods(methods: Names) -> list[Method]:
     ]
 
 
+def require_tests(tests: object) -> None:
+    """Raise an InputError unless these are in-distribution tests by name."""
+    if not isinstance(tests, Mapping) or not all(isinstance(test, MaSF) for test in tests.values()):
+        raise InputError(f"tests is {tests!r:.80}; expected 'auto', None, or what fit_tests returns")
+
+
 def refuse_complement(clf: Model, *, complement: bool) -> None:
     """Raise an InputError if `complement` is asked for, and the model predicts numbers."""
     if complement and getattr(clf, "predicts_number", False):

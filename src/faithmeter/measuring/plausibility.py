@@ -1,4 +1,7 @@
-"""Plausibility: agreement of explanations with human rationales, which says nothing about faithfulness."""
+"""Agreement of explanations with human rationales (plausibility), and with those of another model.
+
+Neither says anything about faithfulness.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from torch import Tensor
 
-    from ..models.tokens import Span
+    from ..models.tokens import Batch, Span
     from .trace import Trace
 
 PLAUSIBILITY = {"token_f1": "token F1", "token_iou": "token IOU", "auprc": "AUPRC"}
@@ -77,3 +81,18 @@ def average_precision(marks: NDArray[np.bool_], scores: NDArray[np.float64]) -> 
     last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # of equal scores
     gained = np.diff(hits[last], prepend=0) / hits[-1]
     return float((gained * hits[last] / (last + 1)).sum())
+
+
+def correlate_scores(one: Tensor, other: Tensor, batch: Batch) -> list[float]:
+    """Return the rank correlation of two scores [B, T] of the units of each text.
+
+    A text whose units have all the same score is left out: it has no order.
+    """
+    from scipy.stats import spearmanr
+
+    correlations = []
+    for row, explained in enumerate(batch.explained):
+        left, right = one[row, explained].double().numpy(), other[row, explained].double().numpy()
+        if np.ptp(left) and np.ptp(right):
+            correlations.append(float(spearmanr(left, right).statistic))
+    return correlations

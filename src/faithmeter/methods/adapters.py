@@ -75,7 +75,7 @@ def captum(
 
     Example:
         >>> from captum.attr import FeatureAblation
-        >>> fm.adapters.captum(FeatureAblation).name
+        >>> adapters.captum(FeatureAblation).name
         'captum-FeatureAblation'
     """
     flags = {"name": name, "recursive": recursive, "signed": signed, "version": version}
@@ -112,7 +112,7 @@ def shap(
 
     Example:
         >>> class Explainer: pass  # such as shap.explainers.Permutation
-        >>> fm.adapters.shap(Explainer, name="shap-permutation", max_evals=500).recursive
+        >>> adapters.shap(Explainer, name="shap-permutation", max_evals=500).recursive
         True
     """
     flags = {"name": name, "recursive": recursive, "version": version}
@@ -150,7 +150,7 @@ def interpreto(
 
     Example:
         >>> class Explainer: pass  # such as interpreto.Occlusion
-        >>> fm.adapters.interpreto(Explainer, name="interpreto-occlusion").recursive
+        >>> adapters.interpreto(Explainer, name="interpreto-occlusion").recursive
         True
     """
     flags = {"name": name, "recursive": recursive, "signed": signed, "version": version}
@@ -172,7 +172,7 @@ def attention(kind: Literal["rollout", "last"] = "rollout", *, name: str = "") -
         InputError: The kind is unknown; when used, the model does not return attention.
 
     Example:
-        >>> fm.explain(clf, batch, labels, fm.adapters.attention("last")).min().item() >= 0
+        >>> fm.explain(clf, batch, labels, adapters.attention("last")).min().item() >= 0
         True
     """
     if kind not in ATTENTION_KINDS:
@@ -207,7 +207,7 @@ def texts(function: TextFunction, *, name: str, signed: bool = True, version: st
     Example:
         >>> def lengths(texts):
         ...     return [[len(word) for word in text.split()] for text in texts]
-        >>> length = fm.adapters.texts(lengths, name="length")
+        >>> length = adapters.texts(lengths, name="length")
         >>> fm.explain(clf, clf.encode([text], [pair]), labels, length).max().item()
         9.0
     """

@@ -80,7 +80,7 @@ def own_scores(name: str, scores: OwnScores | str | Path, *, signed: bool = True
         InputError: The file cannot be read, or a row or text occurs twice.
 
     Example:
-        >>> mine = fm.own_scores("mine", {text: [0.1] * len(text.split())})
+        >>> mine = own_scores("mine", {text: [0.1] * len(text.split())})
         >>> fm.explain(clf, clf.encode([text], [pair]), labels, mine).max().item()
         0.1
     """

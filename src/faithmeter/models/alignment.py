@@ -36,7 +36,7 @@ def align(batch: Batch, scores: Sequence[TextScores]) -> Tensor:
         InputError: The number of scores fits neither, one is not finite, or a span cuts a token.
 
     Example:
-        >>> fm.align(clf.encode(["Mary left"]), [[(0, 4, 1.0), (5, 9, 0.5)]])[0, 1:3].tolist()
+        >>> align(clf.encode(["Mary left"]), [[(0, 4, 1.0), (5, 9, 0.5)]])[0, 1:3].tolist()
         [1.0, 0.5]
     """
     if len(scores) != len(batch):

@@ -68,7 +68,7 @@ class Evaluator:
         progress: Function that is called after each micro-batch with its number of evaluations.
 
     Example:
-        >>> evaluator = fm.Evaluator(clf)
+        >>> evaluator = Evaluator(clf)
         >>> evaluator.logits(batch).shape == clf.logits(batch).shape
         True
     """

@@ -14,7 +14,7 @@ from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..measuring.plausibility import PLAUSIBILITY
 from ..stats.areas import KINDS, PROBABILITY
 from ..stats.other_metrics import OTHER_METRICS
-from ..verdict.formats import format_metric, format_number, format_percent
+from ..verdict.formats import format_metric, format_percent
 from .blocks import (
     Block,
     Cell,
@@ -31,8 +31,8 @@ from .blocks import (
 )
 
 if TYPE_CHECKING:
-    from ..measuring.explanation import Explanation, Unit
-    from ..measuring.one_text import TextMeasurement
+    from ..measuring.explanation import Explanation
+    from ..measuring.pieces import Piece
     from ..measuring.result import Result
     from ..runs.auditing import Audit
     from ..store.records import AdaptRecord, TrainRecord
@@ -62,7 +62,7 @@ COSTS = (*number_columns(["evals"], 0), *number_columns(["seconds"]))
 
 
 def view(result: object) -> list[Block]:
-    """Return the blocks of a result: a measurement, an explanation, one measured text, or an adaptation."""
+    """Return the blocks of a result: a measurement, an explanation, an adaptation, or an audit."""
     return VIEWS[type(result).__name__](result)
 
 
@@ -330,59 +330,55 @@ def _adaptation_table(record: AdaptRecord) -> Table:
     return _table_by_step(title, "model, test", percents, rows, decimals=2)
 
 
-def view_text(result: TextMeasurement) -> list[Block]:
-    """Return the blocks of a measured text."""
-    summary = result.verdict.summary
-    top = Sentence(f"{summary.text}.", summary.mood, "top")
-    answers = [Sentence(one.text, one.mood, "answer", f"{one.question}:") for one in result.verdict.answers]
-    return [top, _text_chart(result), _text_table(result), *answers, *doubt_sentences(result.verdict.doubts)]
-
-
 def view_explanation(result: Explanation) -> list[Block]:
-    """Return the blocks of an explanation."""
+    """Return the blocks of an explanation: its colors, and its verdict if it was verified."""
+    return [*view_colors(result), *(view_verdict(result) if result.verified else ())]
+
+
+def view_colors(result: Explanation) -> list[Block]:
+    """Return the prediction, and the words and tokens in colors."""
     return [*_facts(result), *_heat_maps(result)]
 
 
-def _text_chart(result: TextMeasurement) -> Chart:
+def view_verdict(result: Explanation) -> list[Block]:
+    """Return the blocks of the verdict on an explanation, without its colors."""
+    verdict = result.verdict
+    top = Sentence(verdict.summary.text, verdict.summary.mood, "top")
+    answers = [Sentence(one.text, one.mood, "answer", f"{one.question}:") for one in verdict.answers]
+    return [top, _text_chart(result), _text_table(result), *answers, *doubt_sentences(verdict.doubts)]
+
+
+def _text_chart(result: Explanation) -> Chart:
     """Return the chart of the method with the largest area against the mean of the random orders."""
-    name, best = max(result.methods.items(), key=lambda item: item[1].acu)
+    name, best = max(result.erasures.items(), key=lambda item: item[1].acu)
     # a predicted number has its own unit
-    scale = 100 if result.quantity == "probability" else 1
+    scale = 100 if result.value is None else 1
     curves = {}
     for label, values in {name: best.probability, BASELINE: result.mean}.items():
         curves[label] = [scale * value for value in values]
-    area = f"ACU {_format_quantity(result, best.acu, 1)}"
+    area = f"ACU {result.format(best.acu, 1)}"
     return Chart(_text_title(result), tuple(result.percents), curves, area)
 
 
-def _text_title(result: TextMeasurement) -> str:
-    probability = result.quantity == "probability"
-    curve = f"probability of {result.label} in %" if probability else "predicted number"
+def _text_title(result: Explanation) -> str:
+    curve = f"probability of {result.label} in %" if result.value is None else "predicted number"
     return f"{curve}, by percent of the text erased"
 
 
-def _text_table(result: TextMeasurement) -> Table:
+def _text_table(result: Explanation) -> Table:
     """Return the curve of each method with its p-values, and those of the random orders."""
     rows: list[Row] = []
-    for name, erasure in result.methods.items():
-        points = (_format_quantity(result, value) for value in (*erasure.probability, erasure.acu))
+    for name, erasure in result.erasures.items():
+        points = map(result.format, (*erasure.probability, erasure.acu))
         rows.append(plain_row(name, *points, format_percent(erasure.racu, 0)))
         for test, pvalues in erasure.pvalues.items():
             steps = (f"{p:.2f}".lstrip("0") for p in pvalues)  # .05: a table of eleven steps must fit
             rows.append(plain_row(f"p {test}", *steps, "", "", mark="grey"))
     orders = {f"random (mean of {result.orders})": result.mean, "5 %": result.lower, "95 %": result.upper}
     for name, values in orders.items():
-        points = (_format_quantity(result, value) for value in values)
-        rows.append(plain_row(name, *points, "", "", mark="grey"))
+        rows.append(plain_row(name, *map(result.format, values), "", "", mark="grey"))
     columns = (Column((heading,)) for heading in (*map(str, result.percents), "ACU", "RACU"))
     return Table(_text_title(result), (NAME, *columns), tuple(rows))
-
-
-def _format_quantity(result: TextMeasurement, value: float, decimals: int = 0) -> str:
-    """Format a point of a curve or its ACU: a percentage, or a number in its own unit."""
-    if result.quantity == "probability":
-        return format_percent(value, decimals)
-    return format_number(value, 2)
 
 
 def _facts(result: Explanation) -> Iterator[Block]:
@@ -405,12 +401,12 @@ def _heat_maps(result: Explanation) -> Iterator[Block]:
             yield replace(tokens, pieces="tokens")
 
 
-def _heat_map(result: Explanation, method: str, units: Sequence[Unit], words: tuple[str, ...]) -> HeatMap:
+def _heat_map(result: Explanation, method: str, units: Sequence[Piece], words: tuple[str, ...]) -> HeatMap:
     scores = tuple(unit.scores[method] for unit in units)
     return HeatMap(words, scores, method=method, label=result.label, signed=method in result.signed)
 
 
-def _with_gaps(units: Sequence[Unit], text: str | None = None) -> tuple[str, ...]:
+def _with_gaps(units: Sequence[Piece], text: str | None = None) -> tuple[str, ...]:
     """Return the units with a blank before each that follows a gap in `text`; without it, all do."""
     words, end = [], 0
     # tokens of some models begin inside a word, where the text has no gap
@@ -423,7 +419,6 @@ def _with_gaps(units: Sequence[Unit], text: str | None = None) -> tuple[str, ...
 
 VIEWS: dict[str, Callable[[Any], list[Block]]] = {
     "Result": _result,
-    "TextMeasurement": view_text,
     "Explanation": view_explanation,
     "AdaptRecord": _adaptation,
     "Audit": _audit,

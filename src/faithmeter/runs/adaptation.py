@@ -18,9 +18,9 @@ from ..data.rows import read_classes
 from ..data.task import Columns, Own
 from ..errors import InputError
 from ..files import timed
-from ..measuring.explanation import correlate_scores
 from ..measuring.fitting import Masking, fit_tests_on, masked_pvalues, trace_masked
 from ..measuring.plan import Tests, floors_of, recalibration_of
+from ..measuring.plausibility import correlate_scores
 from ..measuring.texts import read_slices
 from ..methods.registry import explain, parse
 from ..models.classes import match_classes

@@ -75,7 +75,7 @@ def compare_ranks(
     exact: Evaluator, lower: Evaluator, batch: Batch, labels: Tensor, methods: Iterable[str]
 ) -> dict[str, float]:
     """Return each method's mean rank correlation over texts; 0 where no text has words that differ."""
-    from ..measuring.explanation import correlate_scores
+    from ..measuring.plausibility import correlate_scores
     from ..methods.registry import explain
 
     ranks = {}

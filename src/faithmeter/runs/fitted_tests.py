@@ -67,13 +67,13 @@ def saved_tests(clf: Classifier) -> dict[str, MaSF]:
         clf: A classifier that `load` returned.
 
     Returns:
-        By name, the tests for `measure`, `measure_text` and `pipeline`.
+        By name, the tests for `measure`, `explain_text` and `pipeline`.
 
     Raises:
         InputError: The classifier was not loaded from a checkpoint of faithmeter, or no tests were saved.
 
     Example:
-        >>> fm.saved_tests(clf)
+        >>> saved_tests(clf)
         Traceback (most recent call last):
         ...
         faithmeter.errors.InputError: no tests were saved with this classifier; fit them: ...
@@ -82,7 +82,7 @@ def saved_tests(clf: Classifier) -> dict[str, MaSF]:
     if tests:
         return tests
     raise InputError(
-        f"no tests were saved with {clf.checkpoint or 'this classifier'}; fit them: fm.fit_tests(clf, task), "
+        f"no tests were saved with {clf.checkpoint or 'this classifier'}; fit them: fit_tests(clf, task), "
         "or faithmeter check CHECKPOINT"
     )
 

@@ -65,7 +65,7 @@ def measure(
     Args:
         clf: A classifier, or an `Evaluator` that shares its evaluations.
         task: A task, or a list of texts (or of pairs of a text and its context) without labels: then the
-            model's own predictions are explained. A single text is measured by `measure_text`.
+            model's own predictions are explained. A single text is measured by `explain_text`.
         methods: Names of methods, or methods; or a mapping from names to methods and to scores that were
             computed elsewhere (see `own_scores`). Random erasure, the baseline, is always measured;
             `random(seed=1)` sets its seed.
@@ -99,7 +99,7 @@ def measure(
         True
     """
     if isinstance(task, str):
-        hint = f"for the task give fm.task({task!r})" if task in TASKS else "measure_text measures one text"
+        hint = f"for the task give fm.task({task!r})" if task in TASKS else "explain_text measures one text"
         raise InputError(f"task is {task!r:.60}; expected a task: {hint}")
     checks = tests_beside(clf) if tests == "auto" else tests or {}
     settings = Settings(tuple(percents), unit, complement, explain=explain)

@@ -1,20 +1,20 @@
-"""Pipeline in the style of transformers, which also explains predictions and measures the explanations."""
+"""Explanation of single texts with a verdict: a function, and a pipeline in the style of transformers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..config import BASELINE, MeasureConfig, Precision, UnitName
 from ..errors import InputError, unknown
 from ..measuring.costs import MAX_EVALUATIONS, bound_text, require_affordable
-from ..measuring.explanation import explain_text
-from ..measuring.one_text import measure_text
-from ..measuring.plan import Tests
+from ..measuring.explanation import Explanation
+from ..measuring.one_text import ORDERS, Trial, explain_texts, verify_text
+from ..measuring.plan import Names, Tests, parse_methods, require_tests
 from ..methods.registry import Method, parse
 from ..models.encoding import encode
 from ..models.evaluator import Evaluator, Model
@@ -22,16 +22,75 @@ from ..models.loading import load
 from ..models.masks import PERCENTS
 from ..models.tokens import in_units, require_unit
 from ..phases import Progress, start_phase
-from ..stats.masf import MaSF
 from ..verdict import MIN_ORDERS, choose_test
 from .chosen_method import Choice, choose_method, read_budget
-from .fitted_tests import load_tests
+from .fitted_tests import load_tests, tests_beside
 
 SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0, "max_evaluations": 1}
 """Smallest valid value of each integer option."""
 OPTIONS = ("method", "tests", "progress", "unit", *SMALLEST)
 KEYS = ("text", "text_pair")
 """Keys of a dict input, as in transformers; `text_pair` is the context, which is not explained."""
+
+
+def explain_text(
+    clf: Model,
+    text: str,
+    *,
+    pair: str | None = None,
+    label: str | int | None = None,
+    method: Names = "loo-sign",
+    verify: bool = True,
+    tests: Tests | Literal["auto"] | None = "auto",
+    orders: int = ORDERS,
+    seed: int = 0,
+    percents: Sequence[int] = PERCENTS,
+    unit: UnitName = "token",
+    progress: Progress | None = None,
+) -> Explanation:
+    """Explain the prediction of one text, and say whether the explanation is faithful.
+
+    The text is erased in the order of the explanation and in random orders. A faithful explanation makes the
+    label's probability fall faster than nearly all of these.
+
+    Args:
+        clf: The classifier, or an `Evaluator` that shares its evaluations.
+        text: The text to explain.
+        pair: The context, for a model that reads two texts.
+        label: Name or number of the class to explain; None explains the predicted class. A model that
+            predicts a number has the classes `lower value` and `higher value`, and None explains the side of
+            0 on which the number lies.
+        method: Name of a method, with options in brackets, such as `"beam(width=20)"`, or a method. Several
+            of them in a list, or a mapping as for `measure`, are compared on the same random orders.
+        verify: Whether to erase the text for the verdict; without it, only the scores are computed.
+        tests: In-distribution tests, from `fit_tests`; `auto` uses those that were saved with the
+            classifier's checkpoint. Without tests nothing is trusted.
+        orders: Random orders to compare with, at least 19.
+        seed: Seed of the random orders.
+        percents: Percentages of tokens to erase: increasing whole numbers, the first 0 and the last 100.
+        unit: What is scored and erased as one piece: token, word or sentence.
+        progress: Called after each method with its name, the number of methods finished, and the total.
+
+    Returns:
+        The score of each word and token by each method, and the verdict.
+
+    Raises:
+        InputError: The text is empty, or a method, the label or an option is not valid.
+
+    Example:
+        >>> explanation = fm.explain_text(clf, text, pair=pair, method=["loo-sign", "grad-l2"], orders=19)
+        >>> explanation.methods
+        ('loo-sign', 'grad-l2')
+        >>> print(explanation.verdict.headline)  # of a model without a check
+        Not known: the model was not checked on masked texts.
+    """
+    if not text.strip():
+        raise InputError("the text is empty; expected at least one word to explain")
+    evaluator, methods = Evaluator.of(clf), parse_methods(method)
+    trial = Trial(orders, seed, percents, tests_beside(evaluator) if tests == "auto" else tests or {}, unit)
+    tokens = evaluator.encode([text], None if pair is None else [pair])
+    [explanation] = explain_texts(evaluator, tokens, methods, [label], unit)
+    return verify_text(evaluator, tokens, explanation, methods, trial, progress) if verify else explanation
 
 
 @dataclass(frozen=True)
@@ -89,9 +148,7 @@ class Pipeline:
     def __post_init__(self) -> None:
         require_explaining(self.method)
         require_unit(self.unit)
-        tests = self.tests or {}
-        if not isinstance(tests, Mapping) or not all(isinstance(test, MaSF) for test in tests.values()):
-            raise InputError(f"tests is {tests!r:.80}; expected 'auto', None, or what fm.fit_tests returns")
+        require_tests(self.tests or {})
         for name, smallest in SMALLEST.items():
             value = getattr(self, name)
             every_class = name == "top_k" and value is None
@@ -128,7 +185,7 @@ class Pipeline:
         if self.top_k == 0:
             return self._measure(text, pair, None)
         # one evaluation; the cache of the evaluator keeps it for the measurement
-        predicted = explain_text(self.clf, text, pair=pair, methods=[])
+        predicted = explain_text(self.clf, text, pair=pair, method=[], verify=False)
         if predicted.value is not None:
             raise InputError(
                 f"top_k is {self.top_k}, and the model predicts a number; leave it out: it is for classes"
@@ -158,13 +215,20 @@ class Pipeline:
 
     def _measure(self, text: str, pair: str | None, label: str | None) -> dict[str, Any]:
         """Explain one class of a text (the predicted one if None), and measure the explanation."""
-        of_text: dict[str, Any] = {"pair": pair, "label": label, "methods": [self.method], "unit": self.unit}
-        orders: dict[str, Any] = {"orders": self.orders, "seed": self.seed, "tests": self.tests}
         with self._counting(self._bound(text, pair)):
-            explanation = explain_text(self.clf, text, **of_text)
-            measurement = measure_text(self.clf, text, **of_text, **orders)
-        [(name, erasure)] = measurement.methods.items()
-        verdict = measurement.verdict
+            explanation = explain_text(
+                self.clf,
+                text,
+                pair=pair,
+                label=label,
+                method=self.method,
+                tests=self.tests,
+                orders=self.orders,
+                seed=self.seed,
+                unit=self.unit,
+            )
+        [(name, erasure)] = explanation.erasures.items()
+        verdict = explanation.verdict
         return {
             "label": explanation.label,
             "score": explanation.probabilities.get(explanation.label, explanation.value),
@@ -202,7 +266,7 @@ def pipeline(
         method: Name of the method that explains. `"auto"`, or `"auto(budget=200)"` evaluations per text,
             takes the most faithful one on validation texts; for checkpoints that faithmeter trained.
         tests: In-distribution tests, from `fit_tests`, or None for none. "auto" loads or fits the tests of
-            a checkpoint that faithmeter trained, and uses none for other models.
+            a checkpoint that faithmeter trained; of a loaded classifier, it uses those that were saved.
         orders: Number of random orders to compare with, at least 19.
         seed: Seed of the random orders.
         top_k: Number of classes to explain; 0 explains the predicted class only, None explains all.
@@ -225,7 +289,7 @@ def pipeline(
         ['acu', 'doubts']
     """
     clf: Any = model
-    fitted: Any = None if tests == "auto" else tests
+    fitted: Any = tests
     budget, choice = read_budget(method) if isinstance(method, str) else None, None
     if isinstance(model, str | Path):
         clf = load(model, device=device, precision=precision)
@@ -243,6 +307,8 @@ def pipeline(
         raise InputError(
             "method='auto', but the model is loaded already; expected the folder of a checkpoint"
         )
+    elif tests == "auto":
+        fitted = tests_beside(clf)
     return Pipeline(
         clf=Evaluator.of(clf),
         tests=fitted,

@@ -59,7 +59,7 @@ def register_pipeline() -> str:
         The name of the task, `faithful-text-classification`.
 
     Example:
-        >>> fm.register_pipeline()
+        >>> register_pipeline()
         'faithful-text-classification'
         >>> pipe = transformers.pipeline("faithful-text-classification", model="checkpoint")
         >>> pipe(text, orders=19)["trusted"]  # nothing is trusted without a check

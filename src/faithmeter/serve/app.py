@@ -19,11 +19,10 @@ from starlette.routing import Route
 from ..config import BASELINE, MeasureConfig
 from ..errors import InputError, escape_controls
 from ..measuring.costs import explain_cost, measure_cost
-from ..measuring.explanation import explain_text
-from ..measuring.one_text import measure_text
-from ..measuring.what_if import probe_text
+from ..measuring.one_text import Trial, explain_texts, probe_text, verify_text
 from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
+from ..models.tokens import Batch
 from ..report.html import heat_script, heat_style, palette_style
 from . import schemas
 from .admission import Admission, ServedModel
@@ -214,8 +213,9 @@ def _add_explain(app: FastAPI, admission: Admission) -> None:
         worker = admission.choose_worker(cost)
 
         def work(evaluator: Evaluator, _: Job[JsonObject]) -> JsonObject:
-            chosen: dict[str, Any] = {"methods": methods, "label": body.label, "unit": body.unit}
-            return explain_text(evaluator, body.text, pair=body.pair, **chosen).to_dict()
+            tokens = _encode(evaluator, body)
+            [explanation] = explain_texts(evaluator, tokens, methods, [body.label], body.unit)
+            return explanation.to_dict()
 
         return await respond(request, worker, Job(work, cost))
 
@@ -231,22 +231,18 @@ def _add_measure(app: FastAPI, admission: Admission) -> None:
         admission.choose_worker(cost)  # raises if the cost is too high; the worker is always the long one
 
         def work(evaluator: Evaluator, job: Job[JsonObject]) -> JsonObject:
-            return measure_text(
-                evaluator,
-                body.text,
-                pair=body.pair,
-                label=body.label,
-                methods=methods,
-                orders=body.orders,
-                seed=body.seed,
-                percents=percents,
-                tests=admission.model.tests,
-                unit=body.unit,
-                progress=job.set_stage,
-            ).to_dict()
+            trial = Trial(body.orders, body.seed, percents, admission.model.tests or {}, body.unit)
+            tokens = _encode(evaluator, body)
+            [colors] = explain_texts(evaluator, tokens, methods, [body.label], body.unit)
+            return verify_text(evaluator, tokens, colors, methods, trial, job.set_stage).to_dict()
 
         # never the quick worker: even a short measurement is many evaluations
         return await respond(request, admission.long, Job(work, cost))
+
+
+def _encode(evaluator: Evaluator, body: schemas.TextRequest) -> Batch:
+    tokens: Batch = evaluator.encode([body.text], None if body.pair is None else [body.pair])
+    return tokens
 
 
 async def _refuse_input(_: Request, error: Exception) -> Response:

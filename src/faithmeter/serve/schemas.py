@@ -167,18 +167,17 @@ class Erasure(ApiResponse):
     chance: Fraction = Field(description="fraction of random orders that do as well")
 
 
-class MeasureResponse(Reading, Checked):
-    label: str
+class MeasureResponse(ExplainResponse, Checked):
     percents: list[int]
     orders: int
     quantity: str = Field(description="what the curves show: probability (of the label) or number")
     mean: list[float] = Field(description="mean of the random orders")
     lower: list[float] = Field(description="5th percentile of the random orders")
     upper: list[float] = Field(description="95th percentile of the random orders")
-    methods: dict[str, Erasure]
+    erasures: dict[str, Erasure] = Field(description="by method")
     unread: Fraction = Field(description="share of the words that the tokenizer does not know")
     verdicts: dict[str, Sentence] = Field(description="by method: is it faithful for this text?")
-    summary: Sentence = Field(description="all doubts in one sentence")
+    summary: Sentence = Field(description="the answer in one sentence")
 
 
 class Example(ApiResponse):

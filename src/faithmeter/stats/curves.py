@@ -31,7 +31,7 @@ class Curve:
         InputError: Percents and values do not match, or a value is not finite.
 
     Example:
-        >>> fm.Curve((0, 50, 100), (0.9, 0.6, 0.5), metric="accuracy", n=200).values[-1]
+        >>> Curve((0, 50, 100), (0.9, 0.6, 0.5), metric="accuracy", n=200).values[-1]
         0.5
     """
 

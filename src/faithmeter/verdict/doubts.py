@@ -75,7 +75,7 @@ def misbehaving(evidence: TaskEvidence) -> Iterator[Doubt]:
 
 def explain_unchecked_masks() -> str:
     """Return what to do for a model that was not checked on masked texts."""
-    return "Name the task of the model, give --valid FILE or, in Python, tests=fm.fit_tests(…)."
+    return "Name the task of the model, give --valid FILE or, in Python, tests=fit_tests(…)."
 
 
 def unchecked(evidence: Evidence) -> Iterator[Doubt]:
@@ -87,7 +87,7 @@ def unchecked(evidence: Evidence) -> Iterator[Doubt]:
 def explain_unchecked(evidence: Evidence) -> str:
     """Return the reason why no test can reject."""
     if evidence.test is None:
-        return "no check was made; name the task of the model, --valid FILE, or tests=fm.fit_tests(…)"
+        return "no check was made; name the task of the model, --valid FILE, or tests=fit_tests(…)"
     floor = evidence.floors[evidence.test]
     return f"there are too few validation texts for a p-value below {floor:.2g}"
 

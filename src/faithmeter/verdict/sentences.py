@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,8 @@ class Verdict:
         answers: For a task, the answers to the three questions; for one text, an answer for each method;
             for a masked text, whether it is in distribution.
         doubts: All reasons to doubt the measurement.
-        headline: What to use, what it achieves and whether to rely on it, in plain words; empty for a text.
+        headline: For a task, what to use, what it achieves and whether to rely on it; for one text, whether
+            its explanation is faithful. A first sentence has at most twelve words.
     """
 
     trusted: tuple[str, ...]
@@ -80,15 +81,18 @@ class Verdict:
     headline: str = ""
 
     def __str__(self) -> str:
-        answers = [f"{answer.question} {answer.text}" for answer in self.answers]
-        return "\n".join([*answers, *(f"{doubt.text}." for doubt in self.doubts)])
+        lines = [self.headline] if self.headline else []
+        for answer in self.answers:
+            lines.append(f"{answer.question} {answer.text}")
+        for doubt in self.doubts:
+            lines.append(f"{doubt.text}.")
+        return "\n".join(lines)
 
     @property
     def summary(self) -> Answer:
-        """Summary, in one sentence, of a measurement of one text."""
-        if any(doubt.severity != NOTE for doubt in self.doubts):
-            return Answer("", CAUTION, "Do not trust everything here")
-        return Answer("", GOOD, "Each method beats chance, and the erased text stays in distribution")
+        """Headline of a measured text, with its mood."""
+        doubted = any(doubt.severity != NOTE for doubt in self.doubts)
+        return Answer("", CAUTION if doubted else GOOD, self.headline)
 
     def reason(self, method: str) -> str:
         """Return the first reason not to trust a method's areas; empty if there is none."""
@@ -120,6 +124,7 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
     leaders: tuple[str, ...] = ()
     if isinstance(evidence, TextEvidence):
         answers = tuple(_judge_text(evidence, reasons))
+        top = _summarize_text(answers, reasons)
     else:
         by_faithfulness = evidence.by_faithfulness
         first = judge_model(evidence) if by_faithfulness else _judge_model(evidence)
@@ -128,7 +133,7 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
         sentences = (first, second, _list_doubts(evidence, reasons))
         answers = tuple(Answer(question, *pair) for question, pair in zip(QUESTIONS, sentences, strict=True))
         answers = (*answers[:-1], replace(answers[-1], points=_points(reasons)))
-    top = headline(evidence) if isinstance(evidence, TaskEvidence) and evidence.by_faithfulness else ""
+        top = headline(evidence) if by_faithfulness else ""
     return Verdict(tuple(trusted), tuple(faithful), leaders, answers, tuple(reasons), top)
 
 
@@ -323,3 +328,24 @@ def _judge_text(evidence: TextEvidence, reasons: list[Doubt]) -> Iterator[Answer
             yield Answer(name, CAUTION, f"beats chance, but was not checked: {beaten}")
         else:
             yield Answer(name, GOOD, f"faithful for this text: {beaten}")
+
+
+def _summarize_text(answers: Sequence[Answer], reasons: Sequence[Doubt]) -> str:
+    """Return the first sentence about a single text: whether its explanations are faithful."""
+    moods = [answer.mood for answer in answers]
+    subject = "the explanation is" if len(answers) == 1 else "each explanation is"
+    if set(moods) == {GOOD}:
+        doubted = any(doubt.severity != NOTE for doubt in reasons)
+        return f"Yes: {subject} faithful for this text{', with doubts' if doubted else ''}."
+    if GOOD in moods:
+        return "Partly: only some of these explanations are faithful for this text."
+    if CAUTION in moods:
+        return "Not known: the model was not checked on masked texts."
+    return (
+        "No: no explanation here can be trusted." if len(answers) > 1 else f"No: {_begin(answers[0].text)}."
+    )
+
+
+def _begin(answer: str) -> str:
+    """Return an answer up to its colon."""
+    return answer.partition(":")[0]

@@ -13,7 +13,7 @@ const shown = (result, value, digits = 0) => (isNumber(result) ? value.toFixed(2
 // Return the lowest and the highest value of the chart.
 function range(result) {
   if (!isNumber(result)) return [0, 1];
-  const values = [result.lower, result.upper, ...Object.values(result.methods).map(({ probability }) => probability)].flat();
+  const values = [result.lower, result.upper, ...Object.values(result.erasures).map(({ probability }) => probability)].flat();
   const [low, high] = [Math.min(...values), Math.max(...values)];
   return low < high ? [low, high] : [low - 0.5, high + 0.5];
 }
@@ -42,7 +42,7 @@ export function measurement(result, method, width, choose) {
 function doubts(result) {
   const items = result.doubts.map((doubt) => make("li", {}, doubt.text));
   const { mood, text } = result.summary;
-  return make("div", { class: mood === "good" ? "callout good" : "callout" }, make("strong", {}, `${text}.`), ...(items.length ? [make("ul", {}, ...items)] : []));
+  return make("div", { class: mood === "good" ? "callout good" : "callout" }, make("strong", {}, text), ...(items.length ? [make("ul", {}, ...items)] : []));
 }
 
 function chart(result, method, width) {
@@ -52,7 +52,7 @@ function chart(result, method, width) {
   const y = (value) => MARGIN.top + inside.height * (1 - (value - low) / (high - low));
   const line = (values) => values.map((value, step) => `${x(result.percents[step])},${y(value)}`).join(" ");
   const band = `${line(result.upper)} ${result.percents.map((_, i, all) => all.length - 1 - i).map((i) => `${x(result.percents[i])},${y(result.lower[i])}`).join(" ")}`;
-  const ordered = Object.keys(result.methods).filter((name) => name !== method);
+  const ordered = Object.keys(result.erasures).filter((name) => name !== method);
   const label = describe(result, method);
   return draw(
     "svg",
@@ -65,9 +65,9 @@ function chart(result, method, width) {
     draw("text", { x: x(50), y: HEIGHT - 5, "text-anchor": "middle" }, `% erased · ${named(result)}`),
     draw("polygon", { class: "band", points: band }),
     draw("polyline", { class: "mean", points: line(result.mean) }),
-    ...ordered.map((name) => draw("polyline", { class: "other", points: line(result.methods[name].probability) }, draw("title", {}, name))),
-    draw("polyline", { class: "selected", points: line(result.methods[method].probability) }),
-    ...result.methods[method].probability.map((value, step) =>
+    ...ordered.map((name) => draw("polyline", { class: "other", points: line(result.erasures[name].probability) }, draw("title", {}, name))),
+    draw("polyline", { class: "selected", points: line(result.erasures[method].probability) }),
+    ...result.erasures[method].probability.map((value, step) =>
       draw("circle", { class: "dot", cx: x(result.percents[step]), cy: y(value), r: 3.5 }, draw("title", {}, `${result.percents[step]} % erased: ${shown(result, value, 1)}`)),
     ),
   );
@@ -76,14 +76,14 @@ function chart(result, method, width) {
 const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
 function describe(result, method) {
-  const { probability, acu } = result.methods[method];
+  const { probability, acu } = result.erasures[method];
   const middle = Math.floor(probability.length / 2);
   const [first, later, random] = [probability[0], probability[middle], result.mean[middle]].map((value) => shown(result, value));
   return `${capital(named(result))} as the text is erased by ${method}: ${first} at first, ${later} at ${result.percents[middle]} % erased, against ${random} at random. Area ${shown(result, acu, 1)}. All numbers are in the table below.`;
 }
 
 function table(result, method, choose) {
-  const rows = Object.entries(result.methods)
+  const rows = Object.entries(result.erasures)
     .sort(([, a], [, b]) => b.acu - a.acu)
     .map(([name, erasure]) => {
       const pick = make("button", { type: "button", class: "pick", "aria-pressed": String(name === method), onclick: () => choose(name) }, name);
@@ -107,7 +107,7 @@ function table(result, method, choose) {
 }
 
 function numbers(result) {
-  const curves = { ...Object.fromEntries(Object.entries(result.methods).map(([name, { probability }]) => [name, probability])), "random, mean": result.mean, "random, 5 %": result.lower, "random, 95 %": result.upper };
+  const curves = { ...Object.fromEntries(Object.entries(result.erasures).map(([name, { probability }]) => [name, probability])), "random, mean": result.mean, "random, 5 %": result.lower, "random, 95 %": result.upper };
   const head = make("tr", {}, make("th", { scope: "col" }, "% erased"), ...result.percents.map((at) => make("th", { scope: "col", class: "number" }, String(at))));
   const rows = Object.entries(curves).map(([name, values]) => make("tr", {}, make("th", { scope: "row" }, name), ...values.map((value) => make("td", { class: "number" }, isNumber(result) ? value.toFixed(2) : (100 * value).toFixed(0)))));
   const caption = make("caption", { class: "soft" }, isNumber(result) ? "Predicted number" : `Probability of ${result.label}, in %`);

@@ -206,7 +206,7 @@ const render = {
     const place = byId("measured");
     show(byId("glossary"), state.measured);
     if (!state.measured) return place.replaceChildren();
-    const method = state.measured.methods[state.method] ? state.method : Object.keys(state.measured.methods)[0];
+    const method = state.measured.erasures[state.method] ? state.method : Object.keys(state.measured.erasures)[0];
     place.replaceChildren(...measurement(state.measured, method, place.clientWidth, chooseMethod));
     if (focus && document.activeElement === document.body) place.querySelector(".pick[aria-pressed=true]")?.focus();
     return undefined;
