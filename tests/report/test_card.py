@@ -19,9 +19,8 @@ from markdown_it import MarkdownIt
 import faithmeter as fm
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace
-from faithmeter.report.card import EVAL_RESULTS, write
+from faithmeter.report.card import BEGIN, END, EVAL_RESULTS, fenced, plain, write
 from faithmeter.report.card.facts import NUMBERS, performance
-from faithmeter.report.card.readme import BEGIN, END, fenced, plain
 from faithmeter.verdict.formats import format_percent
 from records import masked_scores, train_result
 from toy import tiny

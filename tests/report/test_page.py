@@ -27,10 +27,10 @@ from faithmeter.methods import METHODS
 from faithmeter.paper.tables import TABLES
 from faithmeter.report import figures
 from faithmeter.report import page as report
-from faithmeter.report.labels import task_names
 from faithmeter.report.page.examples import NEVER, SCORE_LEVELS, choose_sources, compress_json, example_groups
 from faithmeter.report.page.verdicts import performance_sentences
 from faithmeter.report.provenance import commands, methods_table, settings
+from faithmeter.report.values import task_names
 from faithmeter.store.run_store import DamageWarning, RunStore
 from fixtures_report import PERCENTS, PLACES, inputs, measure, train
 from traces import keep, trace

@@ -21,10 +21,9 @@ from faithmeter.errors import InputError
 from faithmeter.measuring.result import Result
 from faithmeter.paper.comparison import compare_cells
 from faithmeter.paper.tables import TABLES
-from faithmeter.report import latex
 from faithmeter.report.blocks import Cell, Table
 from faithmeter.report.blocks import file_column as Column
-from faithmeter.report.exports import save, to_csv, to_markdown
+from faithmeter.report.exports import save, to_csv, to_latex, to_markdown
 from faithmeter.report.html import render_table
 from faithmeter.report.page.sections import fill_sections
 from faithmeter.report.values import format_cell, format_duration
@@ -92,7 +91,7 @@ def test_every_line_of_the_papers_tables_comes_out_in_latex() -> None:
         r"\\begin\{tabular\}.*?\\end\{tabular\}", paper[paper.index(r"\section{Models}") :], re.S
     )
     names = ["models", *(name for name in FILES if name.startswith("walltime")), "faithfulness"]
-    ours = lines_of(latex.render(TABLES[name]({}, "published"), "") for name in names)
+    ours = lines_of(to_latex(TABLES[name]({}, "published"), "") for name in names)
     assert len(ours) == 16 + 3 * 16 + 160 + 288
     assert ours == lines_of(found)
 
@@ -157,7 +156,7 @@ def test_one_seed_has_no_interval_and_no_mark() -> None:
     table = TABLES["faithfulness"](frames(areas=areas([0.1])))
     [row] = rows_of(table)
     assert [row["acu_ours"], row["acu_ours_minus"], row["acu_apart"]] == ["10.0", "", "false"]
-    assert "$10.0$" in latex.render(table, "")
+    assert "$10.0$" in to_latex(table, "")
 
 
 def test_seeds_that_did_not_converge_are_excluded_and_counted() -> None:
@@ -222,7 +221,7 @@ def test_beside_a_published_model_others_and_options_have_nothing_published() ->
     found = {(row["model"], row["method"]): row["acu_published"] for row in rows_of(table)}
     expected = {("roberta-base", "beam(width=20)"): "", ("models/roberta-base", "beam"): "45.9"}
     assert found == expected | {("embedded", "loo-sign"): ""}
-    assert "Beam (width=20)" in latex.render(table, "")
+    assert "Beam (width=20)" in to_latex(table, "")
 
 
 def test_the_less_relevant_score_is_grey() -> None:
@@ -325,7 +324,7 @@ def test_metrics_of_other_papers_are_means_over_seeds_with_links() -> None:
     url = "https://aclanthology.org/2020.acl-main.408/"
     assert f"[comprehensiveness]({url})" in to_markdown(table)
     assert f'<a href="{url}">comprehensiveness</a>' in render_table(table)
-    assert f"comprehensiveness: {url}" in latex.render(table, "")
+    assert f"comprehensiveness: {url}" in to_latex(table, "")
     assert "Prefer ACU with its check" in to_markdown(table)
     assert "bAbI-1" not in to_markdown(metrics_table({(None, None): both})), "one result has no name"
 
@@ -386,8 +385,8 @@ def test_models_shows_plain_fine_tuning_on_unmasked_texts() -> None:
         "1",
     ]
     assert row["performance_apart"] == "true"  # 75 + 1.4 and at most 0.55 by rounding
-    assert r"$80\%_{-0.0}^{+0.0}$" in latex.render(table, "")
-    assert r"$+5\%^{\dagger}$" in latex.render(table, "")
+    assert r"$80\%_{-0.0}^{+0.0}$" in to_latex(table, "")
+    assert r"$+5\%^{\dagger}$" in to_latex(table, "")
 
 
 def test_datasets_shows_where_the_published_metric_is_another() -> None:
@@ -557,7 +556,7 @@ def test_names_are_escaped_in_every_format() -> None:
     table = TABLES["faithfulness"](
         frames(areas=areas([0.4], task=EVIL, model=EVIL.replace("\\", ""), method=EVIL))
     )
-    page, text, code = render_table(table), to_markdown(table), latex.render(table, "")
+    page, text, code = render_table(table), to_markdown(table), to_latex(table, "")
     assert "<c>" not in page
     assert "a_b &amp; &lt;c&gt; 100%" in page
     assert r"\\ \| e" in text
@@ -623,7 +622,7 @@ def test_html_says_what_is_grey_and_what_is_apart() -> None:
 def test_what_is_missing_everywhere_is_only_in_the_csv() -> None:
     """Nothing is published of this task, and Recursive ROAR was not run."""
     table = TABLES["faithfulness"](frames(areas=areas([0.4, 0.4], task="mine")))
-    texts = (render_table(table), to_markdown(table), latex.render(table, ""))
+    texts = (render_table(table), to_markdown(table), to_latex(table, ""))
     assert not any(
         word in text for text in texts for word in ("published", "difference", "ROAR", "†", "dagger")
     )

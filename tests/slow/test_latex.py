@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from faithmeter.paper.tables import TABLES
-from faithmeter.report import latex
+from faithmeter.report import exports
 from faithmeter.store.frames import COLUMNS
 
 pytestmark = pytest.mark.slow
@@ -67,7 +67,7 @@ def made_up() -> dict[str, pd.DataFrame]:
 
 
 def document(tables: list[str]) -> str:
-    packages = [rf"\usepackage{{{name}}}" for name in latex.PACKAGES]
+    packages = [rf"\usepackage{{{name}}}" for name in exports.PACKAGES]
     head = [
         r"\documentclass[a4paper]{article}",
         r"\usepackage[T1]{fontenc}",
@@ -90,7 +90,7 @@ def test_every_table_compiles(tmp_path: Path) -> None:
     all_tables = [TABLES[name](rows, show) for rows, name, show in wanted]
     tables = [table for table in all_tables if table.rows]
     assert len(tables) == len(wanted) - 3  # nothing of ours on SST2
-    text = document([latex.render(table, f"tab:{number}") for number, table in enumerate(tables)])
+    text = document([exports.to_latex(table, f"tab:{number}") for number, table in enumerate(tables)])
     (tmp_path / "tables.tex").write_text(text, encoding="utf-8")
     for _ in range(2):
         done = subprocess.run(

@@ -30,7 +30,7 @@ from ..report.aggregate import (
     over_tasks,
 )
 from ..report.blocks import Cell, Column, Table, file_column
-from ..report.labels import short_names
+from ..report.values import short_names
 from ..stats.curves import Curve, racu
 from ..store.result_frames import POOLED_SEEDS
 from . import comparison, published

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..report.aggregate import SEED_COLUMNS, Frames, interval_notes, mean_cells
 from ..report.blocks import Cell, Column, Table, file_column
-from ..report.labels import short_names
+from ..report.values import short_names
 from ..verdict.formats import format_metric
 from . import comparison, published
 

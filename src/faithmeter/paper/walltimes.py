@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from ..report.aggregate import Frames, keep_usual_texts, note_fewer_texts
 from ..report.blocks import Cell, Column, Row, Table, file_column
-from ..report.labels import short_names
+from ..report.values import short_names
 from . import comparison, published
 
 PAPER_SEEDS = 5

@@ -78,7 +78,7 @@ def view_beside(beside: Beside) -> list[Block]:
     headlines, sides = [], []
     for title, result in beside.results.items():
         headlines.append(replace(top_sentence(result.verdict), role="answer", lead=title))
-        sides.append(Section(title, tuple(lead(result))))
+        sides.append(Section(title, tuple(lead(result, costs=False))))
     return [*headlines, methods_table(beside.results), *sides]
 
 

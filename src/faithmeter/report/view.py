@@ -66,9 +66,9 @@ def view(result: object) -> list[Block]:
     return VIEWS[type(result).__name__](result)
 
 
-def lead(result: Result) -> list[Block]:
+def lead(result: Result, *, costs: bool = True) -> list[Block]:
     """Return the first blocks of a result: one sentence, one chart and one table."""
-    return [top_sentence(result.verdict), *lead_chart(result), areas_table(result)]
+    return [top_sentence(result.verdict), *lead_chart(result), areas_table(result, costs=costs)]
 
 
 def _result(result: Result) -> list[Block]:

@@ -11,9 +11,7 @@ import altair as alt
 import vl_convert
 
 from ..aggregate import Frames
-from .erasure import faithfulness, pvalues, roar
-from .pareto import pareto
-from .strategies import ablation, by_epoch, by_strategy
+from .drawings import ablation, by_epoch, by_strategy, faithfulness, pareto, pvalues, roar
 from .styles import config
 
 __all__ = ["FIGURES", "Frames", "config", "save", "spec"]

@@ -15,7 +15,7 @@ from pandas import DataFrame
 
 from ...verdict.formats import format_metric
 from ..aggregate import ALL
-from ..labels import short_names
+from ..values import short_names
 from .styles import MODEL_NAMES, Style, config, display_names
 
 HEIGHT = 84  # height of a view, in pixels

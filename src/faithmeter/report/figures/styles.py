@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...config import BASELINE
 from ...methods.registry import find_method
-from ..labels import METHOD_LABELS
+from ..values import METHOD_LABELS
 
 
 class Style(NamedTuple):

@@ -21,7 +21,7 @@ from ...verdict import STEP_WARNING, Answer
 from .. import provenance
 from ..blocks import Block, Code, Figure, Section, Table
 from ..html import fill_page, heat_script, resource
-from ..labels import rename_tasks, task_names
+from ..values import rename_tasks, task_names
 from ..view import answer_sentences, metrics_table, plausibility_table
 from .examples import SCORE_LEVELS, choose_sources, compress_json, example_groups, to_json
 from .sections import caption, fill_sections

@@ -16,7 +16,7 @@ from ...store.results import group_tunings
 from ...verdict import BAD, CAUTION, GOOD, NO_DOUBT, QUESTIONS, Answer, TaskEvidence, Verdict
 from ...verdict.formats import UNDEFINED, format_metric, format_percent, format_pvalue, join_names
 from ..blocks import Block, Cell, Column, Sentence, Table, number_columns, plain_row
-from ..labels import short_names
+from ..values import short_names
 from ..view import lead
 
 if TYPE_CHECKING:
@@ -160,7 +160,9 @@ def models_table(judged: Sequence[Judged], links: Sequence[Cell] = ()) -> Table:
             check = format_pvalue(one.evidence.p(BASELINE))
         names = (one.task, one.model, f"{MARKS[answer.mood]} {word}")
         link = links[number] if links else Cell()
-        rows.append((*plain_row(*names, name_some(leaders) or UNDEFINED), area, Cell(check), link))
+        rows.append(
+            (*plain_row(*names, name_some(leaders) or UNDEFINED, mark="name"), area, Cell(check), link)
+        )
     title = "Area: of the leading method, in % [95 % interval]; Check: p-value of texts masked at random"
     return Table(title, columns, tuple(rows))
 
