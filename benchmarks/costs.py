@@ -9,7 +9,7 @@ from pathlib import Path
 
 from faithmeter.config import BASELINE, Config, MeasureConfig, RoarConfig
 from faithmeter.data import TASKS
-from faithmeter.grid.planned import Run
+from faithmeter.grid.execution import Run
 from faithmeter.paper.published import read_counts
 from faithmeter.runs.measured import task_of
 from faithmeter.store.records import Manifest, Record, RoarRecord

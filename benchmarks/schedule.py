@@ -12,7 +12,7 @@ from pathlib import Path
 from faithmeter.cli.grid import format_clock
 from faithmeter.cli.screen import output, table
 from faithmeter.grid import read
-from faithmeter.grid.planned import Run
+from faithmeter.grid.execution import Run
 from faithmeter.store.run_store import RunStore
 
 from .costs import seconds

@@ -12,7 +12,7 @@ import faithmeter as fm
 from benchmarks.costs import seconds as expected_seconds
 from benchmarks.schedule import CHAIN, TAIL, WORK, claim_costs, longest_chain, needed_runs, show, simulate
 from faithmeter import grid
-from faithmeter.grid.planned import Run
+from faithmeter.grid.execution import Run
 
 GRIDS = Path(__file__).parents[2] / "grids"
 

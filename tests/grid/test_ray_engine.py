@@ -16,7 +16,7 @@ import fake_ray
 from faithmeter import grid
 from faithmeter.config import MeasureConfig
 from faithmeter.grid import planned, ray_engine
-from faithmeter.grid.planned import perform
+from faithmeter.grid.execution import perform
 from faithmeter.grid.ray_engine import Job, execute_on_ray
 from faithmeter.runs.cluster import Resources
 from faithmeter.store.run_store import RunStore

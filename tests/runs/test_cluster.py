@@ -10,7 +10,7 @@ import pytest
 
 import faithmeter as fm
 import fake_ray
-from faithmeter.cli.engines import Workers
+from faithmeter.cli.options import Workers
 from faithmeter.runs import cluster
 from faithmeter.runs.cluster import (
     Resources,

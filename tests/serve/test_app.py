@@ -29,11 +29,9 @@ from faithmeter.measuring.costs import explain_cost, measure_cost
 from faithmeter.measuring.one_text import probe_text
 from faithmeter.methods import METHODS, parse
 from faithmeter.models.evaluator import Evaluator
-from faithmeter.serve import schemas
-from faithmeter.serve.admission import ServedModel, choose_examples
+from faithmeter.serve import Limits, schemas
+from faithmeter.serve.admission import Job, JobStopped, ServedModel, Worker, choose_examples
 from faithmeter.serve.app import STATIC, create_app
-from faithmeter.serve.jobs import Job, JobStopped, Worker
-from faithmeter.serve.limits import Limits
 from faithmeter.serve.security import SECURITY_HEADERS
 from faithmeter.serve.server import listen
 from serving import OPERATIONS, PAIR, TEXT, fuzz, served
@@ -169,7 +167,7 @@ def test_progress_counts_evaluations_up_to_the_bound(
         made.append((job.evaluations, job.max_evaluations))
 
     monkeypatch.setattr(Job, "count", counted)
-    monkeypatch.setattr("faithmeter.serve.jobs.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("faithmeter.serve.admission.PROGRESS_SECONDS", 0.0)
     given = {"text": "a text of which the server has not heard", "methods": ["int-grad-sign", "loo-abs"]}
     client.post(f"/api/{what}", json=given, headers=STREAM)
     numbers, bounds = zip(*made, strict=True)

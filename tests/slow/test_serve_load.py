@@ -21,8 +21,8 @@ import psutil
 import pytest
 
 import faithmeter as fm
+from faithmeter.serve import Limits
 from faithmeter.serve.app import create_app
-from faithmeter.serve.limits import Limits
 from serving import OPERATIONS, fuzz, served
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from faithmeter.cli import engines
 from faithmeter.methods import registry
 from faithmeter.models import devices
 from faithmeter.stats.metrics import OWN_METRICS
@@ -155,7 +154,7 @@ def ask(faithmeter, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., A
     def call(place: Path, row: Row, options: tuple[str, ...]) -> Any:
         monkeypatch.chdir(place)
         monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
-        monkeypatch.setattr(engines, "imported", [])
+        monkeypatch.setattr("faithmeter.cli.options.imported", [])
         registry.METHODS.pop("mine", None)
         labels = ("--label", ",".join(FLAGS) if row.several else "stars")
         methods = () if "-m" in options else ("-m", "mine")
@@ -264,7 +263,7 @@ def test_what_is_changed_behind_an_audit_is_never_answered_from_it(
     def ask(place: Path) -> Any:
         monkeypatch.chdir(place)
         monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
-        monkeypatch.setattr(engines, "imported", [])
+        monkeypatch.setattr("faithmeter.cli.options.imported", [])
         registry.METHODS.pop("mine", None)
         outcome = faithmeter("--import", "own.py", *AUDIT, "--epochs", "1", "-o", "runs", "--json")
         if outcome.code == 2:

@@ -15,19 +15,18 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..errors import DamageWarning, InputError, optional
 from ..files import REMEDIES
-from . import adapt, audit, check, demo, explain, grid, listing, measure, report, serve, train
-from .engines import import_all
-from .options import as_command
+from . import audit, demo, explain, grid, listing, measure, report, serve, train
+from .options import as_command, import_all
 from .screen import console, marked, output, prepare_streams, volume
 
 VERBS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "audit": audit.audit,
     "train": train.train,
-    "adapt": adapt.adapt,
+    "adapt": train.adapt,
     "explain": explain.explain,
     "measure": measure.measure,
-    "check": check.check,
+    "check": measure.check,
     "grid": grid.grid,
     "report": report.report,
     "serve": serve.serve,

@@ -20,8 +20,7 @@ from rich.table import Table
 from ..errors import InputError
 from ..files import require_writable
 from ..runs.processes import end_with_parent, free_memory, usable_cores
-from .engines import Workers, import_all, imported
-from .options import Device, option
+from .options import Device, Workers, import_all, imported, option
 from .progress import RunLines, bars
 from .screen import Json, Store, marked, note, output, print_json, quiet, table
 
@@ -142,7 +141,7 @@ def _show_outcomes(
 
 def work(run: Run, store: RunStore, lines: RunLines, device: str = "auto") -> None:
     """Execute one run, with a progress bar that is removed at the end; a measurement runs on `device`."""
-    from ..grid.planned import perform
+    from ..grid.execution import perform
 
     try:
         perform(run, store, partial(lines.show, run.name, ""), device)

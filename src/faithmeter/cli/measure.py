@@ -1,4 +1,4 @@
-"""`faithmeter measure`: faithfulness of explanations on a task or on your own texts."""
+"""`faithmeter measure` and `check`: faithfulness of explanations, and whether masked texts are normal."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 import typer
 
 from ..config import BASELINE, MeasureConfig, TrainedWith
-from ..errors import unknown
+from ..errors import InputError, unknown
 from ..files import require_writable
-from .engines import Workers
 from .explain import Checkpoint
-from .options import Loading, Unit, option
+from .options import Loading, Unit, Workers, option
 from .progress import Overall, bars, phase_bars
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
 from .screen import Store, note, note_reused, print_bounds, print_json, quiet, remark_verdict, show
-from .texts import TextsWithRationales
+from .texts import Texts, TextsWithRationales
 
 if TYPE_CHECKING:
+    from ..data import Task
     from ..measuring.costs import Bounds
     from ..measuring.result import Result
     from ..runs.join import Compute
@@ -132,6 +132,50 @@ def measure(
     else:
         show(view(result))
     hold(requirements, quantities(result), result.verdict, even_if_untrusted=gate.even_if_untrusted)
+
+
+def check(
+    checkpoint: Checkpoint,
+    texts: Texts,
+    loading: Loading,
+    gate: Gate,
+    checking: Checking,
+    store: Store = Path("runs"),
+) -> None:
+    """Test whether randomly masked texts are in distribution for the model (MaSF), at 0, 10, …, 100 % masked.
+
+    Example: faithmeter check runs/train-bAbI-1-half-0-… --require 'check:p>=0.05'
+    """
+    from ..report.view import view_check
+
+    requirements = parse_requirements(gate.require, [CHECK, BASELINE])
+    numbers: dict[str, Any] = {"overlap": loading.overlap, "precision": loading.number_type}
+    # the check is a measurement of random orders alone: masked texts with their p-values
+    config = MeasureConfig(methods=(BASELINE,), **numbers, **texts.settings, **checking.settings)
+    origin = texts.origin(checkpoint)
+    _require_validation_rows(checkpoint, origin.own)
+    result = run(checkpoint, config, store, origin, loading.device)
+    if gate.as_json:
+        print_json(result.to_dict())
+        remark_verdict(result.verdict, methods=False)
+    else:
+        show(view_check({"": result}))
+    hold(requirements, quantities(result), result.verdict, even_if_untrusted=gate.even_if_untrusted)
+
+
+def _require_validation_rows(checkpoint: str, own: Task | None) -> None:
+    """Raise an InputError if neither the user's files nor the training have validation rows for the check."""
+    from ..runs.measured import training_record
+    from ..stats.masf import MIN_ROWS
+
+    if own is None or own.own is None or {"train", "validation"} & own.own.paths.keys():
+        return
+    record = training_record(checkpoint)
+    if record is None or record.rows["validation"] < MIN_ROWS:
+        raise InputError(
+            f"there are no validation rows to check {checkpoint} with; give a file of at least {MIN_ROWS} "
+            "with --valid"
+        )
 
 
 def as_strategy(trained_with: str) -> TrainedWith | Literal[""]:

@@ -17,7 +17,7 @@ from .screen import console, volume
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
-    from ..grid.planned import Run
+    from ..grid.execution import Run
     from ..grid.ray_engine import Step
 
 LINE_PERCENT = 10

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..config import MeasureConfig
 from ..errors import InputError
-from ..serve.limits import Limits
+from ..serve import Limits
 from .explain import Checkpoint
 from .lean import load_lean
 from .measure import TrainedWithOption, as_strategy

@@ -1,9 +1,9 @@
-"""`faithmeter train`: fine-tuning of a pre-trained encoder on a task with masked inputs."""
+"""`faithmeter train` and `faithmeter adapt`: fine-tuning on masked texts, with labels or without."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,7 +16,7 @@ from .progress import bars, phase_bars, training_bar
 from .screen import Json, Store, note, note_reused, output, print_json, print_truncated, quiet, show
 
 if TYPE_CHECKING:
-    from ..store.records import TrainRecord
+    from ..store.records import AdaptRecord, TrainRecord
 
 Processes = Annotated[
     int, typer.Option(min=1, help="processes that share the training, one for each GPU of this machine")
@@ -45,6 +45,28 @@ def train(
         from ..report.view import training_table
 
         show([training_table([record])])
+
+
+def adapt(
+    config: Annotated[AdaptConfig, "model"],
+    store: Store = Path("runs"),
+    resume: Resume = False,
+    restart: Restart = False,
+    as_json: Json = False,
+) -> None:
+    """Fine-tune a classifier on masked texts with its own predictions as labels, to make it measurable.
+
+    Example: faithmeter adapt my-classifier --data texts.csv --text review
+    """
+    from ..report.view import view
+    from ..runs.adaptation import complete_config
+
+    record = cast("AdaptRecord", run(complete_config(config), store, resume=resume, restart=restart))
+    if as_json:
+        answers = [{"question": a.question, "mood": a.mood, "text": a.text} for a in record.answers]
+        print_json({**record.to_dict(), "verdict": answers})
+    else:
+        show(view(record))
 
 
 def _preview(config: TrainConfig, as_json: bool) -> None:

@@ -26,7 +26,7 @@ from ..config import (
 from ..errors import InputError, unknown
 from ..files import read_toml
 from ..runs.measured import task_of
-from .planned import Run
+from .execution import Run
 
 PLAIN = "none/unmasked"
 """Strategy and validation of the training runs of Recursive ROAR, which mask nothing."""

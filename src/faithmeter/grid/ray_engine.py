@@ -35,8 +35,7 @@ from ..store.records import MANIFEST, RECORD
 from ..store.run_store import Busy, RunStore
 from ..store.traces import find_subjects
 from ..training import UNFINISHED
-from .execution import failure_file, record_failure, settle
-from .planned import Run, Show, perform
+from .execution import Run, Show, failure_file, perform, record_failure, settle
 
 AHEAD = 2
 """Runs that wait in Ray's queue, so that no place is idle and a cluster that can grow sees the demand."""

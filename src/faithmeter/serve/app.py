@@ -24,10 +24,8 @@ from ..methods.registry import METHODS
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from ..report.html import heat_script, heat_style, palette_style
-from . import schemas
-from .admission import Admission, ServedModel
-from .jobs import STREAM_TYPE, Job, JobStopped, JsonObject, QueueFull, respond
-from .limits import Limits
+from . import Limits, schemas
+from .admission import STREAM_TYPE, Admission, Job, JobStopped, JsonObject, QueueFull, ServedModel, respond
 from .security import LimitRequests, RequireHost, RequireToken, SecurityHeaders
 
 Endpoint = Callable[..., Awaitable[Response]]

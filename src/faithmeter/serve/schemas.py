@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..config import UnitName
 from ..verdict import MIN_ORDERS
-from .limits import (
+from . import (
     MAX_LABEL_CHARACTERS,
     MAX_MASKED_TOKENS,
     MAX_METHOD_CHARACTERS,
@@ -133,7 +133,7 @@ class ProbeResponse(Prediction, Checked):
     )
     words: list[Piece]
     tokens: list[Piece]
-    verdict: Sentence = Field(description="is the masked text in distribution?")
+    verdict: Sentence = Field(description="does the model know such texts?")
 
 
 class Unit(ApiResponse):

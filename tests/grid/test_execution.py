@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faithmeter.grid.planned import _summed
+from faithmeter.grid.execution import _summed
 
 
 def test_parts_of_different_sizes_count_equally() -> None:
