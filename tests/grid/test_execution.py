@@ -1,4 +1,4 @@
-"""Progress of a planned run."""
+"""Planned runs: their progress."""
 
 from __future__ import annotations
 

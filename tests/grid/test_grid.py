@@ -18,7 +18,7 @@ from faithmeter.cli.grid import work
 from faithmeter.cli.listing import listing
 from faithmeter.cli.progress import RunLines, bars
 from faithmeter.config import MeasureConfig, RoarConfig, Strategy, TrainConfig, Validation
-from faithmeter.grid import planned
+from faithmeter.grid import execution
 from faithmeter.grid.file import GridFile, StrategyPair
 from faithmeter.runs.measured import training_record
 from faithmeter.runs.run import current_inputs, input_config
@@ -189,7 +189,7 @@ def pretend(store: fm.RunStore, worked: list[str]) -> object:
 @pytest.fixture
 def same_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pretended records hold no real digests: their inputs count as unchanged."""
-    monkeypatch.setattr(planned, "changed_inputs", lambda *_: "")
+    monkeypatch.setattr(execution, "changed_inputs", lambda *_: "")
 
 
 @pytest.mark.usefixtures("same_inputs")

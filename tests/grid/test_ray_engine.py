@@ -15,7 +15,7 @@ import faithmeter as fm
 import fake_ray
 from faithmeter import grid
 from faithmeter.config import MeasureConfig
-from faithmeter.grid import planned, ray_engine
+from faithmeter.grid import execution, ray_engine
 from faithmeter.grid.execution import perform
 from faithmeter.grid.ray_engine import Job, execute_on_ray
 from faithmeter.runs.cluster import Resources
@@ -36,7 +36,7 @@ methods = ["grad-l2"]
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[grid.Run]:
     """Two trainings, each with its measurement, whose inputs count as unchanged."""
-    monkeypatch.setattr(planned, "changed_inputs", lambda *_: "")
+    monkeypatch.setattr(execution, "changed_inputs", lambda *_: "")
     (tmp_path / "grid.toml").write_text(GRID)
     return grid.read(tmp_path / "grid.toml").runs
 
