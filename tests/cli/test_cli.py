@@ -70,6 +70,16 @@ def test_quiet_leaves_standard_error_empty(faithmeter, checkpoint, tmp_path: Pat
     assert "Is the model measurable?" in outcome.out
 
 
+def test_quiet_names_no_files_and_previews_no_rows(train, faithmeter, checkpoint: Path, tmp_path) -> None:
+    files = ("--csv", tmp_path / "scores.csv", "--html", tmp_path / "page.html")
+    outcome = faithmeter("explain", checkpoint, "the film was good", "--no-verify", *files, "-q")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+    assert all(path.exists() for path in files[1::2])
+    finished = train("-q")
+    assert (finished.code, finished.err) == (0, "")
+    assert "rows by label" not in finished.out and "test accuracy in %" in finished.out
+
+
 def test_train_previews_own_data_trains_and_prints_a_summary(train) -> None:
     outcome = train("--restart")
     assert outcome.code == 0

@@ -15,7 +15,7 @@ import typer
 
 from ..config import BASELINE, EMBEDDED, MeasureConfig, TrainConfig
 from . import measure, train
-from .screen import Json, Store, console, marked, output, print_json, show
+from .screen import Json, Store, marked, note, output, print_json, show
 
 if TYPE_CHECKING:
     from ..measuring.result import Result
@@ -55,7 +55,7 @@ def demo(
     from ..store.run_store import RunStore
 
     where = " on bAbI-1 (where is an actor, after 2 to 10 statements?)" + ", and plain" * full
-    console.print(marked("1. masked fine-tuning", "bold", where))
+    note(marked("1. masked fine-tuning", "bold", where))
     recipe = RECIPE.replace(seed=seed)
     plain = recipe.replace(strategy="none", validation="unmasked")
     # the two trainings need nothing of each other
@@ -64,10 +64,10 @@ def demo(
     if full:  # read from the store, unless the other process could not train it
         records["none"] = train.run(plain, store, resume=True)
     folders = {name: str(RunStore(store).folder(record.config)) for name, record in records.items()}
-    console.print(marked("2. the check", "bold", ": are masked stories in distribution for the model?"))
+    note(marked("2. the check", "bold", ": are masked stories in distribution for the model?"))
     only = MeasureConfig(seed=seed, methods=(BASELINE,), limit=TEXTS)
     checks = {name: measure.run(folder, only, store) for name, folder in folders.items()}
-    console.print(marked("3. the measurement", "bold", ": which explanations are faithful?"))
+    note(marked("3. the measurement", "bold", ": which explanations are faithful?"))
     methods = FAST + SLOW * full
     measured = [measure.run(folders["half"], only.replace(methods=methods), store)]
     if full:
@@ -76,7 +76,7 @@ def demo(
     tokenizer = load_tokenizer(folders["half"])
     pointing = {"loo-sign": measured[0], BEAM if full else SEARCH: measured[-1], "random": measured[0]}
     hits = {method: hit_rate(result, method, tokenizer) for method, result in pointing.items()}
-    console.print("4. the report", style="bold")
+    note(marked("4. the report", "bold", ""))
     written = report.write(RunStore(store), store / "report.html", tables=TABLES)
     if as_json:
         checked = {name: result.to_dict() for name, result in checks.items()}

@@ -16,7 +16,7 @@ from .lean import load_lean
 from .options import Loading, Unit, option
 from .progress import bars, phases
 from .requirements import Gate, hold, parse_requirements, text_quantities
-from .screen import console, marked, note, output, print_json, quiet, show
+from .screen import marked, note, output, print_json, quiet, show
 from .texts import PairColumn, Row, TextColumn, name_place, read_texts
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: UnitName)
             unit=unit,
             progress=lambda name, *_: progress.update(bar, note=name),
         )
-    console.print(choice.reason, soft_wrap=True)
+    note(choice.reason)
     return parse(choice.method)
 
 
@@ -226,7 +226,7 @@ def _verify(
         try:
             tests = load_tests(cast("Classifier", clf.clf), checkpoint, config, progress=advance)
         except InputError as error:  # colors need no check
-            console.print(f"no p-values: {error}", soft_wrap=True)
+            note(f"no p-values: {error}")
             tests = None
         advance("verifying", 0, 1 + len(methods))
         trial = Trial(seed=config.seed, tests=tests or {}, unit=config.unit)
@@ -245,7 +245,7 @@ def _write(explanations: Sequence[Explanation], files: Files) -> None:
 
         with writing(files.html.parent):
             write_page(explanations, files.html, title="Explanations")
-        console.print(f"page: {files.html}", soft_wrap=True)
+        note(f"page: {files.html}")
     if files.csv is not None:
         import pandas as pd
 
@@ -253,7 +253,7 @@ def _write(explanations: Sequence[Explanation], files: Files) -> None:
 
         rows = [row for number, one in enumerate(explanations) for row in one.rows(number)]
         write_csv(pd.DataFrame(rows), files.csv)
-        console.print(f"scores: {files.csv}", soft_wrap=True)
+        note(f"scores: {files.csv}")
 
 
 def _show(rows: Sequence[Row], explanations: Sequence[Explanation], files: Files) -> None:

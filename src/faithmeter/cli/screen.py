@@ -75,7 +75,7 @@ class Volume:
 volume = Volume()
 
 
-def note(text: str | Table) -> None:
+def note(text: str | Text) -> None:
     """Print a remark that is no result; --quiet omits it."""
     if not volume.quiet:
         console.print(text, soft_wrap=True)

@@ -13,7 +13,7 @@ from ..runs.processes import require_one_process
 from .listing import describe_task, task_parts
 from .options import Restart, Resume
 from .progress import bars, phase_bars, training_bar
-from .screen import Json, Store, note, note_reused, output, print_json, print_truncated, quiet, show
+from .screen import Json, Store, note, note_reused, output, print_json, print_truncated, quiet, show, volume
 
 if TYPE_CHECKING:
     from ..store.records import AdaptRecord, TrainRecord
@@ -83,7 +83,7 @@ def _preview(config: TrainConfig, as_json: bool) -> None:
     kind_of_model(config.model)  # raises before the rows are read if there is no such model
     task = task_of(config)
     validation = len(load_splits(config, task)["validation"])  # as a training cuts them, with its limits
-    if not as_json:
+    if not (as_json or volume.quiet):
         for part in task_parts(task, describe_task(task)):
             output.print(part)
     if validation < MIN_ROWS:
