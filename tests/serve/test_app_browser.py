@@ -79,6 +79,9 @@ def expect_verdict(page: Any, probe: dict[str, Any]) -> None:
     expect = playwright.expect
     expect(page.locator("#prediction")).to_contain_text(f"{probe['prediction']} {100 * share:.1f} %")
     expect(page.locator("#p")).to_have_text(f"p = {p:.{3 if p < 0.1 else 2}f}" if p >= 0.001 else "p < 0.001")
+    expect(page.get_by_role("heading", name="Does the model know such texts?")).to_be_visible()
+    expect(page.locator("#normal")).to_have_text(probe["verdict"]["text"])
+    expect(page.locator("#p")).to_be_hidden()  # a detail, which is opened on demand
 
 
 def test_a_typed_text_is_classified(page: Any, address: str) -> None:
@@ -214,10 +217,27 @@ def test_tokens_instead_of_words(page: Any) -> None:
     playwright.expect(page.locator(".word.for").first).to_be_visible()
 
 
+def test_the_unit_is_that_of_explanation_and_measurement(page: Any) -> None:
+    asked: list[tuple[str, str]] = []
+    page.on("request", lambda request: asked.extend(units_of(request)))
+    for name, unit in (("Tokens", "token"), ("Words", "word")):
+        asked.clear()
+        page.locator("#units label", has_text=name).click()
+        playwright.expect(page.locator(".word.for").first).to_be_visible()
+        page.locator("#measure").click()
+        page.wait_for_selector("table.results")
+        assert set(asked) == {("explain", unit), ("measure", unit)}
+
+
+def units_of(request: Any) -> list[tuple[str, str]]:
+    what = request.url.rpartition("/")[2]
+    return [(what, request.post_data_json["unit"])] if what in ("explain", "measure") else []
+
+
 def test_the_text_is_measured(page: Any, address: str) -> None:
     methods = ["grad-l2", "int-grad-sign", "loo-sign"]
     label = ask(address, "probe", text=TEXT, pair=PAIR)["prediction"]
-    found = ask(address, "measure", text=TEXT, pair=PAIR, methods=methods, label=label)
+    found = ask(address, "measure", text=TEXT, pair=PAIR, methods=methods, label=label, unit="word")
     page.locator("#measure").click()
     results = page.locator("table.results").first
     for name, erasure in found["erasures"].items():
@@ -350,7 +370,7 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(open_page: Any) -> None:
     page.locator(".word").last.click()
     page.locator("#measure").scroll_into_view_if_needed()
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
-    playwright.expect(page.locator("#strip")).to_contain_text("p = ")
+    playwright.expect(page.locator("#strip")).to_contain_text("known to the model: ")
 
 
 def test_a_long_word_does_not_widen_a_phone(open_page: Any) -> None:

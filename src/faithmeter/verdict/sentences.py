@@ -302,9 +302,9 @@ def _points(reasons: list[Doubt]) -> tuple[str, ...]:
 
 
 def _judge_probe(reasons: list[Doubt]) -> Answer:
-    """Return the answer to whether a masked text is in distribution."""
+    """Return the answer to whether the model knows texts like a masked one."""
     texts = {doubt.kind: doubt.text for doubt in reasons}  # each rule of a probe gives one doubt at most
-    question = "Is this text in distribution?"
+    question = "Does the model know such texts?"
     if "outside" in texts:
         return Answer(question, BAD, f"No: {texts['outside']}.")
     if "unchecked" in texts:

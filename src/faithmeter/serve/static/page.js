@@ -6,6 +6,7 @@ import { measurement } from "./measurement.js";
 import { describeModel } from "./model.js";
 import { showHeat, showMasks, showText, showVerdict } from "./reading.js";
 
+const UNIT = { words: "word", tokens: "token" }; // names of the API, by those of the lists in its answers
 const TYPING = 300; // the text is sent after this many milliseconds without a key press
 const NEXT_FOCUS = { explain: ["explain-cancel"], "explain-cancel": ["explain", "reading"], measure: ["measure-cancel"], "measure-cancel": ["measure"] };
 
@@ -44,7 +45,7 @@ const probe = newest(async (signal) => {
 
 const explain = newest(async (signal) => {
   for (const name of missing().sort((a, b) => (b === state.method) - (a === state.method))) {
-    const body = { ...textFields(), methods: [name], label: predictedClass() };
+    const body = { ...textFields(), methods: [name], label: predictedClass(), unit: UNIT[state.unit] };
     const onProgress = (line) => render.progress("explain", `explaining by ${name}`, line);
     try {
       state.explained[name] = await ask("explain", body, { signal, onProgress });
@@ -57,7 +58,7 @@ const explain = newest(async (signal) => {
 }, working("explain"));
 
 const measure = newest(async (signal) => {
-  const body = { ...textFields(), methods: measurable(), label: predictedClass() };
+  const body = { ...textFields(), methods: measurable(), label: predictedClass(), unit: UNIT[state.unit] };
   const onProgress = (line) => render.progress("measure", line.done ? `${line.stage} done, ${line.done} of ${line.stages}` : line.stage, line);
   state.measured = await ask("measure", body, { signal, onProgress });
   render.measured();
@@ -158,7 +159,7 @@ const render = {
     byId("classes").replaceChildren();
     byId("normal").className = "soft";
     byId("normal").replaceChildren("not known yet");
-    show(byId("normal-aside"), false);
+    show(byId("normal-details"), false);
     byId("count").textContent = "";
     show(byId("strip"), false);
     this.actions();
@@ -252,10 +253,14 @@ function listen() {
   byId("explain-cancel").addEventListener("click", () => explain.cancel());
   byId("units").addEventListener("change", (event) => {
     state.unit = event.target.value;
-    if (!state.whole) return;
+    for (const question of [explain, measure]) question.cancel();
+    Object.assign(state, { explained: {}, refused: {}, measured: null });
+    render.measured();
+    if (!state.whole) return undefined;
     showText(state.whole, state.unit, press);
     render.probe();
     render.heat();
+    return safely(explain);
   });
   // on small screens the prediction stays visible below the words
   new IntersectionObserver(([{ isIntersecting }]) => show(byId("strip"), !isIntersecting && Boolean(state.probe))).observe(

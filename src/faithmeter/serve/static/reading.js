@@ -79,7 +79,7 @@ export function showVerdict(probe, whole) {
   byId("classes").replaceChildren(...(probe.value === null ? [classes(probe, whole)] : []));
   showNormal(probe);
   byId("strip-prediction").textContent = `${probe.prediction}${certainty(probe)}`;
-  byId("strip-p").textContent = byId("p")?.textContent ?? "";
+  byId("strip-known").textContent = `known to the model: ${probe.verdict.text.split(/[,:.]/)[0]}`;
 }
 
 // Probability of the predicted class; a predicted number has none.
@@ -106,17 +106,12 @@ function classes(probe, whole) {
 }
 
 function showNormal(probe) {
-  const element = byId("normal");
-  const p = decisivePvalue(probe.pvalues);
   const { mood, text } = probe.verdict;
-  element.className = { good: "", caution: "soft", bad: "callout" }[mood];
-  show(byId("normal-aside"), p !== undefined);
-  if (p === undefined) return element.replaceChildren(text);
+  byId("normal").className = { good: "", caution: "soft", bad: "callout" }[mood];
+  byId("normal").replaceChildren(text);
+  const p = decisivePvalue(probe.pvalues);
+  show(byId("normal-details"), p !== undefined);
   const others = Object.entries(probe.pvalues).filter(([name]) => name !== "crossfit");
-  const rest = others.map(([name, value]) => `test as ${name}: ${equalsP(value)}`).join(", ");
-  element.replaceChildren(
-    make("span", { class: "p", id: "p" }, equalsP(p)),
-    text,
-    ...(rest ? [make("span", { class: "rest" }, rest)] : []),
-  );
+  byId("p").textContent = p === undefined ? "" : equalsP(p);
+  byId("rest").textContent = others.map(([name, value]) => `test as ${name}: ${equalsP(value)}`).join(", ");
 }
