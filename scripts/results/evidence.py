@@ -217,7 +217,7 @@ class Study:
         rows = self.frames["measure"]
         rows = rows[(rows["grid"] == grid) & (rows["strategy"] == strategy) & (rows["method"] == method)]
         share = float(rows[rows["percent"].isin(STEPS)][f"below_{test}"].mean())
-        seeds, texts = rows["seed"].nunique(), int(rows["texts"].max())
+        seeds, texts = rows["seed"].nunique(), int(rows["texts"].min())
         count = seeds * texts
         bounds = stats.binomtest(round(share * count), count).proportion_ci(CONFIDENCE)
         over = f"{seeds} seed{'s' if seeds > 1 else ''}, {texts} texts"
