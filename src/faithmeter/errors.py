@@ -66,6 +66,15 @@ class InputError(ValueError):
 
 
 @contextmanager
+def located(place: object) -> Iterator[None]:
+    """Prefix the message of any InputError raised in the block with its place, unless that is empty."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{place}: {error}" if place else str(error)) from error
+
+
+@contextmanager
 def optional() -> Iterator[None]:
     """Convert a missing library of an extra into an InputError that names the extra."""
     try:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,11 +53,9 @@ def demo(
     where = " on bAbI-1 (where is an actor, after 2 to 10 statements?)" + ", and plain" * full
     note(marked("1. masked fine-tuning", "bold", where))
     recipe = RECIPE.replace(seed=seed)
-    plain = recipe.replace(strategy="none", validation="unmasked")
-    # the two trainings need nothing of each other
-    with training_beside(plain, store) if full else nullcontext():
-        records = {"half": train.run(recipe, store, resume=True)}
-    if full:  # read from the store, unless the other process could not train it
+    records = {"half": train.run(recipe, store, resume=True)}
+    if full:
+        plain = recipe.replace(strategy="none", validation="unmasked")
         records["none"] = train.run(plain, store, resume=True)
     folders = {name: str(RunStore(store).folder(record.config)) for name, record in records.items()}
     note(marked("2. the check", "bold", ": are masked stories in distribution for the model?"))
@@ -100,27 +94,6 @@ def demo(
         next_steps["all methods, beside a model without masks"] = "faithmeter demo --full"
     for purpose, command in next_steps.items():
         output.print(f"{purpose}: {command}", soft_wrap=True)
-
-
-@contextmanager
-def training_beside(config: TrainConfig, store: Path) -> Iterator[None]:
-    """Train a config in another process while the block runs, and wait for it, if there is a second core.
-
-    So small a model makes no use of more than one core.
-    """
-    from ..store.run_store import RunStore
-
-    if (os.cpu_count() or 1) < 2 or RunStore(store).find(config):
-        yield
-        return
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in config.changes().items()]
-    command = [sys.executable, "-m", "faithmeter", "train", *options, "--resume", "--quiet", "-o", str(store)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-        process.wait()
-    finally:
-        process.terminate()  # Ctrl-C: what it has finished is kept, as it resumes
 
 
 def join_methods(results: Sequence[Result]) -> Result:

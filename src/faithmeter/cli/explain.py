@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ..config import MeasureConfig, UnitName
-from ..errors import InputError
+from ..errors import InputError, located
 from ..files import require_writable, writing
 from .lean import load_lean
 from .options import Loading, Unit, option
 from .progress import bars, phases
 from .requirements import Gate, hold, parse_requirements, text_quantities
 from .screen import marked, note, output, print_json, quiet, show
-from .texts import PairColumn, Row, TextColumn, name_place, read_texts
+from .texts import PairColumn, Row, TextColumn, read_texts
 
 if TYPE_CHECKING:
     from ..measuring.explanation import Explanation
@@ -177,7 +177,7 @@ def _explain(
     from ..models.classes import class_number
 
     for row in rows:
-        with name_place(row.place):
+        with located(row.place):
             clf.encode([row.text], row.pairs)  # raises for a text without words, or without its pair
             if row.label is not None:
                 class_number(clf.labels, row.label)
@@ -187,7 +187,7 @@ def _explain(
         bar = progress.add_task("explaining", total=len(rows), note="")
         clf.progress = lambda _: progress.update(bar, note=f"{clf.evaluations:,} evaluations")
         for row in rows:
-            with name_place(row.place):
+            with located(row.place):
                 tokens = clf.encode([row.text], row.pairs)
                 explanations += explain_texts(clf, tokens, methods, [row.label], unit)
             progress.advance(bar)

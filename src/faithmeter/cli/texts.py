@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..config import CLASSES
-from ..errors import InputError, unknown
+from ..errors import InputError, located, unknown
 from .options import option
 from .screen import note
 
@@ -189,7 +188,7 @@ def _read_table(data: Path, columns: dict[str, str | None], label: str | None) -
         values = {role: record.values[name] for role, name in columns.items() if name is not None}
         if "label" in values:
             values["label"] = label_name(values["label"])
-        with name_place(record.place):
+        with located(record.place):
             yield _row({"text": None, "pair": None, "label": label} | values, record.place)
 
 
@@ -203,7 +202,7 @@ def _read_lines(file: Path, given: dict[str, str | None]) -> list[Row]:
         )
     rows: list[Row] = []
     for place, own in _lines_of(file, suffix):
-        with name_place(place):
+        with located(place):
             rows.append(_row(given | own, place))
     if not rows:  # an empty result would look like a success
         raise InputError(f"{file} holds no text; expected one per line")
@@ -232,12 +231,3 @@ def _row(given: dict[str, Any], place: str = "") -> Row:
     if not given["text"].strip():
         raise InputError("the text is empty; expected at least one word")
     return Row(**given, place=place)
-
-
-@contextmanager
-def name_place(place: str) -> Iterator[None]:
-    """Prefix the message of any InputError raised in the block with `place`, unless it is empty."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{place}: {error}" if place else str(error)) from error

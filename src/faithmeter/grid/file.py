@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -23,7 +22,7 @@ from ..config import (
     TrainConfig,
     Validated,
 )
-from ..errors import InputError, unknown
+from ..errors import InputError, located, unknown
 from ..files import read_toml
 from ..runs.measured import task_of
 from .execution import Run
@@ -167,7 +166,7 @@ def read(path: str | Path, *, data_dir: str | Path | None = None) -> Grid:
     """
     entries = read_toml(Path(path))
     runs: dict[str, Run] = {}
-    with _locate_errors(path):
+    with located(path):
         file = GridFile(**entries)
         _require_known(file)
         # of equal runs, such as the start of several methods' Recursive ROAR, the first place counts
@@ -259,29 +258,20 @@ def _roar_steps(plain: Run, method: str, step: int) -> Iterator[Run]:
         yield run
 
 
-@contextmanager
-def _locate_errors(place: object) -> Iterator[None]:
-    """Prefix the message of an InputError raised in the block with the place of the entry."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from error
-
-
 def _require_known(file: GridFile) -> None:
     """Raise an InputError if a table names a task, model, seed or method that is not in the grid."""
     from ..methods.registry import parse
 
     _require_among("task with a table [task.NAME]", file.task, file.tasks)
     if file.measure is not None:
-        with _locate_errors("[measure]"):
+        with located("[measure]"):
             methods = [name for names in _methods(file.measure) for name in names]
         for method, tasks in file.measure.without.items():
-            with _locate_errors(f"[measure.without] {method}"):
+            with located(f"[measure.without] {method}"):
                 _require_among("method of this grid", [str(parse(method))], methods)
                 _require_among("task of this grid", tasks, file.tasks)
     if file.roar is not None:
-        with _locate_errors("[roar]"):
+        with located("[roar]"):
             _require_among("task of this grid", file.roar.tasks or (), file.tasks)
             _require_among("model of this grid", file.roar.models or (), file.models)
             _require_among("seed of this grid", file.roar.seeds or (), file.seeds)
