@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from faithmeter.models.evaluator import Evaluator
+from faithmeter.models.tokens import Batch
 from faithmeter.report.heat import format_score
 from serving import PAIR, TEXT, running, served
 from toy import WORDS
@@ -259,11 +260,11 @@ def test_a_long_explanation_shows_progress_is_cancelled_and_taken_up_again(
 ) -> None:
     ended = threading.Event()
 
-    def endless(evaluator: Evaluator, text: str, **_: Any) -> Any:
+    def endless(evaluator: Evaluator, tokens: Batch, *_: Any) -> Any:
         try:
             while True:
                 evaluator.forget()
-                evaluator.logits(evaluator.encode([text]))
+                evaluator.logits(tokens)
         finally:
             ended.set()
 
@@ -288,13 +289,13 @@ def test_a_long_explanation_shows_progress_is_cancelled_and_taken_up_again(
 def test_long_work_shows_progress_and_is_cancelled(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 
-    def endless(evaluator: Evaluator, text: str, *, progress: Any, **_: Any) -> Any:
-        batch = evaluator.encode([text])
+    def endless(evaluator: Evaluator, tokens: Batch, *rest: Any) -> Any:
+        progress = rest[-1]
         progress("random", 1, 4)
         try:
             while True:
                 evaluator.forget()
-                evaluator.logits(batch)
+                evaluator.logits(tokens)
         finally:
             ended.set()
 
