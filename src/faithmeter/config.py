@@ -20,6 +20,8 @@ ADAPTATION = "adaptation"
 """Name of the training in the progress and the costs of an audit."""
 AGREEMENT = "agreement"
 """Name that accuracy has where the labels are predictions of another model and not the truth."""
+OWN_AGREEMENT = "own_agreement"
+"""Name that accuracy has where the labels are the measured model's own predictions for whole texts."""
 SIGNIFICANCE_LEVEL = 0.05
 """Significance level used by every test."""
 NOT_IDENTITY = "not identity"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import AGREEMENT, BASELINE, Explained, Precision, TrainedWith, UnitName
+from ..config import BASELINE, OWN_AGREEMENT, Explained, Precision, TrainedWith, UnitName
 from ..data import Task
 from ..data.labeled import class_task, labeled_task
 from ..errors import InputError, unknown
@@ -220,7 +220,7 @@ def _judged_by_the_model(task: Task) -> Task:
     """
     if task.kind == "regression":
         raise InputError("explain is 'predicted', and the model predicts numbers; expected 'label'")
-    return replace(task, metrics=(AGREEMENT,), metric=AGREEMENT, threshold=-1.0)
+    return replace(task, metrics=(OWN_AGREEMENT,), metric=OWN_AGREEMENT, threshold=-1.0)
 
 
 def with_baseline(methods: Iterable[Method]) -> dict[str, Method]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..config import AGREEMENT
+from ..config import AGREEMENT, OWN_AGREEMENT
 from .metrics import MEAN, ROUNDING, standardized
 
 
@@ -92,6 +92,7 @@ _SHARE = Counts(_hits, lambda means: means[..., 0].astype(np.float64))
 COUNTS: dict[str, Counts] = {
     "accuracy": _SHARE,
     AGREEMENT: _SHARE,
+    OWN_AGREEMENT: _SHARE,
     "micro_f1": _SHARE,  # equals accuracy: each text has one label and one prediction
     "macro_f1": Counts(_confusion, _macro_f1_value),
     "matthews": Counts(_confusion, _matthews_value),

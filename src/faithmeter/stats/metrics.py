@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..config import AGREEMENT, Kind
+from ..config import AGREEMENT, OWN_AGREEMENT, Kind
 from ..errors import InputError, unknown
 from ..source import digest_source, find_place
 
@@ -84,6 +84,7 @@ METRICS: dict[str, Metric] = {
     "micro_f1": _micro_f1,
     "matthews": _matthews,
     AGREEMENT: _accuracy,
+    OWN_AGREEMENT: _accuracy,
 }
 """Metrics of classes."""
 NUMBER_METRICS: dict[str, Metric] = {"pearson": _pearson, "spearman": _spearman, "r2": _r2}
@@ -202,7 +203,7 @@ def metric_code(name: str) -> str:
 def require_metric(name: str, kind: Kind) -> None:
     """Raise an InputError unless a metric is known and fits a kind of task."""
     find_metric(name)
-    of_classes = tuple(known for known in METRICS if known != AGREEMENT)  # labels of a task are the truth
+    of_classes = tuple(known for known in METRICS if known not in (AGREEMENT, OWN_AGREEMENT))  # not the truth
     fitting = of_classes if kind == "single-label" else METRICS_OF[kind]
     if name not in fitting and name not in OWN_METRICS:
         raise InputError(f"metric {name!r} is not for {kind} tasks; expected {', '.join(fitting)}")
