@@ -9,7 +9,8 @@ import typer
 
 from faithmeter.cli.requirements import hold, parse_requirements
 from faithmeter.stats.intervals import Interval
-from faithmeter.verdict import MethodEvidence, TaskEvidence, verdict
+from faithmeter.verdict.evidence import MethodEvidence, TaskEvidence
+from faithmeter.verdict.sentences import verdict
 
 NAMES = ["check", "random", "loo-sign"]
 QUANTITIES = {

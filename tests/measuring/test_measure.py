@@ -88,7 +88,7 @@ def test_the_predicted_class_is_explained_instead_of_the_label(clf, reviews, tes
         expected = plain_loop(clf, text["text"], text["context"], int(whole[row]), row, "loo-sign")
         assert trace.probabilities[row] == pytest.approx(expected.probability.to_numpy(), abs=1e-6)
         assert [trace.masked(row, step) for step in range(11)] == expected.masked.tolist()
-    assert kept.metric == "agreement"
+    assert kept.metric == "own_agreement", "not the agreement with another model"
     assert kept.curve("random").values[0] == 1
     assert kept.context.recalibrations == (tests["crossfit"].own_recalibration,)
     assert len([*(tmp_path / "traces").iterdir()]) == 2
@@ -191,7 +191,7 @@ def test_texts_without_labels_are_measured_by_the_predictions(clf, reviews: Task
     rows = reviews.load()["test"].select(range(12))
     pairs = list(zip(rows["text"][:], rows["context"][:], strict=True))
     result = fm.measure(clf, pairs, ["grad-l2"])
-    assert (result.metric, result.curve("grad-l2").values[0]) == ("agreement", 1.0)
+    assert (result.metric, result.curve("grad-l2").values[0]) == ("own_agreement", 1.0)
     predicted = clf.logits(clf.encode(*map(list, zip(*pairs, strict=True)))).argmax(dim=1).tolist()
     first = result.frame[(result.frame["method"] == "grad-l2") & (result.frame["percent"] == 0)]
     assert first["label"].tolist() == predicted

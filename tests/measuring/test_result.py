@@ -23,8 +23,8 @@ from faithmeter.stats.intervals import Interval, resample_texts
 from faithmeter.stats.metrics import score
 from faithmeter.stats.predictions import Predictions
 from faithmeter.stats.recalibration import recalibrate
-from faithmeter.verdict import verdict
 from faithmeter.verdict.formats import format_percent
+from faithmeter.verdict.sentences import verdict
 from traces import FLOORS, PERCENTS, context, falling, result, trace, traces
 
 LABELS = np.arange(60) % 2

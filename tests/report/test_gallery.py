@@ -14,7 +14,8 @@ from faithmeter.errors import InputError
 from faithmeter.report import gallery
 from faithmeter.report.page.verdicts import models_table
 from faithmeter.store.run_store import RunStore
-from faithmeter.verdict import QUESTIONS, format_area
+from faithmeter.verdict.faithful import format_area
+from faithmeter.verdict.sentences import QUESTIONS
 from fixtures_report import measure, train
 from traces import perfect
 

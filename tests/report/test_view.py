@@ -13,7 +13,7 @@ from faithmeter.report.blocks import Chart, Sentence, Table
 from faithmeter.report.html import render
 from faithmeter.report.page.verdicts import Judged, together, view_top
 from faithmeter.report.view import areas_table, lead, view
-from faithmeter.verdict import QUESTIONS, Answer, Verdict
+from faithmeter.verdict.sentences import QUESTIONS, Answer, Verdict
 from traces import PERCENTS, falling, result, traces
 
 LABELS = np.arange(60) % 2

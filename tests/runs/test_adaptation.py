@@ -28,7 +28,7 @@ from faithmeter.runs.measurements import measure_checkpoint
 from faithmeter.stats.behavior import Behavior
 from faithmeter.stats.intervals import Interval
 from faithmeter.training.trainer import _cross_entropy
-from faithmeter.verdict import AdaptEvidence, judge_adaptation
+from faithmeter.verdict.adapted import AdaptEvidence, judge_adaptation
 from toy import WORDS, letter_tokenizer, tiny
 from trainings import Interrupt, equal, weights
 
@@ -259,25 +259,30 @@ EVIDENCE = {
     "agreement": 0.99,
     "required": 0.98,
     "texts": 500,
-    "original": {0: 0.6, 50: 0.001, 100: 0.001},
-    "adapted": {0: 0.6, 50: 0.5, 100: 0.01},
-    "floors": {"published": 0.0, "crossfit": 0.004},
-    "outside_share": 0.06,
     "method": "loo-sign",
     "rank_agreement": (0.4, 0.3, 0.5),
 }
 
 
+SMALL, LARGE, OPEN = (
+    Interval(0.01, 0.0, 0.02, 200),
+    Interval(0.3, 0.2, 0.4, 200),
+    Interval(0.0, -0.1, 0.1, 20),
+)
+
+
+def checked(excess: Interval) -> Behavior:
+    return Behavior((10, 50), (SMALL, excess), (SMALL, SMALL), 200, 100)
+
+
 @pytest.mark.parametrize(
     ("changes", "moods"),
     [
-        ({}, ("good", "good", "caution")),
-        ({"agreement": 0.97}, ("bad", "good", "caution")),
-        ({"outside_share": 0.6, "floors": {"crossfit": 0.02}}, ("good", "caution", "caution")),
-        ({"adapted": {0: 0.6, 50: 0.04, 100: 0.5}}, ("good", "bad", "caution")),
-        ({"outside_share": 0.6}, ("good", "bad", "caution")),
-        ({"floors": {"crossfit": 0.06}}, ("good", "caution", "caution")),
-        ({"floors": {}}, ("good", "caution", "caution")),
+        ({"behavior": checked(SMALL)}, ("good", "good", "caution")),
+        ({"behavior": checked(SMALL), "agreement": 0.97}, ("bad", "good", "caution")),
+        ({"behavior": checked(LARGE)}, ("good", "bad", "caution")),
+        ({"behavior": checked(OPEN)}, ("good", "caution", "caution")),
+        ({"behavior": None}, ("good", "caution", "caution")),
     ],
 )
 def test_the_verdict_can_say_no(changes: dict[str, object], moods: tuple[str, ...]) -> None:
@@ -287,27 +292,11 @@ def test_the_verdict_can_say_no(changes: dict[str, object], moods: tuple[str, ..
     assert answers[2].text.startswith("For the adapted model only")
 
 
-def test_both_models_are_described_by_p_and_by_the_share_of_rejected_texts() -> None:
-    text = judge_adaptation(AdaptEvidence(**EVIDENCE, outside_share_original=0.64))[1].text
-    assert text == (
-        "Yes: of the cross-fitted p-values at 10 to 90 % masked, the smallest is p = 0.50, and up to 6% of "
-        "the texts are rejected one by one; for the original, the smallest is p = 0.001, and up to 64% of "
-        "the texts are rejected one by one."
-    )
-    older = judge_adaptation(AdaptEvidence(**EVIDENCE))[1].text
-    assert older.endswith("for the original, the smallest is p = 0.001.")
-
-
-SMALL, LARGE = Interval(0.01, 0.0, 0.02, 200), Interval(0.3, 0.2, 0.4, 200)
-
-
 @pytest.mark.parametrize(("excess", "mood", "start"), [(SMALL, "good", "Yes"), (LARGE, "bad", "No")])
 def test_the_behavioral_check_decides_where_it_was_made(excess: Interval, mood: str, start: str) -> None:
-    made = Behavior((10, 50), (SMALL, excess), (SMALL, SMALL), 200, 100)
+    made = checked(excess)
     assert Behavior.from_dict(json.loads(json.dumps(made.to_dict()))) == made
-    # the test of hidden states rejects, and does not decide
-    facts = {**EVIDENCE, "adapted": {0: 0.6, 50: 0.04, 100: 0.5}, "behavior": made}
-    answer = judge_adaptation(AdaptEvidence(**facts))[1]
+    answer = judge_adaptation(AdaptEvidence(**EVIDENCE, behavior=made))[1]
     assert answer.mood == mood
     assert answer.text.startswith(start)
 

@@ -13,9 +13,8 @@ import torch
 import faithmeter as fm
 from faithmeter.runs import auditing
 from faithmeter.runs.auditing import parse_budget
-from faithmeter.verdict import Answer, Verdict
-from faithmeter.verdict.adapted import AdaptEvidence
-from faithmeter.verdict.audited import explain_audit, judge_audit
+from faithmeter.verdict.adapted import AdaptEvidence, explain_audit, judge_audit
+from faithmeter.verdict.sentences import Answer, Verdict
 from toy import WORDS, tiny
 
 METHODS = ("grad-l2", "loo-sign")
@@ -158,9 +157,6 @@ ADAPTED = AdaptEvidence(
     required=0.98,
     texts=200,
     method="loo-sign",
-    original={},
-    adapted={},
-    outside_share=0.0,
     rank_agreement=(0.46, 0.38, 0.53),
 )
 

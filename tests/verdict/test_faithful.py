@@ -11,7 +11,8 @@ import pytest
 from faithmeter.stats.behavior import Behavior
 from faithmeter.stats.intervals import Interval
 from faithmeter.stats.pvalues import CountTest
-from faithmeter.verdict import MAIN_KIND, MethodEvidence, TaskEvidence, verdict
+from faithmeter.verdict.evidence import MAIN_KIND, MethodEvidence, TaskEvidence
+from faithmeter.verdict.sentences import verdict
 
 GOOD_EXCESS, BAD_EXCESS = Interval(0.002, -0.004, 0.01, 200), Interval(0.72, 0.57, 0.88, 200)
 OPEN_EXCESS = Interval(0.02, -0.03, 0.08, 60)

@@ -20,7 +20,7 @@ from .screen import Json, console, marked
 if TYPE_CHECKING:
     from ..measuring.explanation import Explanation
     from ..measuring.result import Result
-    from ..verdict import Verdict
+    from ..verdict.sentences import Verdict
 
 CHECK = "check"
 """Name of the in-distribution check; a requirement on it applies to the random baseline."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..measuring.costs import Bounds
     from ..report.blocks import Block
     from ..store.records import TrainRecord
-    from ..verdict import Verdict
+    from ..verdict.sentences import Verdict
 
 Store = Annotated[Path, typer.Option("--output", "-o", help="folder for the runs")]
 Json = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ..config import TrainedWith
 from ..errors import InputError
 from ..files import write_csv
-from ..verdict import Measured, ProbeEvidence, TextEvidence, TextMethodEvidence
-from ..verdict.equality import EqualByFields
+from ..verdict.evidence import EqualByFields, ProbeEvidence, TextEvidence, TextMethodEvidence
 from ..verdict.formats import format_number, format_percent
+from ..verdict.sentences import Measured
 from .pieces import Piece, strongest
 from .rendered import Rendered
 

@@ -21,7 +21,7 @@ from ..models.masks import PERCENTS
 from ..models.tokens import Batch, in_units
 from ..stats.curves import Curve, acu, racu
 from ..stats.pvalues import of_steps
-from ..verdict import MIN_ORDERS, ROUNDING
+from ..verdict.evidence import MIN_ORDERS, ROUNDING
 from .erase import Scored, states, trace_erasure, trace_scored
 from .explanation import Erasure, Explanation, Probe, name_prediction
 from .pieces import Piece, piece_score, token_pieces, word_pieces

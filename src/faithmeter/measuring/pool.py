@@ -17,7 +17,7 @@ from ..stats.behavior import Behavior, most_doubtful
 from ..stats.guessing import best_guess, lead_over_guessing
 from ..stats.intervals import Interval
 from ..stats.metrics import score
-from ..verdict import MAIN_KIND, NUMBER_KIND
+from ..verdict.evidence import MAIN_KIND, NUMBER_KIND
 from .context import Context
 from .groups import Group, mean_each, mean_of, remembered
 from .trace import Trace

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from ..measuring.result import Result
     from ..runs.auditing import Audit
     from ..store.records import AdaptRecord, TrainRecord
-    from ..verdict import Answer, Doubt, Verdict
+    from ..verdict.doubts import Doubt
+    from ..verdict.sentences import Answer, Verdict
     from .beside import Beside
 
     Named = Mapping[tuple[str | None, str | None], Result]

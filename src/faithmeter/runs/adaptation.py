@@ -35,7 +35,8 @@ from ..stats.pvalues import DatasetPValue
 from ..store.records import AdaptRecord
 from ..training import Enough, Goal, Session
 from ..training.inputs import load_splits, summarize_inputs
-from ..verdict import choose_test, is_measurable, largest_outside_share, rejects
+from ..verdict.adapted import is_measurable, largest_outside_share
+from ..verdict.evidence import choose_test, rejects
 from .fitted_tests import fitted_tests
 from .measured import filled_config, task_of, training_record
 from .run import run_once

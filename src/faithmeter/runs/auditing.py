@@ -28,8 +28,8 @@ from ..models.loading import load
 from ..phases import Progress, start_phase
 from ..store.run_store import RunStore
 from ..training.inputs import load_splits
-from ..verdict import Answer, Verdict
-from ..verdict.audited import explain_audit, judge_audit
+from ..verdict.adapted import explain_audit, judge_audit
+from ..verdict.sentences import Answer, Verdict
 from .adaptation import (
     CHECKED_TEXTS,
     STOP_TEXTS,

@@ -22,7 +22,7 @@ from ..models.loading import load
 from ..models.masks import PERCENTS
 from ..models.tokens import in_units, require_unit
 from ..phases import Progress, start_phase
-from ..verdict import MIN_ORDERS, choose_test
+from ..verdict.evidence import MIN_ORDERS, choose_test
 from .chosen_method import Choice, choose_method, read_budget
 from .fitted_tests import load_tests, tests_beside
 

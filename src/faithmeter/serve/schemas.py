@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..config import UnitName
-from ..verdict import MIN_ORDERS
+from ..verdict.evidence import MIN_ORDERS
 from . import (
     MAX_LABEL_CHARACTERS,
     MAX_MASKED_TOKENS,

@@ -28,7 +28,8 @@ from ..files import plain, read_sealed_json
 from ..stats.behavior import Recalibration
 
 if TYPE_CHECKING:
-    from ..verdict import AdaptEvidence, Answer
+    from ..verdict.adapted import AdaptEvidence
+    from ..verdict.sentences import Answer
 
 RECORD = "record.json"
 """File name of the record in the folder of a run."""
@@ -218,19 +219,13 @@ class AdaptRecord(TrainRecord):
     def evidence(self) -> AdaptEvidence:
         """Facts from which the verdict is derived."""
         from ..stats.behavior import Behavior
-        from ..verdict import AdaptEvidence, choose_test
+        from ..verdict.adapted import AdaptEvidence
 
-        # the original and the adapted model are judged by the same test
-        test = choose_test(self.p_adapted)
         return AdaptEvidence(
             agreement=self.agreement,
             required=self.config.agreement,
             texts=self.rows["test"],
-            original=self.p_original[test],
-            adapted=self.p_adapted[test],
             floors=self.floors,
-            outside_share=self.outside_share,
-            outside_share_original=self.outside_share_original,
             method=self.config.compare,
             rank_agreement=(self.rank_agreement, self.rank_lower, self.rank_upper),
             constant=self.constant,
@@ -241,7 +236,7 @@ class AdaptRecord(TrainRecord):
     @property
     def answers(self) -> tuple[Answer, ...]:
         """Verdict, as answers to three questions."""
-        from ..verdict import judge_adaptation
+        from ..verdict.adapted import judge_adaptation
 
         return judge_adaptation(self.evidence)
 

@@ -11,7 +11,7 @@ from ..measuring.result import Result
 from ..stats.areas import KINDS
 from ..stats.curves import racu_divisor
 from ..stats.intervals import Interval
-from ..verdict import choose_test
+from ..verdict.evidence import choose_test
 from .results import Pooled, Run
 
 Row = dict[str, Any]

@@ -1,20 +1,19 @@
-"""Verdict on an adapted model: its agreement with the original, its check, and its explanations."""
+"""Verdict on an adapted model, and that of an audit, which adapts a model where its check asks for it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..config import SIGNIFICANCE_LEVEL
 from ..stats.behavior import Behavior
 from ..stats.pvalues import DatasetPValue
-from .doubts import TEST_NAMES, explain_unchecked, explain_undecided
+from .doubts import BAD, CAUTION
 from .evidence import MAX_OUTSIDE_SHARE, Evidence, rejects
-from .faithful import judge_masks
-from .formats import format_number, format_percent, format_pvalue
-from .sentences import GOOD, Answer
-from .severity import BAD, CAUTION
+from .faithful import GOOD, judge_masks
+from .formats import format_number, format_percent, join_names
+from .sentences import Answer, Verdict
 
 QUESTIONS = ("Is it still the same classifier?", "Is it measurable?", "For which model do explanations hold?")
 
@@ -27,11 +26,6 @@ class AdaptEvidence(Evidence):
         agreement: Share of held-out whole texts on which both models predict the same class.
         required: Required agreement, as a fraction.
         texts: Number of these texts.
-        original: P-values of the original by percent masked; its tests are fitted on whole texts.
-        adapted: P-values of the adapted model; its tests, and `floors`, are fitted on masked texts.
-        outside_share: Largest share of partly masked texts that are individually out of distribution for
-            the adapted model.
-        outside_share_original: The share for the original; NaN if it was not recorded.
         method: Method that explained both models.
         rank_agreement: Mean rank correlation of its scores for the two models, with its 95 % bounds.
         constant: Agreement of always giving the original's most frequent class.
@@ -43,10 +37,6 @@ class AdaptEvidence(Evidence):
     agreement: float
     required: float
     texts: int
-    original: Mapping[int, float]
-    adapted: Mapping[int, float]
-    outside_share: float
-    outside_share_original: float = math.nan
     method: str
     rank_agreement: tuple[float, float, float]
     constant: float = math.nan
@@ -57,28 +47,6 @@ class AdaptEvidence(Evidence):
     def stays(self) -> bool:
         """Whether the adapted model agrees with the original as often as required."""
         return self.agreement >= self.required
-
-    @property
-    def measurable(self) -> bool:
-        """Whether there is no sign that partly masked texts are out of distribution for the adapted model."""
-        return not self.rejected and self.outside_share <= MAX_OUTSIDE_SHARE
-
-    @property
-    def rejected(self) -> bool:
-        """Whether a p-value of partly masked texts is significant."""
-        return rejects(min(masked_steps(self.adapted).values()))
-
-    @property
-    def undecided(self) -> bool:
-        """Whether most texts are rejected individually, and nothing else speaks against the model."""
-        # with few validation texts, single rejections also happen to good models
-        return not (self.measurable or self.rejected or self.validated)
-
-
-def masked_steps(p: Mapping[int, float]) -> dict[int, float]:
-    """Return the p-values of partly masked texts, without those at 0 and 100 %."""
-    # at 0 % both models are on ground that they know, and at 100 % only the length is left
-    return {percent: value for percent, value in p.items() if 0 < percent < 100}
 
 
 def largest_outside_share(steps: Mapping[int, DatasetPValue]) -> float:
@@ -92,39 +60,12 @@ def is_measurable(steps: Mapping[int, DatasetPValue]) -> bool:
     return not rejects(smallest) and largest_outside_share(steps) <= MAX_OUTSIDE_SHARE
 
 
-def describe_check(p: Mapping[int, float], outside_share: float) -> str:
-    """Describe the check of a model by its smallest p-value and the share of texts that it rejects."""
-    smallest = f"the smallest is {format_pvalue(min(masked_steps(p).values()))}"
-    if math.isnan(outside_share):
-        return smallest
-    return f"{smallest}, and up to {format_percent(outside_share, 0)}% of the texts are rejected one by one"
-
-
-def compare_checks(evidence: AdaptEvidence) -> str:
-    """Describe the checks of both models by the deciding test."""
-    after = describe_check(evidence.adapted, evidence.outside_share)
-    before = describe_check(evidence.original, evidence.outside_share_original)
-    test = f"of the {TEST_NAMES[str(evidence.test)]} p-values at 10 to 90 % masked"
-    return f"{test}, {after}; for the original, {before}"
-
-
 def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     """Return the answers to the three questions about an adaptation."""
     share = f"{format_percent(evidence.agreement)}% of {evidence.texts} held-out texts"
     same = f"{'Yes' if evidence.stays else 'No'}: it predicts what the original does on {share}"
     required = f", and {format_percent(evidence.required)}% were required; try a lower rate or more texts"
     same = f"{same}{'' if evidence.stays else required}.{_describe_reference(evidence)}"
-    # the behavioral check decides; the p-values below answer for records that were made without it
-    if evidence.behavior is not None:
-        measurable = judge_masks(evidence.behavior)
-    elif not evidence.checked:
-        measurable = CAUTION, f"Not known: {explain_unchecked(evidence)}."
-    elif evidence.undecided:
-        measurable = CAUTION, f"Not known: {explain_undecided(evidence.outside_share)}."
-    elif evidence.measurable:
-        measurable = GOOD, f"Yes: {compare_checks(evidence)}."
-    else:
-        measurable = BAD, f"No: {compare_checks(evidence)}; train longer."
     mean, lower, upper = evidence.rank_agreement  # of few texts: without bounds, both equal the mean
     correlation = f"a mean correlation of {format_number(mean, 2)}"
     if lower < upper:
@@ -133,7 +74,7 @@ def judge_adaptation(evidence: AdaptEvidence) -> tuple[Answer, ...]:
     model = f"For the adapted model only; {evidence.method} ranks words in both models with {correlation}."
     return (
         Answer(QUESTIONS[0], GOOD if evidence.stays else BAD, same),
-        Answer(QUESTIONS[1], *measurable),
+        Answer(QUESTIONS[1], *judge_masks(evidence.behavior)),
         Answer(QUESTIONS[2], CAUTION, model),
     )
 
@@ -146,3 +87,72 @@ def _describe_reference(evidence: AdaptEvidence) -> str:
     if math.isnan(evidence.kappa):
         return f" {constant}."
     return f" {constant}; kappa, which allows for chance, is {format_number(evidence.kappa, 2)}."
+
+
+AUDIT_QUESTIONS = (
+    "May you trust explanations of this model?",
+    "Which method to use?",
+    "What did it cost?",
+)
+
+
+def judge_audit(
+    checked: Verdict, measured: Verdict, adaptation: AdaptEvidence | None, left_out: Sequence[str] = ()
+) -> tuple[Answer, ...]:
+    """Return the answers to the three questions of an audit.
+
+    Args:
+        checked: Verdict on the model as it is, of random masks only.
+        measured: Verdict on the model whose explanations were measured.
+        adaptation: Evidence of the adaptation; None if the model was measured as it is.
+        left_out: Methods that were not begun because the budget was spent.
+    """
+    model, method, _ = measured.answers
+    mood, trust = model.mood, begin(model.text, 1)
+    if adaptation is not None and mood == GOOD:
+        trust = f"Yes, of the adapted model: {trust.partition(': ')[2]}"
+        if not adaptation.stays:
+            mood, trust = CAUTION, "Only of the adapted model, which decides otherwise too often."
+    which = begin(measured.headline or method.text, 2)
+    if left_out:
+        which += f" The budget was spent before {join_names(left_out)}; the same command continues."
+    return (
+        Answer(AUDIT_QUESTIONS[0], mood, trust),
+        Answer(AUDIT_QUESTIONS[1], method.mood, which),
+        Answer(AUDIT_QUESTIONS[2], *_describe_price(adaptation)),
+    )
+
+
+def explain_audit(checked: Verdict, measured: Verdict, adaptation: AdaptEvidence | None) -> dict[str, str]:
+    """Return what the answers of an audit rest on, by subject."""
+    model, method, _ = measured.answers
+    reasons = {"The check.": model.text.removeprefix(begin(model.text, 1)).strip()}
+    if adaptation is not None:
+        reasons["As it is, the model was not accepted."] = _reason(checked.answers[0].text)
+    reasons["The methods."] = method.text
+    return {subject: reason for subject, reason in reasons.items() if reason}
+
+
+def begin(text: str, sentences: int) -> str:
+    """Return the first sentences of a text."""
+    parts = text.split(". ")
+    return ". ".join(parts[:sentences]).removesuffix(".") + "."
+
+
+def _describe_price(adaptation: AdaptEvidence | None) -> tuple[str, str]:
+    """Return the mood and text of what an adaptation changed: predictions and explanations."""
+    if adaptation is None:
+        return GOOD, "Nothing: the model is used as it is, and no prediction changes."
+    share = f"{format_percent(adaptation.agreement)}% of {adaptation.texts} held-out texts"
+    wanted = "" if adaptation.stays else f" ({format_percent(adaptation.required)}% were wanted)"
+    same = f"The adapted model decides like the original on {share}{wanted}."
+    mean, lower, upper = adaptation.rank_agreement
+    likely = f" [{format_number(lower, 2)}, {format_number(upper, 2)}]" if lower < upper else ""
+    ranks = f"{adaptation.method} ranks words in both with a correlation of {format_number(mean, 2)}{likely}."
+    return GOOD if adaptation.stays else BAD, f"{same} {ranks}"
+
+
+def _reason(answer: str) -> str:
+    """Return an answer without its yes or no, as a sentence."""
+    reason = answer.partition(": ")[2] or answer
+    return reason[0].upper() + reason[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -23,14 +24,36 @@ from .evidence import (
     rejects,
 )
 from .formats import format_metric, format_percent, format_pvalue, join_names
-from .severity import BAD, CAUTION, NOTE, SEVERITIES, Doubt
 
+BAD, CAUTION, NOTE = "bad", "caution", "note"
+"""Severities of doubts. Bad: do not trust the areas. Caution: they have a limit. Note: good to know."""
+SEVERITIES = (BAD, CAUTION, NOTE)
 STEP_WARNING = "do not trust this step"
 """Warning at a step where a text is out of distribution."""
 LOW_PRECISIONS = ("bf16", "fp16")
 TEST_NAMES = {"crossfit": "cross-fitted", "published": "published"}
 UNFAITHFUL = "unfaithful"
 """Kind of doubt raised when an area can be trusted and shows that explanations are not faithful."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Reason to doubt a measurement.
+
+    Attributes:
+        kind: Name of the rule, such as `outside`.
+        severity: `bad`, `caution` or `note`.
+        methods: The methods concerned; empty means all.
+        text: The reason in one line of plain words.
+    """
+
+    kind: str
+    severity: str
+    methods: tuple[str, ...]
+    text: str
+
+    def concerns(self, method: str) -> bool:
+        return not self.methods or method in self.methods
 
 
 def doubts(evidence: Evidence) -> list[Doubt]:

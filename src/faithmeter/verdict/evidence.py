@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL, TrainedWith
-from ..stats.metrics import CORRELATIONS
 from ..stats.pvalues import CountTest, DatasetPValue, simes
-from .equality import EqualByFields
 
 if TYPE_CHECKING:
     from ..stats.behavior import Behavior
@@ -44,6 +42,19 @@ MIN_RACU_DIVISOR = 0.05
 """Area of random erasure below which RACU, which divides by it, exaggerates small differences."""
 ROUNDING = 1e-6
 """Areas that differ by less count as equal, as micro-batches change the last digits."""
+
+
+class EqualByFields:
+    """Base of dataclasses with `eq=False` that are equal if all their fields are.
+
+    Fields are compared as in a dict, by identity first. So an undefined number (NaN) equals itself, which
+    the equality that dataclasses generate does not grant since Python 3.13.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,7 +126,7 @@ class TaskEvidence(Evidence):
         kind: Kind of the areas (see `stats.areas.KINDS`).
         metric: Name of the metric.
         whole: Performance on whole texts, as a fraction.
-        majority: Performance of guessing: always the most frequent class; for numbers, see `guess_level`.
+        majority: Performance of the best guess that does not depend on the text.
         converged: Whether the performance passes the task's threshold.
         outside_share: Largest share, over the steps below 100 %, of randomly masked texts that are out of
             distribution when tested individually.
@@ -211,16 +222,20 @@ class TaskEvidence(Evidence):
         return self.mostly_outside and not self.is_outside(BASELINE)
 
     @property
-    def measurable(self) -> bool:
-        """Whether the model learned the task, and the check accepts its predictions on masked texts."""
+    def accepted(self) -> bool:
+        """Whether the model learned the task, stands for the original, and passes the check."""
         if self.by_faithfulness:
-            accepted = self.behavior is not None and self.behavior.outcome == "accepted"
-            kept = accepted and not self.strayed
-            return self.learned and kept and self.trained_with != "none"
-        # for numbers there is no behavioral check: masks in training and the test of hidden states decide
-        masked = self.trained_with in ("half", "all")
-        decided = self.checked and not self.undecided
-        return masked and self.learned and decided and not self.is_outside(BASELINE)
+            passes = self.behavior is not None and self.behavior.outcome == "accepted"
+        else:  # for numbers there is no behavioral check: the test of hidden states decides
+            passes = self.checked and not self.undecided and not self.is_outside(BASELINE)
+        return self.learned and not self.strayed and passes
+
+    @property
+    def measurable(self) -> bool:
+        """Whether the model is accepted, and nothing in its training speaks against masks."""
+        # of hidden states a check that does not reject proves little, so masks in training must be known
+        known = self.by_faithfulness or self.trained_with != "unknown"
+        return self.accepted and known and self.trained_with != "none"
 
     @property
     def explained(self) -> dict[str, MethodEvidence]:
@@ -313,28 +328,6 @@ class ProbeEvidence(Evidence):
 
     p: Mapping[str, float]
     masked: bool
-
-
-def guess_level(metric: str, constant: float, texts: int) -> float:
-    """Return the performance that a model must exceed to be better than guessing.
-
-    It is that of constant predictions. A correlation with these is 0, which half of all useless models exceed
-    by chance; so for correlations it is the value that random guesses stay below in 95 % of measurements.
-
-    Args:
-        metric: Name of the metric.
-        constant: Performance of the best constant prediction.
-        texts: Number of texts.
-    """
-    from scipy import stats  # slow to import, and the command line reads this module first
-
-    if metric not in CORRELATIONS:
-        return constant
-    if texts < 3:
-        return 1.0
-    # r √((n - 2) / (1 - r²)) has a t distribution with n - 2 degrees of freedom if nothing is correlated
-    quantile = float(stats.t.isf(SIGNIFICANCE_LEVEL, texts - 2))
-    return max(constant, quantile / math.sqrt(texts - 2 + quantile**2))
 
 
 def choose_test(tests: Iterable[str]) -> str:

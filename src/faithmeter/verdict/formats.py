@@ -11,7 +11,10 @@ from ..config import AGREEMENT, OWN_AGREEMENT
 UNDEFINED = "–"
 METRIC_NAMES = {"macro_f1": "macro F1", "micro_f1": "micro F1", "matthews": "Matthews"}
 METRIC_NAMES |= {"pearson": "Pearson", "spearman": "Spearman", "r2": "R²"}
-METRIC_NAMES |= {AGREEMENT: "agreement with the original", OWN_AGREEMENT: "agreement with itself on whole texts"}
+METRIC_NAMES |= {
+    AGREEMENT: "agreement with the original",
+    OWN_AGREEMENT: "agreement with itself on whole texts",
+}
 EXACT_DECIMALS = 6
 """Decimals that are kept before a number is rounded for display, half to even."""
 

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..config import BASELINE
-from .doubts import (
-    UNFAITHFUL,
-    describe_outside,
-    describe_performance,
-    describe_pvalue,
-    doubts,
-    explain_unchecked,
-    explain_undecided,
-)
+from .doubts import BAD, CAUTION, NOTE, UNFAITHFUL, Doubt, doubts
 from .evidence import ROUNDING, ProbeEvidence, TaskEvidence, TextEvidence
-from .faithful import headline, judge_model, name_best
-from .formats import format_percent, join_names
-from .severity import BAD, CAUTION, NOTE, Doubt
+from .faithful import GOOD, headline, judge_model, name_best
+from .formats import format_percent
 
-if TYPE_CHECKING:
-    from ..stats.intervals import Interval
-
-GOOD = "good"
-MAX_COST = 0.02
-"""Largest loss on whole texts, as a fraction, for which masked fine-tuning needs no caution."""
 NO_DOUBT = "Nothing measured here speaks against the numbers"
 QUESTIONS = ("Is the model measurable?", "Which method is most faithful?", "What must not be trusted?")
 LIMITS = (
@@ -37,12 +21,6 @@ LIMITS = (
     "a faithful explanation shows what the model used, not that the model is right or fair",
 )
 """Limits of every measurement, whatever its numbers."""
-TRAININGS = {
-    "half": "fine-tuned with masks",
-    "all": "fine-tuned with masks",
-    "none": "fine-tuned without masks",
-    "unknown": "whose training is not known",
-}
 
 
 @dataclass(frozen=True)
@@ -126,14 +104,12 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
         answers = tuple(_judge_text(evidence, reasons))
         top = _summarize_text(answers, reasons)
     else:
-        by_faithfulness = evidence.by_faithfulness
-        first = judge_model(evidence) if by_faithfulness else _judge_model(evidence)
-        second, leaders = name_best(evidence) if by_faithfulness else _find_leaders(evidence, trusted)
+        second, leaders = name_best(evidence)
         second = _compare_on_shared_texts(evidence, second, leaders)
-        sentences = (first, second, _list_doubts(evidence, reasons))
+        sentences = (judge_model(evidence), second, _list_doubts(evidence, reasons))
         answers = tuple(Answer(question, *pair) for question, pair in zip(QUESTIONS, sentences, strict=True))
         answers = (*answers[:-1], replace(answers[-1], points=_points(reasons)))
-        top = headline(evidence) if by_faithfulness else ""
+        top = headline(evidence)
     return Verdict(tuple(trusted), tuple(faithful), leaders, answers, tuple(reasons), top)
 
 
@@ -170,66 +146,6 @@ def _forbids(doubt: Doubt, method: str) -> bool:
     return doubt.severity == BAD and doubt.concerns(method)
 
 
-def _judge_model(evidence: TaskEvidence) -> tuple[str, str]:
-    """Return the mood and text of the answer to whether the model is measurable."""
-    reached = describe_performance(evidence)
-    if not evidence.learned:
-        total = evidence.seeds + evidence.unlearned_seeds
-        seeds = "" if total == 1 else f" with any of {total} seeds"
-        return BAD, f"No: it did not learn the task{seeds} ({reached}), so there is nothing to explain."
-    if not evidence.checked:
-        reason = f"nothing tells whether masked texts are normal to it ({explain_unchecked(evidence)})"
-        return CAUTION, f"Not known: {reason}; it has {reached}."
-    if evidence.undecided:
-        return CAUTION, f"Not known: {explain_undecided(evidence.outside_share)}; it has {reached}."
-    p, training = describe_pvalue(evidence, evidence.p(BASELINE)), TRAININGS[evidence.trained_with]
-    if evidence.is_outside(BASELINE):
-        how = describe_outside(evidence, BASELINE)
-        strange = f"for the model, {training}, texts masked at random are out of distribution ({how})"
-        return BAD, f"No: {strange}, so its predictions on them say little about what it relies on."
-    normal = "there is no sign that texts masked at random are out of distribution for the model"
-    text = f"{'Yes' if evidence.measurable else 'Perhaps'}: {normal}, {training} ({p}); it has {reached}"
-    if not evidence.measurable:
-        return CAUTION, f"{text}."
-    if not math.isnan(evidence.agreement):  # the agreement tells what the masks cost
-        return GOOD, f"{text}."
-    if math.isnan(evidence.cost):
-        return GOOD, f"{text}, with no plainly fine-tuned model here to tell what the masks cost."
-    points = f"{format_percent(abs(evidence.cost))} points {'less' if evidence.cost > 0 else 'more'}"
-    mood = CAUTION if evidence.cost > MAX_COST else GOOD
-    return mood, f"{text}; on all test texts, {points} than a plainly fine-tuned one."
-
-
-def _find_leaders(evidence: TaskEvidence, trusted: list[str]) -> tuple[tuple[str, str], tuple[str, ...]]:
-    """Return the answer to which method is most faithful, and the leading methods."""
-    if not evidence.explained:
-        return (CAUTION, "Not known: no method was measured."), ()
-    if not evidence.learned:
-        return (CAUTION, "Not known: the model that was measured did not learn the task."), ()
-    # an area on texts that are strange to the model may be large for that reason alone
-    usual = [name for name in evidence.rivals if not evidence.is_outside(name)]
-    if not usual:
-        return (BAD, "None can be named: the texts that the methods erase are out of distribution."), ()
-    best, *others = usual
-    area = evidence.methods[best].area
-    text = f"{best}, whose area below random erasure (ACU) is {format_area(area)}"
-    if best not in trusted:
-        unsure = "None can be named while the model is not measurable; the largest area is that of"
-        return (BAD, f"{unsure} {text}."), ()
-    if area.lower <= 0:
-        return (BAD, f"None is clearly better than a random order; the largest area is that of {text}."), ()
-    tied = _find_tied(evidence, best, others)
-    if tied:
-        group = f"{join_names([best, *tied])} cannot be told apart"
-        more = f"; about {evidence.texts_needed:,} texts would decide" if evidence.texts_needed else ""
-        return (CAUTION, f"Not decided: {group}{more}; the largest area is that of {text}."), (best, *tied)
-    lead = _describe_lead(evidence, best, others)
-    if not area.wide:
-        once = "without an interval, another seed or other texts may change the order"
-        return (CAUTION, f"Judged by area alone, it is {text}{lead}; {once}."), (best,)
-    return (GOOD, f"It is {text}{lead}."), (best,)
-
-
 def _compare_on_shared_texts(
     evidence: TaskEvidence, answer: tuple[str, str], leaders: tuple[str, ...]
 ) -> tuple[str, str]:
@@ -248,35 +164,6 @@ def _compare_on_shared_texts(
         # the leader leads among its rivals only
         mood = CAUTION if areas[method] > areas[leaders[0]] else mood
     return mood, text
-
-
-def _describe_lead(evidence: TaskEvidence, best: str, others: list[str]) -> str:
-    if not others:
-        return ""
-    lead = evidence.methods[best].area.mean - evidence.methods[others[0]].area.mean
-    return f", {format_percent(lead)} points ahead of {others[0]}"
-
-
-def _find_tied(evidence: TaskEvidence, best: str, others: list[str]) -> tuple[str, ...]:
-    """Return the methods that cannot be told apart from the best.
-
-    The paired comparison decides if there is one; otherwise, methods with overlapping intervals are tied.
-    """
-    # the comparison's best may be another one if the texts, or what is trusted, differ
-    if evidence.group[:1] == (best,):
-        return tuple(name for name in others if name in evidence.group)
-    area = evidence.methods[best].area
-    if not area.wide:  # without an interval nothing can be told apart, and the answer says so
-        return ()
-    return tuple(name for name in others if evidence.methods[name].area.upper >= area.lower)
-
-
-def format_area(area: Interval) -> str:
-    """Format an area in percent with its interval, e.g. `31.0% [30.1, 31.9]`."""
-    mean = f"{format_percent(area.mean)}%"
-    if not area.wide:
-        return mean
-    return f"{mean} [{format_percent(area.lower)}, {format_percent(area.upper)}]"
 
 
 def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from ...stats.areas import KINDS
 from ...store.records import RECORD, Manifest, Record, TrainRecord, read_record
 from ...store.results import Pooled, preferred
 from ...store.run_store import RunStore
-from ...verdict import LIMITS
+from ...verdict.sentences import LIMITS
 from ..provenance import reproduce
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from ...store import frames
 from ...store.result_frames import POOLED_SEEDS
 from ...store.results import Pooled, describe_others, preferred
 from ...store.run_store import RunStore
-from ...verdict import STEP_WARNING, Answer
+from ...verdict.doubts import STEP_WARNING
+from ...verdict.sentences import Answer
 from .. import provenance
 from ..blocks import Block, Code, Figure, Section, Table
 from ..html import fill_page, heat_script, resource

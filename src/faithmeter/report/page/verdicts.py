@@ -10,11 +10,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ... import verdict as trust
 from ...config import BASELINE
 from ...store.results import group_tunings
-from ...verdict import BAD, CAUTION, GOOD, NO_DOUBT, QUESTIONS, Answer, TaskEvidence, Verdict
+from ...verdict import sentences as trust
+from ...verdict.doubts import BAD, CAUTION
+from ...verdict.evidence import TaskEvidence
+from ...verdict.faithful import GOOD
 from ...verdict.formats import UNDEFINED, format_metric, format_percent, format_pvalue, join_names
+from ...verdict.sentences import NO_DOUBT, QUESTIONS, Answer, Verdict
 from ..blocks import Block, Cell, Column, Sentence, Table, number_columns, plain_row
 from ..values import short_names
 from ..view import lead
