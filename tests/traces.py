@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from faithmeter.config import BASELINE, MeasureConfig, TrainConfig
-from faithmeter.measuring.context import Context
+from faithmeter.measuring.pool import Context
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import PHASES, Trace
 from faithmeter.stats.behavior import Recalibration

@@ -13,7 +13,7 @@ import pytest
 
 import faithmeter as fm
 from faithmeter.measuring import groups
-from faithmeter.measuring.context import join_contexts
+from faithmeter.measuring.pool import join_contexts
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace
 from faithmeter.stats.behavior import Behavior

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from faithmeter.errors import InputError
-from faithmeter.stats.bounds import bca, widened_bca
 from faithmeter.stats.curves import acu, racu
-from faithmeter.stats.intervals import bootstrap_interval, resample_texts
+from faithmeter.stats.intervals import bca, bootstrap_interval, resample_texts, widened_bca
 from faithmeter.stats.metrics import METRICS
 from faithmeter.stats.predictions import Predictions
 

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from faithmeter.config import BASELINE
+from faithmeter.stats.areas import MIN_REMOVABLE, removable_area
 from faithmeter.stats.curves import absolute_area
-from faithmeter.stats.faithfulness import MIN_REMOVABLE, removable_area
 
 from .cache import TRUTH, Control, read
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from faithmeter.config import BASELINE, TrainedWith
-from faithmeter.measuring.context import Context
+from faithmeter.measuring.pool import Context
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace
 from faithmeter.stats.recalibration import recalibrate

@@ -115,7 +115,7 @@ class Plan:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Facts that the context of a result rests on, and that a manifest keeps (see `context.KEPT`)."""
+        """Facts that the context of a result rests on, and that a manifest keeps (see `pool.KEPT`)."""
         task = self.task
         return {
             "metric": task.metric,

@@ -31,10 +31,9 @@ from ..stats.pvalues import (
 from ..verdict.evidence import NUMBER_KIND, MethodEvidence, TaskEvidence, choose_test, gather_evidence
 from ..verdict.formats import format_metric, format_percent
 from ..verdict.sentences import Measured
-from .context import FACTS
 from .groups import Group, mean_each, mean_of, remembered
 from .plausibility import mark_rationales, score_trace
-from .pool import Pool, Seed
+from .pool import FACTS, Pool, Seed
 from .rendered import Rendered
 from .trace import frame_traces
 

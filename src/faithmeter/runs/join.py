@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..measuring import texts as reading
+from ..measuring.erase import Report, Slice, Work, trace_slice
 from ..measuring.plan import Plan
-from ..measuring.slices import Report, Slice, Work, trace_slice
 from ..measuring.texts import locate_tokens, read_rows
 from ..measuring.trace import Trace, join_traces
 from ..phases import Progress

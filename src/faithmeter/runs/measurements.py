@@ -11,7 +11,6 @@ from ..config import BASELINE, Explained, MeasureConfig, UnitName
 from ..data import TASKS, Task
 from ..errors import InputError
 from ..files import timed
-from ..measuring.context import make_context
 from ..measuring.costs import Bounds, bound_measurement
 from ..measuring.plan import (
     Extent,
@@ -24,6 +23,7 @@ from ..measuring.plan import (
     recalibration_of,
     refuse_complement,
 )
+from ..measuring.pool import make_context
 from ..measuring.result import Result
 from ..methods.registry import default_methods
 from ..models.evaluator import Model

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..config import Precision
 from ..errors import InputError
-from ..measuring.slices import Report, Slice, Work, trace_slice
+from ..measuring.erase import Report, Slice, Work, trace_slice
 from ..measuring.trace import Trace
 from ..models.evaluator import Evaluator
 from .cluster import LOSSES, Resources, on_every_node, own_versions, require_versions, watch_room

@@ -13,9 +13,8 @@ import scipy  # imports its parts, which are slow, on their first use
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from .areas import KINDS, Kind
-from .bounds import ROUNDING, combined_quantile
 from .curves import Floats, absolute_area
-from .intervals import RESAMPLES
+from .intervals import RESAMPLES, ROUNDING, combined_quantile
 from .predictions import Predictions, blocks
 
 SAME = 1e-9

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import widened_bca
-from .counts import COUNTS, SHARES
 from .curves import Floats
-from .intervals import FEW_RESAMPLES, Interval
+from .intervals import FEW_RESAMPLES, Interval, widened_bca
 from .metrics import NUMBER_METRICS, Metric, find_metric, kind_of
-from .predictions import resampling_weights
+from .predictions import COUNTS, SHARES, resampling_weights
 
 SHUFFLES = 20
 """Random orders of the labels that stand for random guesses, for a metric without a formula."""

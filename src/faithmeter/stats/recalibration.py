@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .behavior import Behavior, Recalibration
-from .bounds import widened_bca
 from .curves import Floats
-from .intervals import Interval
+from .intervals import Interval, widened_bca
 from .predictions import resampling_weights
 
 CONFIDENCE = 0.90

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE
 from ..errors import InputError
-from ..measuring.context import KEPT, Context, join_contexts, make_context
+from ..measuring.pool import KEPT, Context, join_contexts, make_context
 from ..measuring.result import Result
 from ..measuring.trace import Trace, join_traces
 from .records import Manifest, Record
