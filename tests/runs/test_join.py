@@ -318,10 +318,10 @@ def test_a_slice_is_pure(clf, reviews) -> None:
     from faithmeter.measuring.plan import Settings, parse_methods
 
     methods = {str(method): method for method in parse_methods(["loo-sign", "grad-l2"])}
-    work = slices.Work(Evaluator(clf), methods, settings=Settings(percents=(0, 50, 100)))
+    work = erase.Work(Evaluator(clf), methods, settings=Settings(percents=(0, 50, 100)))
     batch, labels = texts.read_rows(work.evaluator, reviews.load()["test"], range(3, 9))
-    part = slices.Slice(batch, labels, ("grad-l2", "loo-sign"))
-    first, again = slices.trace_slice(work, part), slices.trace_slice(work, part)
+    part = erase.Slice(batch, labels, ("grad-l2", "loo-sign"))
+    first, again = erase.trace_slice(work, part), erase.trace_slice(work, part)
     assert first.keys() == {"grad-l2", "loo-sign"}
     for name, trace in first.items():
         assert trace.rows.tolist() == [*range(3, 9)]
