@@ -15,7 +15,7 @@ import torch
 import faithmeter as fm
 from faithmeter.data import Task
 from faithmeter.errors import DamageWarning
-from faithmeter.measuring import erase, slices, texts
+from faithmeter.measuring import erase, texts
 from faithmeter.measuring.fitting import fit_tests
 from faithmeter.models.evaluator import Evaluator
 from faithmeter.store.traces import find_gaps
