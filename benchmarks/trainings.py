@@ -16,7 +16,7 @@ from faithmeter.data import task
 from faithmeter.models.encoding import tokenize
 from faithmeter.stats.metrics import score
 from faithmeter.training.inputs import Encoder
-from faithmeter.training.masked_eval import Masks, Sweep
+from faithmeter.training.masking import Masks, Sweep
 from faithmeter.training.trainer import SELECTION, judge_epochs, make_trainer, training_arguments
 
 from .light import TRAINING, Flops

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .stats.metrics import metric as metric
     from .stats.pvalues import simes as simes
     from .store.run_store import RunStore as RunStore
-    from .training.collator import MaskingCollator as MaskingCollator
+    from .training.masking import MaskingCollator as MaskingCollator
 
 LAYERS = {
     "errors": "errors that a user can act on",
@@ -83,7 +83,7 @@ _NAMES = {
     "stats.metrics": ("metric",),
     "stats.pvalues": ("simes",),
     "store.run_store": ("RunStore",),
-    "training.collator": ("MaskingCollator",),
+    "training.masking": ("MaskingCollator",),
 }
 """Public names by the module that defines them, which is loaded on first use."""
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

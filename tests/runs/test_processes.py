@@ -11,7 +11,7 @@ import pytest
 import faithmeter as fm
 from faithmeter.runs import processes
 from faithmeter.training import LABELS_ONLY, Session, finetuning
-from faithmeter.training.steps import StepReport
+from faithmeter.training.trainer import StepReport
 
 
 class Launcher:

@@ -8,7 +8,7 @@ import torch
 from sklearn.metrics import accuracy_score, log_loss
 
 from faithmeter.models.masks import PERCENTS, generator
-from faithmeter.training.masked_eval import ALL_COLUMNS, CONDITIONS, UNIFORM, Masks, Sweep
+from faithmeter.training.masking import ALL_COLUMNS, CONDITIONS, UNIFORM, Masks, Sweep
 
 ROWS = [
     {"input_ids": [0, 5, 6, 7, 8, 9, 10, 11, 5, 6, 7, 2], "kinds": [-1, *[0] * 10, -1], "labels": 1},

@@ -170,7 +170,7 @@ def phases() -> Iterator[Callable[[str, int, int], None]]:
 
 def training_bar(progress: Progress, title: str) -> TrainerCallback:
     """Return a trainer callback that shows the optimizer steps and the last validation result in one bar."""
-    from ..training.steps import StepReport
+    from ..training.trainer import StepReport
 
     bars: list[TaskID] = []  # made at the first step: only then is the number of steps known
 

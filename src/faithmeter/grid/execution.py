@@ -116,7 +116,7 @@ def perform(run: Run, store: RunStore, show: Show, device: str = "auto", process
         origin = Origin(Path(data_dir) if data_dir else None)
         measure_checkpoint(folder, config, store, origin, Conduct(device, moved))
         return
-    from ..training.steps import StepReport
+    from ..training.trainer import StepReport
 
     options: dict[str, Any] = {"callbacks": [StepReport(partial(show, ""))], "processes": processes}
     if isinstance(config, RoarConfig):

@@ -24,7 +24,7 @@ from ..stats.behavior import Recalibration
 from ..stats.masf import CALIBRATIONS, CROSSFIT, MIN_ROWS, MaSF, rows_held_out
 from ..stats.pvalues import DatasetPValue, dataset_pvalue, rejected_ranks
 from ..stats.recalibration import recalibrate
-from ..training.collator import STRATEGIES, require_masking
+from ..training.masking import STRATEGIES, require_masking
 from .erase import states, trace_erasure
 from .plan import Tests
 from .texts import read_slices

@@ -295,7 +295,7 @@ def bound_parts(
 
 
 def _training_report(progress: Progress | None) -> list[TrainerCallback]:
-    from ..training.steps import StepReport
+    from ..training.trainer import StepReport
 
     if progress is None:
         return []

@@ -125,7 +125,7 @@ def main(folder: Path) -> None:
     """
     end_with_parent()
     from ..training.finetuning import finetune
-    from ..training.steps import StepReport
+    from ..training.trainer import StepReport
     from .measured import task_of
 
     order = json.loads((folder / ORDER).read_text(encoding="utf-8"))

@@ -25,12 +25,12 @@ from ..stats.metrics import majority
 from . import LABELS_ONLY, UNFINISHED, Goal, Session
 from .checkpoints import require_best, resume_point
 from .inputs import Encoder, load_encoder, load_splits, summarize_inputs
-from .masked_eval import CONDITIONS, SAMPLE, Condition, Masks, Sweep
-from .steps import SweepReport
+from .masking import CONDITIONS, SAMPLE, Condition, Masks, Sweep
 from .trainer import (
     SELECTION,
     MaskedTrainer,
     Stopwatch,
+    SweepReport,
     epochs_until_stop,
     find_precision,
     judge_epochs,

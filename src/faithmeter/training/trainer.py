@@ -15,12 +15,7 @@ from datasets import Dataset
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from transformers import (
-    EvalPrediction,
-    PreTrainedModel,
-    Trainer,
-    TrainerCallback,
-)
+from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainerCallback
 from transformers import TrainerControl as Control
 from transformers import TrainerState as State
 from transformers import TrainingArguments as Arguments
@@ -31,11 +26,11 @@ from ..data import Task
 from ..errors import InputError, optional
 from ..files import writing
 from ..models.devices import require_precision, supports
+from ..phases import Advance
 from . import Enough
 from .checkpoints import Divergence, SealedCheckpoints, require_best
-from .collator import MaskingCollator
 from .inputs import Encoder
-from .masked_eval import CONDITIONS, UNIFORM, Condition, Sweep
+from .masking import CONDITIONS, UNIFORM, Condition, MaskingCollator, Sweep
 
 with optional():  # the Trainer needs it, and would not name the extra
     import accelerate  # noqa: F401
@@ -48,6 +43,8 @@ ENOUGH = "enough"
 """Key in the Trainer's log that tells whether training stops after an epoch."""
 EVALUATION_BATCH = 64
 """Batch size of an evaluation on one device."""
+ShowSteps = Callable[[int, int, str], object]
+"""Function that is called with the optimizer steps done, their total, and a remark."""
 
 
 class MaskedTrainer(Trainer):  # type: ignore[misc]
@@ -73,18 +70,14 @@ class MaskedTrainer(Trainer):  # type: ignore[misc]
         return scheduler
 
 
-class _EpochClock(TrainerCallback):  # type: ignore[misc]
-    """Trainer callback that sets the epoch of the collator, on which its masks depend."""
+class _Epochs(TrainerCallback):  # type: ignore[misc]
+    """Trainer callback that tells the collator each epoch, and stops after one that was `enough`."""
 
     def __init__(self, collator: MaskingCollator) -> None:
         self.collator = collator
 
     def on_epoch_begin(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
-        self.collator.epoch = round(state.epoch)
-
-
-class _StopWhenEnough(TrainerCallback):  # type: ignore[misc]
-    """Trainer callback that stops training after an epoch for which `enough` returned True."""
+        self.collator.epoch = round(state.epoch)  # its masks depend on it
 
     def on_evaluate(self, args: Arguments, state: State, control: Control, **more: Any) -> None:
         control.should_training_stop |= bool(more["metrics"].get(f"eval_{ENOUGH}"))
@@ -104,6 +97,44 @@ class Stopwatch(TrainerCallback):  # type: ignore[misc]
         # the checkpoint that is saved next includes this line
         spent = self.earlier + time.perf_counter() - self.begun
         state.log_history.append({"epoch": state.epoch, "step": state.global_step, SPENT: spent})
+
+
+class StepReport(TrainerCallback):  # type: ignore[misc]
+    """Trainer callback that reports every optimizer step and the last validation result."""
+
+    note = ""
+
+    def __init__(self, show: ShowSteps) -> None:
+        self.show = show
+
+    def on_train_begin(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
+        self.show(state.global_step, state.max_steps, self.note)
+
+    def on_step_end(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
+        self.show(state.global_step, state.max_steps, "validating" if control.should_evaluate else self.note)
+
+    def on_prediction_step(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
+        if control.should_evaluate:  # an epoch is validated; sweeps report to `SweepReport`
+            self.show(state.global_step, state.max_steps, "validating")
+
+    def on_evaluate(self, args: Arguments, state: State, control: Control, **more: Any) -> None:
+        self.note = f"epoch {round(state.epoch)}: validation {more['metrics']['eval_selection']:.3f}"
+        self.show(state.global_step, state.max_steps, self.note)
+
+    def on_save(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
+        self.show(state.global_step, state.max_steps, self.note)
+
+
+class SweepReport(TrainerCallback):  # type: ignore[misc]
+    """Trainer callback that reports how many of a sweep's texts are evaluated."""
+
+    def __init__(self, total: int, advance: Advance) -> None:
+        self.left, self.advance = total, advance
+
+    def on_prediction_step(self, args: Arguments, state: State, control: Control, **_: Any) -> None:
+        done = min(self.left, args.eval_batch_size)  # the last batch is not full
+        self.left -= done
+        self.advance(done)
 
 
 def judge_epochs(
@@ -163,7 +194,7 @@ def make_trainer(
             processing_class=encoder.tokenizer,
             compute_metrics=judge,
             compute_loss_func=_cross_entropy if "targets" in train.column_names else None,
-            callbacks=[_EpochClock(collator), SealedCheckpoints(), Divergence(), _StopWhenEnough()],
+            callbacks=[_Epochs(collator), SealedCheckpoints(), Divergence()],
         )
     except (ValueError, RuntimeError, ImportError) as error:  # an unknown or missing integration
         if config.report_to == "none":
