@@ -97,7 +97,7 @@ def test_the_pairwise_formulation_gives_the_published_pvalues() -> None:
     rng = np.random.default_rng(0)
     fitted, scored = (rng.standard_normal((n, 3, 8), dtype=np.float32) for n in (40, 90))
     np.testing.assert_allclose(
-        pairwise_pvalues(fitted, scored), MaSF().fit(fitted).pvalues(scored), atol=1e-12
+        pairwise_pvalues(fitted, scored), MaSF("published").fit(fitted).pvalues(scored), atol=1e-12
     )
 
 

@@ -134,10 +134,11 @@ def test_tables_hold_the_numbers_most_faithful_first(results: dict[str, Any], tm
 
 
 def test_a_test_is_a_line_in_a_shell() -> None:
-    assert repr(fm.MaSF().fit(np.random.default_rng(0).normal(size=(20, 2, 3)))).startswith(
+    assert repr(fm.MaSF("published").fit(np.random.default_rng(0).normal(size=(20, 2, 3)))).startswith(
         "<MaSF, published: 2 layers × 3 dimensions"
     )
-    assert repr(fm.MaSF()) == "<MaSF, published, not fitted>"
+    assert repr(fm.MaSF("published")) == "<MaSF, published, not fitted>"
+    assert repr(fm.MaSF()) == "<MaSF, crossfit, not fitted>", "the valid one"
 
 
 def test_html_escapes_text() -> None:

@@ -147,7 +147,7 @@ def test_one_dimension_on_paper() -> None:
     # Level 2: below a 0 are 0, below 1 … 9 are 1, 3, …, 17, below 10 are 19; two-sided 0; 1, 3, 5, 7, 9, 9,
     # 7, 5, 3; 1. The test rows have 0, 0, 10, 1, 0 at level 1, so 0, 0, 1, 1, 0 at level 2. As extreme among
     # the fitted are the one row with 0, or the four with 0 or 1.
-    assert MaSF().fit(fit).pvalues(test).tolist() == [0.05, 0.05, 0.2, 0.2, 0.05]
+    assert MaSF("published").fit(fit).pvalues(test).tolist() == [0.05, 0.05, 0.2, 0.2, 0.05]
 
 
 @both
@@ -249,7 +249,7 @@ def test_a_hopeless_outlier_is_as_good_as_alone(n: int, correlated: bool) -> Non
 
 
 def test_published_cannot_reject_with_few_rows() -> None:
-    assert MaSF().fit(normal(0, 50, layers=4, dims=400)).smallest_p() == 1
+    assert MaSF("published").fit(normal(0, 50, layers=4, dims=400)).smallest_p() == 1
 
 
 def test_a_constant_dimension_blinds_the_published_test_only() -> None:
@@ -257,7 +257,7 @@ def test_a_constant_dimension_blinds_the_published_test_only() -> None:
     fit[:, :, 0] = 1
     outlier = np.full((1, 2, 5), 20.0)
     outlier[:, :, 0] = 1
-    assert MaSF().fit(fit).pvalues(outlier).tolist() == [1]
+    assert MaSF("published").fit(fit).pvalues(outlier).tolist() == [1]
     assert MaSF(calibration="crossfit").fit(fit).pvalues(outlier) <= 2 / 101
 
 
@@ -304,7 +304,7 @@ def test_crossfit_finds_collapsed_states_and_one_shifted_layer() -> None:
     masf = MaSF(calibration="crossfit").fit(fit)
     assert (masf.pvalues(test * 0.3) < 0.05).mean() > 0.5
     last = test + np.array([0, 0, 2])[:, None]
-    assert (masf.pvalues(last) < 0.05).mean() > 0.5 > (MaSF().fit(fit).pvalues(last) < 0.05).mean()
+    assert (masf.pvalues(last) < 0.05).mean() > 0.5 > (MaSF("published").fit(fit).pvalues(last) < 0.05).mean()
 
 
 @pytest.mark.parametrize("shift", [np.array(0.8), np.array([0, 0, 0, 0, 3.0])])
@@ -332,7 +332,7 @@ def test_a_file_that_is_no_test(tmp_path: Path) -> None:
     path = tmp_path / "masf.safetensors"
     with pytest.raises(InputError, match="not a saved MaSF test"):
         MaSF.load(path, fingerprint="abc")
-    MaSF().fit(normal(0, 30)).save(path, fingerprint="abc")
+    MaSF("published").fit(normal(0, 30)).save(path, fingerprint="abc")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="not a saved MaSF test"):
@@ -347,7 +347,7 @@ def test_a_file_that_is_no_test(tmp_path: Path) -> None:
 
 def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "masf.safetensors"
-    MaSF().fit(normal(0, 30)).save(path, fingerprint="abc")
+    MaSF("published").fit(normal(0, 30)).save(path, fingerprint="abc")
 
     def full_disk(arrays: object, filename: Path, metadata: object) -> None:
         filename.write_bytes(b"half")
@@ -355,7 +355,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(indist, "save_file", full_disk)
     with pytest.raises(OSError, match="no space"):
-        MaSF().fit(normal(1, 30)).save(path, fingerprint="def")
+        MaSF("published").fit(normal(1, 30)).save(path, fingerprint="def")
     assert list(tmp_path.iterdir()) == [path]
     assert MaSF.load(path, fingerprint="abc").pvalues(normal(1, 3)).shape == (3,)
 
@@ -363,14 +363,14 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 def test_torch_tensors_and_half_precision() -> None:
     torch = pytest.importorskip("torch")
     fit, test = normal(0, 30).astype(np.float16), normal(1, 9).astype(np.float16)
-    expected = MaSF().fit(fit).pvalues(test)
-    assert (MaSF().fit(torch.from_numpy(fit)).pvalues(torch.from_numpy(test)) == expected).all()
+    expected = MaSF("published").fit(fit).pvalues(test)
+    assert (MaSF("published").fit(torch.from_numpy(fit)).pvalues(torch.from_numpy(test)) == expected).all()
     with pytest.raises(InputError, match=r"detach\(\)"):
-        MaSF().fit(torch.zeros(30, 2, 5, requires_grad=True))
+        MaSF("published").fit(torch.zeros(30, 2, 5, requires_grad=True))
 
 
 def test_no_rows_to_score_give_no_pvalues() -> None:
-    assert MaSF().fit(normal(0, 30)).pvalues(np.empty((0, 2, 5))).shape == (0,)
+    assert MaSF("published").fit(normal(0, 30)).pvalues(np.empty((0, 2, 5))).shape == (0,)
 
 
 def test_what_cannot_be_fitted_or_scored() -> None:
@@ -385,12 +385,12 @@ def test_what_cannot_be_fitted_or_scored() -> None:
         (np.full((30, 2, 5), "a"), "numbers"),
     ]:
         with pytest.raises(InputError, match=message):
-            MaSF().fit(features)
+            MaSF("published").fit(features)
     with pytest.raises(InputError, match="crossfit"):
         MaSF(calibration="cross-fit").fit(fit)
     with pytest.raises(InputError, match="not fitted"):
-        MaSF().pvalues(fit)
+        MaSF("published").pvalues(fit)
     with pytest.raises(InputError, match="nan"):
-        MaSF().fit(fit).pvalues(holed)
+        MaSF("published").fit(fit).pvalues(holed)
     with pytest.raises(InputError, match="same model"):
-        MaSF().fit(fit).pvalues(normal(0, 3, dims=6))
+        MaSF("published").fit(fit).pvalues(normal(0, 3, dims=6))

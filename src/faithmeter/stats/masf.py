@@ -44,9 +44,9 @@ class MaSF:
     and ranks a new row among the other part. Its p-values are uniform on rows from the same distribution.
 
     Args:
-        calibration: `published` or `crossfit`. For an ablation of `published`, the ways to combine p-values
-            over the dimensions of a layer and then over layers: `simes-simes`, `fisher-simes` or
-            `fisher-fisher`.
+        calibration: `crossfit`, whose p-values are valid, or `published`, as in the paper. For an ablation of
+            `published`, the ways to combine p-values over the dimensions of a layer and then over layers:
+            `simes-simes`, `fisher-simes` or `fisher-fisher`.
         trained_with: Masking strategy of the training that the fitted rows imitate: half, all, none, or
             unknown. The last two mean whole texts.
 
@@ -61,7 +61,7 @@ class MaSF:
 
     Example:
         >>> features = torch.rand(40, 3, 8)  # of 40 texts
-        >>> test = fm.MaSF(calibration="crossfit").fit(features)
+        >>> test = fm.MaSF().fit(features)
         >>> bool((test.pvalues(features) <= 1).all())
         True
     """
@@ -70,7 +70,7 @@ class MaSF:
     layers_: Array
     statistics_: Array
 
-    def __init__(self, *, calibration: str = "published", trained_with: TrainedWith = "unknown") -> None:
+    def __init__(self, calibration: str = "crossfit", *, trained_with: TrainedWith = "unknown") -> None:
         self.calibration = calibration
         self.trained_with: TrainedWith = trained_with
         self.recalibration: Recalibration | None = None
