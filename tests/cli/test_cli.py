@@ -270,7 +270,7 @@ def test_measure_announces_its_cost_and_takes_few_methods_or_those_of_the_paper(
     assert outcome.code == 0, outcome.err
     measured = json.loads(outcome.out)["methods"]
     assert set(measured) == {*(PAPER if group else default_methods())}
-    assert "4 texts, at most so many evaluations: " in outcome.err
+    assert "4 texts, evaluations at most, judged by the first: " in outcome.err
     [record] = (fm.RunStore(tmp_path / "runs").open(path) for path in (tmp_path / "runs").glob("measure-*"))
     assert set(record.config.methods) == set(measured), "the record names what was measured"
 

@@ -73,7 +73,7 @@ def test_rows_and_models_are_looked_at_first(faithmeter, arguments: tuple[str, .
     assert (outcome.code, outcome.out) == (2, "")
     *bounds, line = outcome.err.splitlines()
     assert message in line
-    assert all("at most so many evaluations" in bound for bound in bounds)
+    assert all("evaluations at most" in bound for bound in bounds)
 
 
 def test_too_few_validation_rows_for_the_check_are_named_before_the_training(faithmeter) -> None:

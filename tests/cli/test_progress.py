@@ -72,7 +72,7 @@ def test_bounds_are_told_cheapest_first(capsys, monkeypatch) -> None:
     monkeypatch.setattr(volume, "quiet", False)
     print_bounds(Bounds(5, {"check": 50, "loo-sign": 1200, "grad-l2": 100}))
     [told] = capsys.readouterr().err.splitlines()
-    assert told == "5 texts, at most so many evaluations: check 50, grad-l2 100, loo-sign 1,200"
+    assert told == "5 texts, evaluations at most, judged by the first: check 50, grad-l2 100, loo-sign 1,200"
 
 
 def test_the_time_of_a_finished_bar_stands_still(clock) -> None:

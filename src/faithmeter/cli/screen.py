@@ -127,10 +127,10 @@ def remark_verdict(verdict: Verdict, *, methods: bool = True) -> None:
 
 
 def print_bounds(bounds: Bounds) -> None:
-    """Print how many evaluations each method needs at most, cheapest first."""
+    """Print how many evaluations each method needs at most, if all texts are like the first ones."""
     ranked = sorted(bounds.evaluations.items(), key=lambda item: item[1])
     each = ", ".join(f"{name} {count:,}" for name, count in ranked)
-    note(f"{bounds.texts} texts, at most so many evaluations: {each}")
+    note(f"{bounds.texts} texts, evaluations at most, judged by the first: {each}")
 
 
 def print_costs(seconds: Mapping[str, float]) -> None:
