@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -87,29 +86,26 @@ def _owners_by_count(layout: Layout, count: int, name: str) -> Sequence[int | No
 
 def _owners(layout: Layout, spans: Sequence[Span], name: str) -> list[int | None]:
     """Return the number of the span that each token lies in; None for a token in no span."""
-    order = sorted(range(len(spans)), key=spans.__getitem__)  # spans may be given in any order
-    for one, other in pairwise(order):
-        if spans[other][0] < spans[one][1]:
-            raise InputError(f"{name}: spans {spans[one]} and {spans[other]} overlap; expected separate ones")
-    for start, end in spans:
-        if not 0 <= start < end <= len(layout.text):
-            size = len(layout.text)
-            raise InputError(f"{name}: span {start} to {end}; expected a part of its {size} characters")
-    starts = [spans[number][0] for number in order]
+    text = layout.text
+    of_character = np.full(len(text), -1)  # number of the span that each character lies in
+    for number, (start, end) in enumerate(spans):
+        if not 0 <= start < end <= len(text):
+            raise InputError(f"{name}: span {start} to {end}; expected a part of its {len(text)} characters")
+        other = of_character[start:end].max()
+        if other >= 0:
+            raise InputError(f"{name}: spans {spans[other]} and {start, end} overlap; expected separate ones")
+        of_character[start:end] = number
     owners: list[int | None] = []
     for start, end in layout.spans:
-        place = bisect_right(starts, start) - 1
-        inside = place >= 0 and end <= spans[order[place]][1]
-        # a token that is not inside may still be cut: by the span that begins before it, or by the next
-        for near in (place, place + 1):
-            if not inside and 0 <= near < len(order):
-                cut = spans[order[near]]
-                if start < cut[1] and cut[0] < end:
-                    raise InputError(
-                        f"{name}: span {cut[0]} to {cut[1]} cuts the token {layout.text[start:end]!r} "
-                        f"({start} to {end}); expected spans of whole tokens"
-                    )
-        owners.append(order[place] if inside else None)
+        inside = {*of_character[start : max(end, start + 1)].tolist()}  # 1: a token may have no characters
+        if len(inside) > 1:
+            cut = spans[max(inside)]
+            raise InputError(
+                f"{name}: span {cut[0]} to {cut[1]} cuts the token {text[start:end]!r} ({start} to {end}); "
+                "expected spans of whole tokens"
+            )
+        owner = max(inside, default=-1)
+        owners.append(None if owner < 0 else owner)
     return owners
 
 
