@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import BASELINE
-from ..methods.registry import find_searches
+from ..methods.registry import search_of
 from ..stats.areas import KINDS, PROBABILITY
 from ..stats.comparisons import Ranking, rank_methods
 from ..stats.curves import Curve, acu
@@ -153,7 +153,7 @@ class Group:
         None without a search and another method. The ceiling rises when a better search is added. With
         `exhaustive` it is exact for short texts.
         """
-        if len(self.methods) < 3 or "best" not in find_searches(self.methods):  # one is the baseline
+        if len(self.methods) < 3 or "best" not in map(search_of, self.methods):  # one is the baseline
             return None
         ceilings = []
         # the best order of each text need not give the best curve of all texts, so each method competes
@@ -187,7 +187,7 @@ class Group:
         kept = None if trace.kept is None else trace.kept[:texts]
         values = text_metrics(trace.probabilities[:texts], kept, trace.percents, shares)
         # normalized by the best and the worst order, which only searches find
-        if {"best", "worst"} <= find_searches(seed):
+        if {"best", "worst"} <= {*map(search_of, seed)}:
             erased = {name: each.probabilities[:texts] for name, each in seed.items()}
             values["naopc"] = normalized_aopc(erased)[method]
         means = dict.fromkeys(OTHER_METRICS, math.nan)

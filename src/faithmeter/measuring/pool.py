@@ -13,7 +13,7 @@ import numpy as np
 
 from ..config import BASELINE, TrainedWith, UnitName
 from ..errors import InputError, unknown
-from ..methods.registry import find_optimizers
+from ..methods.registry import search_of
 from ..stats.behavior import Behavior, most_doubtful
 from ..stats.guessing import best_guess, lead_over_guessing
 from ..stats.intervals import Interval
@@ -300,7 +300,7 @@ class Pool:
     @property
     def optimizers(self) -> tuple[str, ...]:
         """Methods that search for the measured order itself."""
-        return find_optimizers(self.methods)
+        return tuple(filter(search_of, self.methods))
 
     @property
     def majority(self) -> float:

@@ -52,6 +52,11 @@ class Beam:
         return Beam(self.masks[states], self.orders[states], areas[states])
 
 
+def count_states(tokens: int, width: int, **_: object) -> int:
+    """Return the maximum number of evaluations for a text."""
+    return width * tokens * (tokens + 1) // 2
+
+
 def beam_search(
     clf: Evaluator,
     batch: Batch,

@@ -21,12 +21,12 @@ from ..errors import InputError, unknown
 from ..models.evaluator import Evaluator, Model
 from ..models.tokens import Batch
 from ..source import digest_source, find_place
-from .beam import beam_search
+from .beam import beam_search, count_states
 from .gradients import gradient_l1, gradient_l2, input_x_gradient, integrated_gradient, integrated_gradient_l2
 from .occlusion import count_occlusions, leave_one_out
 from .options import TARGET_UNITS, Function, default_options, read_option
 from .random import random_order
-from .regression import ridge, shapley
+from .regression import count_sets, ridge, shapley
 from .search import count_evaluations, evaluations_allowed, exhaustive, search
 
 Cost = Callable[..., int]
@@ -142,12 +142,14 @@ def _built_in() -> Iterator[Method]:
     """Yield the methods of the package, in the order of every list and table."""
     order: dict[str, Any] = {"recursive": False, "signed": False, "unit": "ranks, the highest first"}
     size: dict[str, Any] = {"signed": False, "directed": False}
-    slope = "logit points per unit of embedding"
-    baseline = "a random order, the baseline of all methods"
-    yield Method("random", random_order, recursive=False, about=baseline, **size)
+    points: dict[str, Any] = {"unit": "logit points"}
+    slope: dict[str, Any] = {"unit": "logit points per unit of embedding", **size}
+    yield Method(
+        "random", random_order, recursive=False, about="a random order, the baseline of all methods", **size
+    )
     for name, function in (("grad-l1", gradient_l1), ("grad-l2", gradient_l2)):
-        reacts = f"how much the model reacts to small changes of a word (gradient, {name[-2:].upper()} norm)"
-        yield Method(name, function, about=reacts, unit=slope, **size)
+        about = f"how much the model reacts to small changes of a word (gradient, {name[-2:].upper()} norm)"
+        yield Method(name, function, about=about, **slope)
     gradients = "estimated from many gradients (integrated gradients)"
     masking = "by masking it and asking the model again (leave one out)"
     pairs: tuple[tuple[str, Function, str, Cost | None], ...] = (
@@ -155,46 +157,24 @@ def _built_in() -> Iterator[Method]:
         ("int-grad", integrated_gradient, gradients, _steps),
         ("loo", leave_one_out, masking, count_occlusions),
     )
+    adds = "what a word adds or takes away"
     for short, function, how, cost in pairs:
-        adds, matters = f"what a word adds or takes away, {how}", f"how much a word matters, {how}"
-        yield Method(f"{short}-sign", function, about=adds, unit="logit points", cost=cost)
-        yield Method(
-            f"{short}-abs", absolute(function), about=matters, unit="logit points", cost=cost, **size
-        )
-    yield Method(
-        "beam",
-        beam_search,
-        about="the order of masking words that harms the prediction most (beam search)",
-        cost=lambda tokens, width, **_: width * tokens * (tokens + 1) // 2,
-        **order,
-    )
-    yield Method(
-        "search",
-        search,
-        about="an order of masking words that changes the prediction early (search within a budget)",
-        cost=lambda tokens, exchanges, **limits: evaluations_allowed(tokens, **limits),
-        **order,
-    )
-    best = "the best of all orders of masking words of short texts, and that of search of longer ones"
-    yield Method("exhaustive", exhaustive, about=best, cost=count_evaluations, **order)
-    yield Method(
-        "ridge",
-        ridge,
-        recursive=False,
-        about="what a word adds or takes away, by a linear model of randomly masked texts (as LIME does)",
-        unit="logit points",
-        cost=lambda tokens, samples, **_: samples,
-    )
-    yield Method(
-        "shapley",
-        shapley,
-        recursive=False,
-        about="what a word adds or takes away on average over sets of other words (Shapley values)",
-        unit="logit points",
-        cost=lambda tokens, samples, **_: min(samples, 2**tokens),
-    )
-    average = "how much the model reacts to small changes of a word, on average from nothing to the text"
-    yield Method("int-grad-l2", integrated_gradient_l2, about=average, unit=slope, cost=_steps, **size)
+        about = f"how much a word matters, {how}"
+        yield Method(f"{short}-sign", function, about=f"{adds}, {how}", cost=cost, **points)
+        yield Method(f"{short}-abs", absolute(function), about=about, cost=cost, **points, **size)
+    about = "the order of masking words that harms the prediction most (beam search)"
+    yield Method("beam", beam_search, about=about, cost=count_states, **order)
+    about = "an order of masking words that changes the prediction early (search within a budget)"
+    yield Method("search", search, about=about, cost=evaluations_allowed, **order)
+    about = "the best of all orders of masking words of short texts, and that of search of longer ones"
+    yield Method("exhaustive", exhaustive, about=about, cost=count_evaluations, **order)
+    about = f"{adds}, by a linear model of randomly masked texts (as LIME does)"
+    once: dict[str, Any] = {"recursive": False, **points}
+    yield Method("ridge", ridge, about=about, cost=lambda tokens, samples, **_: samples, **once)
+    about = f"{adds} on average over sets of other words (Shapley values)"
+    yield Method("shapley", shapley, about=about, cost=count_sets, **once)
+    about = "how much the model reacts to small changes of a word, on average from nothing to the text"
+    yield Method("int-grad-l2", integrated_gradient_l2, about=about, cost=_steps, **slope)
 
 
 def _steps(tokens: int, *, steps: int, **_: Any) -> int:
@@ -337,14 +317,13 @@ def find_method(name: str) -> Method | None:
         return None
 
 
-def find_searches(names: Iterable[str]) -> set[str]:
-    """Return what the searches among the methods look for: the best order, the worst, or both."""
-    return {method.searches for method in map(find_method, names) if method and method.searches}
+def search_of(name: str) -> str:
+    """Return which erasure order a method searches for, best or worst; empty if it is no search or unknown.
 
-
-def find_optimizers(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the methods that search for the measured order itself: the ceiling of others, not rivals."""
-    return tuple(name for name in names if find_searches([name]))
+    Searches are the ceiling of the other methods, not their rivals.
+    """
+    known = find_method(name)
+    return known.searches if known else ""
 
 
 def explain(clf: Model, batch: Batch, labels: Tensor | Iterable[int], method: str | Method) -> Tensor:

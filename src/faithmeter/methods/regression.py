@@ -78,6 +78,11 @@ def fit_ridge(inputs: Floats, values: Floats, weights: Floats, alpha: float) -> 
     return coefficients
 
 
+def count_sets(tokens: int, samples: int, **_: object) -> int:
+    """Return the maximum number of evaluations for a text, which has 2ⁿ sets of n tokens."""
+    return min(samples, int(2**tokens))
+
+
 def shapley(
     clf: Evaluator,
     batch: Batch,

@@ -233,7 +233,7 @@ def _toggle(mask: Bools, tokens: Ints) -> Bools:
     return masks
 
 
-def evaluations_allowed(tokens: int, budget: int, gradients: int, most: int = 0) -> int:
+def evaluations_allowed(tokens: int, budget: int, gradients: int, most: int = 0, **_: object) -> int:
     """Return the maximum number of evaluations for a text.
 
     It is `budget` per token and `most` in all, or more if one order needs more to be proposed and evaluated.
