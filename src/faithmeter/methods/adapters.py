@@ -25,7 +25,7 @@ from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from .gradients import collect
 from .options import Function
-from .registry import Method, require_name
+from .registry import Method, first_line, require_name
 from .token_sets import Bools, Floats, TokenSets
 
 ATTENTION_KINDS = {
@@ -219,10 +219,9 @@ def texts(function: TextFunction, *, name: str, signed: bool = True, version: st
             return align(batch, function(batch.texts, **further))
 
     require_name(name)
-    about = (inspect.getdoc(function) or "").partition("\n")[0]
     # whole texts only: a function of texts cannot be asked about masked ones
     flags: dict[str, Any] = {"recursive": False, "signed": signed, "by_default": False}
-    return Method(name, scores, about=about, source=function, version=version, **flags)
+    return Method(name, scores, about=first_line(function), source=function, version=version, **flags)
 
 
 def _adapt(

@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, wraps
+from functools import cache, cached_property, partial, wraps
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
@@ -253,28 +253,24 @@ def method(
         0
     """
     require_name(name)
+    make = partial(Method, name, recursive=recursive, unit=unit, cost=cost, by_default=by_default)
 
     def register(function: Function) -> Function:
         if name in METHODS and find_place(METHODS[name].function) != find_place(function):
             where = ".".join(find_place(METHODS[name].function))
             raise InputError(f"method {name!r} exists already, in {where}; give yours another name")
         has_signs = getattr(function, "signed", signed)
-        METHODS[name] = Method(
-            name,
-            function,
-            recursive=recursive,
-            signed=has_signs,
-            directed=has_signs if directed is None else directed,
-            about=about or (inspect.getdoc(function) or "").partition("\n")[0],
-            unit=unit,
-            source=function,
-            version=version,
-            cost=cost,
-            by_default=by_default,
-        )
+        flags = {"signed": has_signs, "directed": has_signs if directed is None else directed}
+        own = {"about": about or first_line(function), "source": function, "version": version}
+        METHODS[name] = make(function=function, **flags, **own)
         return function
 
     return register
+
+
+def first_line(function: Function) -> str:
+    """Return the first line of a function's docstring."""
+    return (inspect.getdoc(function) or "").partition("\n")[0]
 
 
 @cache
