@@ -14,7 +14,10 @@ import pytest
 import faithmeter as fm
 from faithmeter.methods.registry import METHODS
 
-HEAD = "import dataclasses, enum, functools, re\nimport numpy as np, torch\nimport faithmeter as fm\n"
+HEAD = (
+    "import dataclasses, enum, functools, re\nimport numpy as np, torch\n"
+    "import faithmeter as fm\nfrom faithmeter.methods import adapters\n"
+)
 PLAIN = "@fm.method('mine')\ndef mine(clf, batch, labels):\n    "
 CALLED = "def mine(clf, batch, labels, *, factor=1):\n    return factor\nfm.method('mine'{flags})({made})\n"
 WRAPPED = (
