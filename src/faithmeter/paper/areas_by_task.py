@@ -32,7 +32,7 @@ from ..report.aggregate import (
 from ..report.blocks import Cell, Column, Table, file_column
 from ..report.values import short_names
 from ..stats.curves import Curve, racu
-from ..store.result_frames import POOLED_SEEDS
+from ..store.frames import POOLED_SEEDS
 from . import comparison, published
 
 TITLE = "Faithfulness of importance measures"

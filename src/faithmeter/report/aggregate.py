@@ -14,7 +14,7 @@ from pandas import DataFrame
 
 from ..config import BASELINE
 from ..stats.intervals import Interval, bootstrap_interval
-from ..store.result_frames import POOLED, POOLED_SEEDS
+from ..store.frames import POOLED, POOLED_SEEDS
 from ..store.results import PREFERRED, rank_training
 from .blocks import DIGITS, Cell, Column, Row, file_column
 

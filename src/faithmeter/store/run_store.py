@@ -231,7 +231,7 @@ class RunStore:
             where: Column values by which the rows are filtered.
         """
         records = list(self.records())
-        results = self.results(records) if kind in frames.OF_RESULTS else []
+        results = [] if kind in ("train", "roar") else self.results(records)
         return frames.frame(kind, records, results, **where)
 
     def frames(self) -> dict[str, DataFrame]:

@@ -14,7 +14,7 @@ from ...config import BASELINE, SIGNIFICANCE_LEVEL
 from ...errors import InputError
 from ...files import atomic
 from ...store import frames
-from ...store.result_frames import POOLED_SEEDS
+from ...store.frames import POOLED_SEEDS
 from ...store.results import Pooled, describe_others, preferred
 from ...store.run_store import RunStore
 from ...verdict.doubts import STEP_WARNING
