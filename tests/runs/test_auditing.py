@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import faithmeter as fm
+from faithmeter.cli.screen import print_costs
 from faithmeter.runs import auditing
 from faithmeter.runs.auditing import parse_budget
 from faithmeter.verdict.adapted import AdaptEvidence, explain_audit, judge_audit
@@ -84,7 +85,7 @@ def test_a_second_audit_computes_nothing_and_gives_the_same_digits(
 
 
 def test_a_spent_budget_leaves_out_the_dearest_methods_and_says_so(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    audited, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock stands still until the first method is done."""
     looks = iter([False, True])
@@ -92,6 +93,39 @@ def test_a_spent_budget_leaves_out_the_dearest_methods_and_says_so(
     decision = run(place, place / "runs", budget="1m")
     assert decision.left_out == ("loo-sign",)
     assert "The budget was spent before loo-sign" in decision.answers[1].text
+
+
+def test_an_adaptation_is_stopped_by_the_budget_and_continued_with_equal_digits(
+    audited, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"epochs": 2, "methods": ["grad-l2"]}
+    whole = run(place, place / "whole", **options)
+    steps: list[str] = []
+
+    def passed(_: object) -> bool:
+        return steps.count("adaptation") > 10  # in the second of two epochs of seven steps
+
+    monkeypatch.setattr(auditing.Deadline, "passed", property(passed))
+    stopped = run(
+        place, place / "stopped", budget="1m", progress=lambda *step: steps.append(step[0]), **options
+    )
+    assert stopped.left_out == ("adaptation", "grad-l2")
+    assert stopped.record is None
+    assert "The budget was spent before adaptation and grad-l2" in stopped.answers[1].text
+    assert stopped.answers[2].text.startswith("Not known: the budget was spent before")
+    steps.clear()
+    again = run(place, place / "stopped", **options)
+    assert again.record is not None
+    assert again.record.fingerprint == whole.record.fingerprint
+    assert again.result.to_dict()["methods"]["grad-l2"]["acu"] == whole.result.acu("grad-l2")
+
+
+def test_what_a_budget_may_leave_out_is_told_with_the_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    seconds = {"check": 10.0, "adaptation": 100.0, "grad-l2": 5.0}
+    print_costs(seconds, 60.0)
+    assert "the budget of 60 s may leave out: adaptation, grad-l2" in capsys.readouterr().err
+    print_costs(seconds, 200.0)
+    assert "may leave out" not in capsys.readouterr().err
 
 
 def test_costs_are_told_before_the_work_and_a_log_gets_one_percentage(faithmeter, place, audited) -> None:

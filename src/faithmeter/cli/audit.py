@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -44,7 +45,9 @@ class Work:
 
     method: list[str] = option([], "may be repeated; default: the four of `measure`", "--method", "-m")
     limit: int = option(200, "held-out texts to measure; 0 takes all", min=0)
-    budget: str = option("", "time after which no further method is begun: 90s, 10m, 1.5h")
+    budget: str = option(
+        "", "time after which an adaptation is stopped and no further method is begun: 90s, 10m, 1.5h"
+    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def audit(
     from ..report.surfaces import write_page
     from ..report.view import view
     from ..runs.auditing import audit as run
-    from ..runs.auditing import sort_methods
+    from ..runs.auditing import parse_budget, sort_methods
 
     names = sort_methods(work.method)
     requirements = parse_requirements(gate.require, [CHECK, BASELINE, *names])
@@ -82,7 +85,7 @@ def audit(
         overall = Overall(progress, "audit", in_order=True)
 
         def announce(seconds: Mapping[str, float]) -> None:
-            print_costs(seconds)
+            print_costs(seconds, parse_budget(work.budget) if work.budget else math.inf)
             overall.plan(seconds)
 
         decision = run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -133,11 +134,18 @@ def print_bounds(bounds: Bounds) -> None:
     note(f"{bounds.texts} texts, evaluations at most, judged by the first: {each}")
 
 
-def print_costs(seconds: Mapping[str, float]) -> None:
-    """Print how long each part of an audit takes at most, and all together."""
+def print_costs(seconds: Mapping[str, float], budget: float = math.inf) -> None:
+    """Print how long each part of an audit takes at most, and which parts a budget may leave out."""
     parts = ", ".join(f"{part} {format_duration(cost)}" for part, cost in seconds.items())
     total = format_duration(sum(seconds.values()))
     note(f"at most {total} on this machine: {parts} (the {ADAPTATION} only if the check does not accept)")
+    beyond, spent = [], 0.0
+    for part, cost in seconds.items():
+        spent += cost
+        if spent > budget:
+            beyond.append(part)
+    if beyond:
+        note(f"the budget of {format_duration(budget)} may leave out: {', '.join(beyond)}")
     note("what is finished is kept: the same command continues after a stop")
 
 

@@ -75,7 +75,7 @@ class Audit(Rendered):
         result: Result of the methods on the model that is used: the classifier, or the adapted one.
         record: Record of the adaptation; None if the classifier is measurable as it is.
         folder: Folder of the measurable model.
-        left_out: Methods that were not begun because the budget was spent.
+        left_out: What the budget left out: methods that were not begun, and an adaptation that was stopped.
     """
 
     model: str
@@ -136,8 +136,12 @@ class Audit(Rendered):
         write_csv(self.result.table(), path)
 
 
+class Spent(Exception):
+    """Raised within an adaptation when the budget is spent; its last whole epoch is kept."""
+
+
 class Deadline:
-    """Time after which no further method is begun; without a budget there is none."""
+    """Time after which an adaptation is stopped and no method is begun; without a budget there is none."""
 
     def __init__(self, budget: str) -> None:
         self._end = time.monotonic() + parse_budget(budget) if budget else math.inf
@@ -145,6 +149,17 @@ class Deadline:
     @property
     def passed(self) -> bool:
         return time.monotonic() >= self._end
+
+    def ends(self, progress: Progress | None) -> Progress:
+        """Return a progress function that passes on to another one, and raises `Spent` after the deadline."""
+
+        def show(phase: str, done: int, total: int) -> None:
+            if self.passed:
+                raise Spent
+            if progress is not None:
+                progress(phase, done, total)
+
+        return show
 
 
 @dataclass(frozen=True)
@@ -199,7 +214,8 @@ def audit(
         text: Column with the texts.
         methods: Names of the methods, the dearest of which are begun last; by default those of `measure`.
         limit: Number of held-out texts that are measured; 0 measures all.
-        budget: Time after which no further method is begun, such as `10m`; by default there is no limit.
+        budget: Time after which an adaptation is stopped and no further method is begun, such as `10m`; by
+            default there is no limit. The same audit continues an adaptation from its last whole epoch.
         store: Folder that keeps what is finished; the same audit continues from there.
         progress: Called with a phase, the amount done in it so far, and the total.
         announce: Called with the seconds that each part takes at most, before the work begins.
@@ -237,7 +253,12 @@ def audit(
     if checked.evidence.measurable:
         clf, record, folder = original, None, str(model)
     else:
-        record = adapt(config, root, resume=True, callbacks=_training_report(progress), progress=progress)
+        limited = deadline.ends(progress)
+        try:
+            # stopped as by Ctrl-C: a shorter training of its own would give other weights when continued
+            record = adapt(config, root, resume=True, callbacks=_training_report(limited), progress=limited)
+        except Spent:
+            return Audit(str(model), checked, checked, None, str(model), (ADAPTATION, *names))
         folder = str(root.folder(record.config))
         clf, task = load(folder), _adapted_task(folder, record)
     done: list[str] = []
@@ -294,13 +315,10 @@ def bound_parts(
     }
 
 
-def _training_report(progress: Progress | None) -> list[TrainerCallback]:
+def _training_report(progress: Progress) -> list[TrainerCallback]:
     from ..training.trainer import StepReport
 
-    if progress is None:
-        return []
-    report = progress
-    return [StepReport(lambda done, total, _: report(ADAPTATION, done, total))]
+    return [StepReport(lambda done, total, _: progress(ADAPTATION, done, total))]
 
 
 def parse_budget(budget: str) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..config import SIGNIFICANCE_LEVEL
+from ..config import ADAPTATION, SIGNIFICANCE_LEVEL
 from ..stats.behavior import Behavior
 from ..stats.pvalues import DatasetPValue
 from .doubts import BAD, CAUTION
@@ -105,7 +105,7 @@ def judge_audit(
         checked: Verdict on the model as it is, of random masks only.
         measured: Verdict on the model whose explanations were measured.
         adaptation: Evidence of the adaptation; None if the model was measured as it is.
-        left_out: Methods that were not begun because the budget was spent.
+        left_out: The adaptation and the methods that were left out because the budget was spent.
     """
     model, method, _ = measured.answers
     mood, trust = model.mood, begin(model.text, 1)
@@ -119,7 +119,7 @@ def judge_audit(
     return (
         Answer(AUDIT_QUESTIONS[0], mood, trust),
         Answer(AUDIT_QUESTIONS[1], method.mood, which),
-        Answer(AUDIT_QUESTIONS[2], *_describe_price(adaptation)),
+        Answer(AUDIT_QUESTIONS[2], *_describe_price(adaptation, unfinished=ADAPTATION in left_out)),
     )
 
 
@@ -139,8 +139,10 @@ def begin(text: str, sentences: int) -> str:
     return ". ".join(parts[:sentences]).removesuffix(".") + "."
 
 
-def _describe_price(adaptation: AdaptEvidence | None) -> tuple[str, str]:
+def _describe_price(adaptation: AdaptEvidence | None, *, unfinished: bool) -> tuple[str, str]:
     """Return the mood and text of what an adaptation changed: predictions and explanations."""
+    if unfinished:
+        return CAUTION, "Not known: the budget was spent before the adaptation was finished."
     if adaptation is None:
         return GOOD, "Nothing: the model is used as it is, and no prediction changes."
     share = f"{format_percent(adaptation.agreement)}% of {adaptation.texts} held-out texts"
