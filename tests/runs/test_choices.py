@@ -1,4 +1,4 @@
-"""`auto`: its choice on validation texts, kept beside the checkpoint, and the lines that say why."""
+"""`auto`: its choice of a method, kept beside the checkpoint, that of a precision, and why."""
 
 from __future__ import annotations
 
@@ -7,13 +7,26 @@ from pathlib import Path
 
 import pytest
 import torch
+from scipy.stats import spearmanr
 
 import faithmeter as fm
+from faithmeter.config import MeasureConfig
 from faithmeter.measuring import erase
+from faithmeter.methods import explain
 from faithmeter.models import devices
-from faithmeter.runs import chosen_method
-from faithmeter.runs.chosen_method import Candidate, Choice, choose_method, read_budget
-from toy import tiny
+from faithmeter.models.evaluator import Evaluator
+from faithmeter.runs import choices
+from faithmeter.runs.choices import (
+    Candidate,
+    Choice,
+    Chosen,
+    choose_method,
+    choose_precision,
+    compare_ranks,
+    read_budget,
+)
+from toy import rows_batch, tiny
+from traces import falling, result, traces
 
 ROWS = [f"the {'apple' if i % 2 else 'milk'} number {i},{'fruit' if i % 2 else 'drink'}" for i in range(240)]
 TEXT = "the milk number 3"
@@ -31,7 +44,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def few_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(chosen_method, "TEXTS", 12)
+    monkeypatch.setattr(choices, "TEXTS", 12)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -83,12 +96,12 @@ def test_a_choice_is_that_of_its_own_settings(
     monkeypatch.setattr(devices, "cpu_features", lambda: {"avx512_bf16"})
     asked: list[str] = []
     choice = Choice(30, 12, {"loo-sign": Candidate(0.1, 0.0, 0.2, 9)})
-    monkeypatch.setattr(chosen_method, "_measure_candidates", lambda *_: asked.append("") or choice)
-    monkeypatch.setattr(chosen_method, "CANDIDATES", ("loo-sign", "grad-l2"))
+    monkeypatch.setattr(choices, "_measure_candidates", lambda *_: asked.append("") or choice)
+    monkeypatch.setattr(choices, "CANDIDATES", ("loo-sign", "grad-l2"))
     clf = fm.load(checkpoint)
-    measured = chosen_method.measured_task(clf, checkpoint, chosen_method.MeasureConfig())
-    monkeypatch.setattr(chosen_method, "measured_task", lambda *_: measured)  # its classes do not matter
-    record = chosen_method.training_record(checkpoint)
+    measured = choices.measured_task(clf, checkpoint, choices.MeasureConfig())
+    monkeypatch.setattr(choices, "measured_task", lambda *_: measured)  # its classes do not matter
+    record = choices.training_record(checkpoint)
     monkeypatch.setattr("faithmeter.stats.metrics.OWN_METRICS", {})
     fm.metric("hits")(lambda labels, p: float((labels == p).sum()))
     several = tiny(dtype=torch.float32)
@@ -109,7 +122,7 @@ def test_a_choice_is_that_of_its_own_settings(
     ]
 
     def ask(name: str, clf: fm.Classifier, record: object, options: dict[str, object]) -> None:
-        monkeypatch.setattr(chosen_method, "training_record", lambda _: record)
+        monkeypatch.setattr(choices, "training_record", lambda _: record)
         asked.clear()
         choose_method(clf, checkpoint, 30, **options)
 
@@ -143,7 +156,7 @@ def test_the_command_line_prints_the_reason(faithmeter, checkpoint: Path) -> Non
 def test_another_budget_measures_only_other_candidates(checkpoint: Path, tmp_path, monkeypatch) -> None:
     """Their traces lie in the store of the checkpoint, like those of any measurement."""
     checkpoint = Path(shutil.copytree(checkpoint, tmp_path / "runs" / checkpoint.name))
-    monkeypatch.setattr(chosen_method, "CANDIDATES", ("inp-grad-sign", "loo-sign"))
+    monkeypatch.setattr(choices, "CANDIDATES", ("inp-grad-sign", "loo-sign"))
     clf, explained = fm.load(checkpoint), set[str]()
     explain = erase.explain
 
@@ -177,3 +190,69 @@ def test_a_checkpoint_without_validation_texts_gets_one_clear_line(tmp_path: Pat
     assert "has none: it was not trained by faithmeter; name a method, such as loo-sign" in outcome.err
     with pytest.raises(fm.InputError, match="expected the folder of a checkpoint"):
         fm.pipeline(clf, method="auto")
+
+
+ID_ROWS = ([5, 9, 12, 7, 20], [6, 11, 8], [14])
+
+
+def test_ranks_are_compared_by_spearman_and_a_text_of_one_word_says_nothing() -> None:
+    exact, lower = (tiny(dtype=torch.float32) for _ in range(2))
+    lower.place(torch.device("cpu"), "bf16")
+    batch, labels = rows_batch(*ID_ROWS), torch.tensor([0, 1, 2])
+    methods = ["loo-sign", "inp-grad-sign"]
+    found = compare_ranks(Evaluator(exact), Evaluator(lower), batch, labels, methods)
+    for name in methods:
+        one, other = (explain(clf, batch, labels, name) for clf in (exact, lower))
+        each = [spearmanr(one[i][w], other[i][w]).statistic for i, w in enumerate(batch.explained[:2])]
+        assert found[name] == pytest.approx(sum(each) / 2, abs=1e-12)
+    assert compare_ranks(Evaluator(exact), Evaluator(lower), batch[[2]], labels[[2]], methods) == {
+        "loo-sign": 0.0,
+        "inp-grad-sign": 0.0,
+    }, "unknown is not alike"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "chosen"),
+    [
+        ({"loo-sign": 0.999, "grad-l2": 0.98}, "bf16"),
+        ({"loo-sign": 0.999, "grad-l2": 0.979}, "fp32"),
+        ({}, "fp32"),
+    ],
+)
+def test_every_method_must_rank_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: dict[str, float], chosen: str
+) -> None:
+    (tmp_path / "own.csv").write_text("\n".join(["text,label", *["good film,a", "bad film,b"] * 2]))
+    task = fm.own_task(tmp_path / "own.csv", text="text", label="label", all_test=True)
+    monkeypatch.setattr(devices, "cpu_features", lambda: {"avx512_bf16"})
+    monkeypatch.setattr(choices, "load_measured", lambda *_: tiny(dtype=torch.float32, labels=2))
+    monkeypatch.setattr(choices, "measured_task", lambda *_: (task, None, None))
+    asked: list[int] = []
+
+    def compare(_: object, __: object, batch: fm.Batch, *more: object) -> dict[str, float]:
+        asked.append(len(batch))
+        return ranks
+
+    monkeypatch.setattr(choices, "compare_ranks", compare)
+    choice = choose_precision("checkpoint", MeasureConfig(methods=tuple(ranks) or ("random",)))
+    assert (choice.precision, asked) == (chosen, [4])
+    assert choice.reason.startswith(f"auto is {chosen}: rank correlation of bf16 with fp32 on 4 texts")
+    least = {"ranks_alike": 0.98} if chosen == "bf16" else {}
+    assert choice.config == {"precision": chosen, **least}
+
+
+def test_a_device_without_bf16_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "cpu_features", set)
+    choice = choose_precision("no-checkpoint", MeasureConfig(), device="cpu")
+    assert choice == Chosen("fp32", {}, "auto is fp32: this CPU does not compute in bf16")
+
+
+def test_the_verdict_says_by_what_the_precision_was_chosen() -> None:
+    labels = [0, 1] * 40
+    seed = traces(falling({"random": 0.9, "loo-sign": 0.3}, labels), labels)
+    said = {}
+    for ranks_alike in (0.0, 0.987):
+        doubts = result(seed, precision="bf16", ranks_alike=ranks_alike).verdict.doubts
+        [said[ranks_alike]] = [doubt.text for doubt in doubts if doubt.kind == "precision"]
+    assert said[0.0].endswith("in fp32, close scores may rank otherwise")
+    assert said[0.987].endswith("a few texts' scores in fp32 rank alike (correlation 0.987 or more)")

@@ -116,7 +116,7 @@ def explain(
     from ..methods.registry import parse
     from ..models.evaluator import Evaluator
     from ..models.loading import choose_label
-    from ..runs.chosen_method import read_budget
+    from ..runs.choices import read_budget
 
     rows, single, verify = words.read(), words.given is not None, explaining.verify
     if not single and (verify or gate.require):
@@ -154,7 +154,7 @@ def explain(
 def _choose(clf: Evaluator, checkpoint: str, budget: int | None, unit: UnitName) -> Method:
     """Return the method that `auto` takes for a checkpoint, and print why."""
     from ..methods.registry import parse
-    from ..runs.chosen_method import BUDGET, choose_method
+    from ..runs.choices import BUDGET, choose_method
 
     with bars() as progress:
         bar = progress.add_task("choosing a method", total=None, note="")

@@ -116,7 +116,7 @@ def measure(
     requirements = parse_requirements(gate.require, [CHECK, BASELINE, *(names or default_methods())])
     origin = texts.origin(checkpoint)
     if computers.precision == "auto" and not cluster:
-        from ..runs.chosen_precision import choose_precision
+        from ..runs.choices import choose_precision
 
         chosen = choose_precision(checkpoint, config, origin, computers.device)
         config = config.replace(**chosen.config)

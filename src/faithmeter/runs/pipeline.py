@@ -23,7 +23,7 @@ from ..models.masks import PERCENTS
 from ..models.tokens import in_units, require_unit
 from ..phases import Progress, start_phase
 from ..verdict.evidence import MIN_ORDERS, choose_test
-from .chosen_method import Choice, choose_method, read_budget
+from .choices import Choice, choose_method, read_budget
 from .fitted_tests import load_tests, tests_beside
 
 SMALLEST = {"orders": MIN_ORDERS, "seed": 0, "top_k": 0, "max_evaluations": 1}
