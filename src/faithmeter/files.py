@@ -137,11 +137,32 @@ def write_parquet(path: Path, frame: DataFrame) -> None:
 def read_parquet(path: Path) -> DataFrame | None:
     """Return the data frame that `write_parquet` wrote, or None if it is missing or damaged.
 
-    Damage causes a DamageWarning.
+    Damage causes a DamageWarning. Lists stay in Arrow's memory, where 100,000 of them take a tenth of what
+    Python's objects do.
     """
+    if not intact(path):
+        return None
     import pandas as pd
+    from pyarrow import parquet, types
 
-    return pd.read_parquet(path) if intact(path) else None
+    table = parquet.read_table(path)
+    frame: DataFrame = table.to_pandas(
+        types_mapper=lambda kind: pd.ArrowDtype(kind) if types.is_list(kind) else None
+    )
+    # as `pandas.read_parquet` does, which has no option for single columns
+    frame.attrs = json.loads((table.schema.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
+    return frame
+
+
+def as_arrow(frame: DataFrame) -> DataFrame:
+    """Return a frame with its lists in Arrow's memory, as `read_parquet` returns them."""
+    import pandas as pd
+    import pyarrow as pa
+
+    for name, values in frame.items():
+        if len(values) and isinstance(values.iloc[0], list):
+            frame[name] = pd.arrays.ArrowExtensionArray(pa.array(values))
+    return frame
 
 
 @contextmanager

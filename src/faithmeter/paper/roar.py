@@ -159,5 +159,5 @@ def read_positions(folder: Path) -> Positions:
 def _positions(frame: DataFrame) -> Positions:
     positions = {}
     for name, part in frame.groupby("split"):
-        positions[str(name)] = [gone.tolist() for gone in part.sort_values("row")["positions"]]
+        positions[str(name)] = part.sort_values("row")["positions"].tolist()
     return positions

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ..files import as_arrow
 from ..measuring import texts as reading
 from ..measuring.erase import Report, Slice, Work, trace_slice
 from ..measuring.plan import Plan
@@ -145,9 +146,9 @@ class Join:
         if "supporting" in rows.column_names:
             # kept beside the spans of units: plausibility needs both, and not the data any more
             frame["rationale"] = rows.select(frame["row"])["supporting"][:]
-        self.texts.append(frame)
         if self.shelf is not None:
             self.shelf.write_texts(frame)
+        self.texts.append(as_arrow(frame))
 
     def _keep(self, name: str, trace: Trace, known: Trace | None) -> None:
         if self.plan.numbers is not None:

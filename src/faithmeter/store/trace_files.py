@@ -20,7 +20,7 @@ from ..files import read_parquet
 from ..measuring.trace import Trace
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 QUARANTINE = "quarantine"
 """Folder of a store to which damaged files are moved."""
@@ -98,23 +98,22 @@ def as_frame(trace: Trace) -> DataFrame:
     frame["step"] = pd.Series(list(trace.steps), dtype=object)
     # attributes hold what is equal for all rows, once for a file
     shared = {"method": trace.method, "percents": list(trace.percents), "code": trace.code}
-    set_attributes(frame, {**shared, "numbers": trace.numbers, **costs_of(trace)})
+    frame.attrs = dict[Any, Any](shared, numbers=trace.numbers, **costs_of(trace))
     return frame
 
 
 def as_trace(frame: DataFrame) -> Trace:
     """Return the trace in the frame of a slice."""
     shared = frame.attrs
-    # parquet has no float32 matrix per row: steps and classes are flattened, [N, S·C]
-    logits = np.stack(frame["logits"].tolist()).astype(np.float32)
     return Trace(
         method=shared["method"],
         percents=tuple(shared["percents"]),
         rows=frame["row"].to_numpy(np.int64),
         targets=frame["target"].to_numpy(),
-        logits=logits.reshape(len(frame), len(shared["percents"]), -1),
-        scores=tuple(np.asarray(values, np.float64) for values in frame["scores"]),
-        steps=tuple(np.asarray(values, np.uint8) for values in frame["step"]),
+        # parquet has no float32 matrix per row: steps and classes are flattened, [N, S·C]
+        logits=np.stack(_lists(frame["logits"])).reshape(len(frame), len(shared["percents"]), -1),
+        scores=tuple(_lists(frame["scores"])),
+        steps=tuple(_lists(frame["step"])),
         evaluations=shared["evaluations"],
         evaluations_alone=shared["evaluations_alone"],
         seconds=shared["seconds"],
@@ -124,14 +123,14 @@ def as_trace(frame: DataFrame) -> Trace:
     )
 
 
-def get_attributes(frame: DataFrame) -> dict[str, Any]:
-    """Return the attributes of a frame."""
-    return {str(name): value for name, value in frame.attrs.items()}
+def _lists(column: Series[Any]) -> list[NDArray[Any]]:
+    """Return the lists of a column as arrays, which are parts of one."""
+    import pyarrow as pa
 
-
-def set_attributes(frame: DataFrame, values: Mapping[str, Any]) -> None:
-    """Set the attributes of a frame, which a parquet file keeps."""
-    frame.attrs = {name: value for name, value in values.items()}  # noqa: C416 (to keys of any type)
+    lists = pa.table({"lists": pa.array(column)})["lists"].combine_chunks()
+    offsets = lists.offsets.to_numpy()
+    # parquet has a null for each NaN
+    return np.split(lists.flatten().to_numpy(zero_copy_only=False), offsets[1:-1] - offsets[0])
 
 
 def as_side_frame(
@@ -142,14 +141,13 @@ def as_side_frame(
 
     frame = pd.DataFrame({"row": rows})
     frame["values"] = pd.Series(list(values), dtype=object)
-    set_attributes(frame, costs)
+    frame.attrs = dict[Any, Any](costs)
     return frame
 
 
 def read_side_values(frame: DataFrame) -> NDArray[np.float64]:
     """Return the values [N, S] in the frame of a side file."""
-    values: NDArray[np.float64] = np.stack(frame["values"].tolist()).astype(np.float64)
-    return values
+    return np.stack(_lists(frame["values"]))
 
 
 def costs_of(trace: Trace, known: Trace | None = None) -> dict[str, Any]:

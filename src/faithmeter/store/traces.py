@@ -30,7 +30,6 @@ from .trace_files import (
     as_side_frame,
     as_trace,
     costs_of,
-    get_attributes,
     list_prefixes,
     list_slices,
     name_file,
@@ -38,7 +37,6 @@ from .trace_files import (
     read_file,
     read_side_values,
     read_span,
-    set_attributes,
 )
 
 if TYPE_CHECKING:
@@ -71,14 +69,7 @@ class Shelf:
     def read_texts(self, count: int) -> list[DataFrame]:
         """Return the slices of texts that are there, up to the slice with row `count - 1`."""
         # texts are kept once for all methods; a trace refers to them by row
-        frames = _read_slices(self.folder / TEXTS, "", count)
-        for frame in frames:
-            # parquet gives arrays where the frame had lists
-            for column in ("starts", "ends", "words"):  # plain numbers, of which small ones take no memory
-                frame[column] = [values.tolist() for values in frame[column]]
-            if "rationale" in frame:
-                frame["rationale"] = [[*values] for values in frame["rationale"]]
-        return frames
+        return _read_slices(self.folder / TEXTS, "", count)
 
     def write_texts(self, frame: DataFrame) -> None:
         """Write a slice of texts."""
@@ -189,7 +180,7 @@ def _add_sides(trace: Trace, kind: str, sides: Iterable[DataFrame]) -> list[Trac
                     part = replace(part, kept=values)
                 else:
                     part = replace(part, pvalues={**part.pvalues, kind: values})
-                costs = get_attributes(side)  # none if they are among those of the slice
+                costs: dict[Any, Any] = side.attrs  # none if they are among those of the slice
                 if costs and rows.start == max(span.start, own.start):  # of several parts, one has them
                     part = replace(part, **add_costs([vars(part), costs]))
         parts.append(part)
@@ -233,13 +224,13 @@ def _join(frames: list[DataFrame]) -> DataFrame:
     """Return the rows of all frames, with the costs of all."""
     import pandas as pd
 
-    attributes = [get_attributes(frame) for frame in frames]
+    attributes: list[dict[Any, Any]] = [frame.attrs for frame in frames]
     for frame in frames:
         frame.attrs = {}  # pandas compares them
     joined = pd.concat(frames, ignore_index=True)
     # side files that were written with their slice have no costs: those are among the slice's
     costs = [own for own in attributes if "seconds" in own]
-    set_attributes(joined, {**attributes[0], **(add_costs(costs) if costs else {})})
+    joined.attrs = {**attributes[0], **(add_costs(costs) if costs else {})}
     return joined
 
 
