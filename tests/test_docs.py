@@ -7,6 +7,7 @@ import inspect
 import re
 import sys
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -88,6 +89,8 @@ def test_a_text_passes_the_functions_that_contributors_are_told(tmp_path: Path) 
     finally:
         sys.setprofile(None)
     assert len(names) <= 30
+    packages = [name.partition(".")[0] for name in names]
+    assert sum(one != following for one, following in pairwise(packages)) <= 10
     assert not [name for code, name in listed.items() if code not in entered]
 
 

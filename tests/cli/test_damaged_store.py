@@ -13,6 +13,7 @@ import pytest
 import torch
 from transformers import RobertaForSequenceClassification as Model
 
+import faithmeter as package
 from faithmeter.store import identity, run_store
 from toy import WORDS, tiny
 
@@ -157,18 +158,30 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     return since
 
 
-def test_another_version_reads_what_has_the_same_format(
+def test_a_machine_with_other_packages_reads_what_is_there(
     faithmeter, checkpoint: Path, monkeypatch: pytest.MonkeyPatch, count: Callable[[], int]
 ) -> None:
     first = faithmeter("measure", checkpoint, *MEASURE)
     count()
-    others = {"versions": {"faithmeter": "99.0"}, "python": "9.9"}
+    others = {"versions": {"torch": "99.0"}, "python": "9.9"}
     monkeypatch.setattr(run_store, "environment", lambda: others)
     again = faithmeter("measure", checkpoint, *MEASURE)
     assert numbers(json.loads(again.out)) == numbers(json.loads(first.out))
     assert count() == 0, "no text is read again"
     [manifest] = Path().glob("runs/measure-*/manifest.json")
     assert "99.0" not in manifest.read_text(), "it tells what made the numbers"
+
+
+def test_another_version_of_faithmeter_measures_anew(
+    faithmeter, checkpoint: Path, monkeypatch: pytest.MonkeyPatch, count: Callable[[], int]
+) -> None:
+    """Its methods may do something else, so traces of the old one must not answer for it."""
+    first = faithmeter("measure", checkpoint, *MEASURE)
+    count()
+    monkeypatch.setattr(package, "__version__", "99.0", raising=False)
+    again = faithmeter("measure", checkpoint, *MEASURE)
+    assert count() > 0
+    assert numbers(json.loads(again.out)) == numbers(json.loads(first.out))
 
 
 def test_another_format_of_traces_is_measured_anew(
