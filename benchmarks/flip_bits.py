@@ -37,7 +37,7 @@ from faithmeter.config import MeasureConfig, RoarConfig  # noqa: E402
 from faithmeter.data.labeled import LABELED, read_labeled  # noqa: E402
 from faithmeter.errors import DamageWarning, InputError  # noqa: E402
 from faithmeter.paper.roar import roar  # noqa: E402
-from faithmeter.runs import chosen_method, measurements  # noqa: E402
+from faithmeter.runs import choices, measurements  # noqa: E402
 from faithmeter.runs.fitted_tests import load_tests  # noqa: E402
 from faithmeter.runs.measured import task_of  # noqa: E402
 from faithmeter.store.records import MANIFEST, RECORD  # noqa: E402
@@ -133,8 +133,8 @@ def read_adapted(root: Path) -> Any:
 
 def read_choice(root: Path) -> Any:
     """Return the choices of `auto` that can be used; others are made again."""
-    choices = {path.name: chosen_method._read(path) for path in root.rglob("auto-*.json")}
-    return {name: asdict(choice) for name, choice in choices.items() if choice is not None}
+    chosen = {path.name: choices._read(path) for path in root.rglob("auto-*.json")}
+    return {name: asdict(choice) for name, choice in chosen.items() if choice is not None}
 
 
 def read_list(root: Path) -> Any:
@@ -166,7 +166,7 @@ def build() -> list[Unit]:
     [adapted] = store.root.glob("adapt-*")
     shutil.copytree(adapted, WORK / "units" / "adapt" / adapted.name)
     chosen = WORK / "units" / "choice"
-    chosen_method.choose_method(fm.load(store.folder(TRAINING)), store.folder(TRAINING), budget=3)
+    choices.choose_method(fm.load(store.folder(TRAINING)), store.folder(TRAINING), budget=3)
     shutil.copytree(store.folder(TRAINING), chosen, ignore=lambda _, names: {*names} - choices_in(names))
     listed = WORK / "units" / "list"
     for path in [*finished(store.root, "train"), *finished(store.root, "measure")]:
