@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from faithmeter.errors import InputError
-from faithmeter.stats.behavior import MAX_EXCESS, Behavior, judge
+from faithmeter.stats.behavior import MAX_EXCESS, Behavior, Finding
 from faithmeter.stats.intervals import Interval
 from faithmeter.stats.predictions import resampling_weights
 from faithmeter.stats.recalibration import RESAMPLES, apply, check_behavior, intervals_of_means, recalibrate
@@ -82,7 +82,7 @@ def test_texts_needed_from_the_width():
     [((-0.1, 0.04), "accepted"), ((0.06, 0.2), "rejected"), ((0.0, 0.1), "undecided")],
 )
 def test_judging_an_interval(bounds, outcome):
-    assert judge(Interval(sum(bounds) / 2, *bounds, 50), 0.05) == outcome
+    assert Finding(50, "excess", Interval(sum(bounds) / 2, *bounds, 50), 0.05).outcome == outcome
 
 
 def test_labels_can_be_the_predictions_of_the_original():
@@ -105,5 +105,5 @@ def test_acceptance_of_a_model_beyond_the_margin_is_rare():
         values = rng.normal(MAX_EXCESS, 0.3, (200, 1))
         weights = np.concatenate([*resampling_weights(200, RESAMPLES, rng)])
         [interval] = intervals_of_means(values, weights)
-        accepted += judge(interval, MAX_EXCESS) == "accepted"
+        accepted += Finding(50, "excess", interval, MAX_EXCESS).outcome == "accepted"
     assert accepted <= 11  # 5 expected; 11 or fewer in 99 % of series

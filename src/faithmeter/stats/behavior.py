@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, starmap
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ class Recalibration(NamedTuple):
 
     def at(self, percents: Collection[int]) -> Recalibration:
         """Return the recalibration at those of its rates that are among these."""
-        places = [place for place, percent in enumerate(self.percents) if percent in percents]
+        kept = [*map(percents.__contains__, self.percents)]
         return self._replace(
-            percents=tuple(self.percents[place] for place in places),
-            scales=tuple(self.scales[place] for place in places),
-            biases=tuple(self.biases[place] for place in places),
-            limits=tuple(self.limits[place] for place in places if self.limits),
+            percents=tuple(compress(self.percents, kept)),
+            scales=tuple(compress(self.scales, kept)),
+            biases=tuple(compress(self.biases, kept)),
+            limits=tuple(compress(self.limits, kept)),
         )
 
     @classmethod
@@ -73,6 +74,20 @@ class Finding(NamedTuple):
     quantity: Literal["excess", "shortfall"]
     interval: Interval
     margin: float
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the quantity is below its margin, above it, or neither can be told."""
+        if self.interval.upper < self.margin:
+            return "accepted"
+        return "rejected" if self.interval.lower > self.margin else "undecided"
+
+    @property
+    def growth(self) -> float:
+        """By how much more texts would narrow the interval enough to leave out the margin."""
+        mean, lower, upper, _ = self.interval
+        distance = abs(self.margin - mean)
+        return (max(upper - mean, mean - lower) / distance) ** 2 if distance else math.inf
 
 
 @dataclass(frozen=True)
@@ -97,8 +112,8 @@ class Behavior:
         """Convert to JSON-ready values."""
         return {
             "percents": [*self.percents],
-            "excess": [[*each] for each in self.excess],
-            "shortfall": [[*each] for each in self.shortfall],
+            "excess": [*map(list, self.excess)],
+            "shortfall": [*map(list, self.shortfall)],
             "texts": self.texts,
             "validation_texts": self.validation_texts,
         }
@@ -108,18 +123,21 @@ class Behavior:
         """Return the check with these values."""
         from .intervals import Interval  # slow to import
 
-        intervals = {
-            name: tuple(Interval(*each) for each in values[name]) for name in ("excess", "shortfall")
-        }
-        return cls(**{**values, **intervals, "percents": tuple(values["percents"])})
+        return cls(
+            tuple(values["percents"]),
+            tuple(starmap(Interval, values["excess"])),
+            tuple(starmap(Interval, values["shortfall"])),
+            values["texts"],
+            values["validation_texts"],
+        )
 
     @property
     def outcome(self) -> Outcome:
         """Whether the masks are accepted at all rates, rejected at one of them, or neither can be told."""
-        outcomes = [judge(each.interval, each.margin) for each in self._judged]
+        outcomes = {each.outcome for each in self._judged}
         if "rejected" in outcomes:
             return "rejected"
-        return "accepted" if set(outcomes) == {"accepted"} else "undecided"
+        return "accepted" if outcomes == {"accepted"} else "undecided"
 
     @property
     def worst(self) -> Finding:
@@ -135,35 +153,22 @@ class Behavior:
         """
         if self.outcome != "undecided":
             return None
-        pairs = [(each.interval, each.margin) for each in self._judged]
-        factor = max(_growth(*pair) for pair in pairs if judge(*pair) == "undecided")
+        factor = max(each.growth for each in self._judged if each.outcome == "undecided")
         texts = min(self.texts, self.validation_texts)
         return math.ceil(factor * texts) if factor <= MAX_GROWTH else None
 
     @property
     def _judged(self) -> list[Finding]:
         """Every quantity with its margin, the excesses first."""
-        excesses = zip(self.percents, self.excess, strict=True)
-        shortfalls = zip(self.percents, self.shortfall, strict=True)
-        findings = [Finding(percent, "excess", each, MAX_EXCESS) for percent, each in excesses]
-        return findings + [Finding(percent, "shortfall", each, MAX_SHORTFALL) for percent, each in shortfalls]
+        findings = []
+        for percent, excess in zip(self.percents, self.excess, strict=True):
+            findings.append(Finding(percent, "excess", excess, MAX_EXCESS))
+        for percent, shortfall in zip(self.percents, self.shortfall, strict=True):
+            findings.append(Finding(percent, "shortfall", shortfall, MAX_SHORTFALL))
+        return findings
 
 
 def most_doubtful(checks: Sequence[Behavior]) -> Behavior:
     """Return the check of several trainings that speaks most against the masks."""
     order = ("rejected", "undecided", "accepted")
     return min(checks, key=lambda check: (order.index(check.outcome), -max(e.upper for e in check.excess)))
-
-
-def judge(interval: Interval, margin: float) -> Outcome:
-    """Return whether a quantity is below its margin, above it, or neither can be told."""
-    if interval.upper < margin:
-        return "accepted"
-    return "rejected" if interval.lower > margin else "undecided"
-
-
-def _growth(interval: Interval, margin: float) -> float:
-    """Return by how much more texts would narrow an interval enough to leave out the margin."""
-    distance = abs(margin - interval.mean)
-    width = max(interval.upper - interval.mean, interval.mean - interval.lower)
-    return (width / distance) ** 2 if distance else math.inf

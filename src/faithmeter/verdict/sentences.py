@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any
 
 from ..config import BASELINE
@@ -97,8 +98,11 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
     for name in evidence.methods:
         if not any(_forbids(doubt, name) for doubt in reasons):
             trusted.append(name)
-    weak = {name for doubt in reasons if doubt.kind == UNFAITHFUL for name in doubt.methods}
-    faithful = [name for name in trusted if name not in weak and name != BASELINE]
+    weak = {BASELINE}
+    for doubt in reasons:
+        if doubt.kind == UNFAITHFUL:
+            weak.update(doubt.methods)
+    faithful = [name for name in trusted if name not in weak]
     leaders: tuple[str, ...] = ()
     if isinstance(evidence, TextEvidence):
         answers = tuple(_judge_text(evidence, reasons))
@@ -106,9 +110,11 @@ def verdict(evidence: TaskEvidence | TextEvidence | ProbeEvidence) -> Verdict:
     else:
         second, leaders = name_best(evidence)
         second = _compare_on_shared_texts(evidence, second, leaders)
-        sentences = (judge_model(evidence), second, _list_doubts(evidence, reasons))
-        answers = tuple(Answer(question, *pair) for question, pair in zip(QUESTIONS, sentences, strict=True))
-        answers = (*answers[:-1], replace(answers[-1], points=_points(reasons)))
+        answers = (
+            Answer(QUESTIONS[0], *judge_model(evidence)),
+            Answer(QUESTIONS[1], *second),
+            Answer(QUESTIONS[2], *_list_doubts(evidence, reasons), tuple(map(_as_sentence, reasons))),
+        )
         top = headline(evidence)
     return Verdict(tuple(trusted), tuple(faithful), leaders, answers, tuple(reasons), top)
 
@@ -158,9 +164,8 @@ def _compare_on_shared_texts(
         if not {method, leaders[0]} <= areas.keys():  # they share no text
             text += f" {method} was not measured on the same texts."
             continue
-        own, best = (format_percent(areas[name]) for name in (method, leaders[0]))
-        text += f" On the {texts} texts that both were measured on, {method} has {own}%"
-        text += f" and {leaders[0]} {best}%."
+        text += f" On the {texts} texts that both were measured on, {method} has"
+        text += f" {format_percent(areas[method])}% and {leaders[0]} {format_percent(areas[leaders[0]])}%."
         # the leader leads among its rivals only
         mood = CAUTION if areas[method] > areas[leaders[0]] else mood
     return mood, text
@@ -170,8 +175,8 @@ def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str
     """Return the answer to the question of what not to trust: the doubts or, without any, the limits."""
     if reasons:
         mood = reasons[0].severity
-        first = _points(reasons)[0].removesuffix(".")
-        text = "; ".join([first, *(doubt.text for doubt in reasons[1:])])
+        first = _as_sentence(reasons[0]).removesuffix(".")
+        text = "; ".join([first, *map(attrgetter("text"), reasons[1:])])
         return mood if mood in (BAD, CAUTION) else GOOD, f"{text}."
     # "nothing speaks against it" is no proof: without doubts, the limits are named
     texts = max(method.texts for method in evidence.methods.values())
@@ -179,13 +184,10 @@ def _list_doubts(evidence: TaskEvidence, reasons: list[Doubt]) -> tuple[str, str
     return GOOD, f"{NO_DOUBT}; they hold for {limits}, not beyond."
 
 
-def _points(reasons: list[Doubt]) -> tuple[str, ...]:
-    """Return each doubt as a sentence; one that begins with the name of a method keeps its first letter."""
-    named = [any(doubt.text.startswith(method) for method in doubt.methods) for doubt in reasons]
-    return tuple(
-        f"{doubt.text if keeps else doubt.text[0].upper() + doubt.text[1:]}."
-        for doubt, keeps in zip(reasons, named, strict=True)
-    )
+def _as_sentence(doubt: Doubt) -> str:
+    """Return a doubt as a sentence; one that begins with the name of a method keeps its first letter."""
+    text = doubt.text
+    return f"{text if text.startswith(doubt.methods) else text[0].upper() + text[1:]}."
 
 
 def _judge_probe(reasons: list[Doubt]) -> Answer:
@@ -219,20 +221,15 @@ def _judge_text(evidence: TextEvidence, reasons: list[Doubt]) -> Iterator[Answer
 
 def _summarize_text(answers: Sequence[Answer], reasons: Sequence[Doubt]) -> str:
     """Return the first sentence about a single text: whether its explanations are faithful."""
-    moods = [answer.mood for answer in answers]
+    moods = {answer.mood for answer in answers}
     subject = "the explanation is" if len(answers) == 1 else "each explanation is"
-    if set(moods) == {GOOD}:
+    if moods == {GOOD}:
         doubted = any(doubt.severity != NOTE for doubt in reasons)
         return f"Yes: {subject} faithful for this text{', with doubts' if doubted else ''}."
     if GOOD in moods:
         return "Partly: only some of these explanations are faithful for this text."
     if CAUTION in moods:
         return "Not known: the model was not checked on masked texts."
-    return (
-        "No: no explanation here can be trusted." if len(answers) > 1 else f"No: {_begin(answers[0].text)}."
-    )
-
-
-def _begin(answer: str) -> str:
-    """Return an answer up to its colon."""
-    return answer.partition(":")[0]
+    if len(answers) > 1:
+        return "No: no explanation here can be trusted."
+    return f"No: {answers[0].text.partition(':')[0]}."
