@@ -53,7 +53,7 @@ class Ranking:
 
         Empty if the areas are not defined, as there is nothing to remove.
         """
-        if any(math.isnan(area) for area in self.areas.values()):
+        if any(map(math.isnan, self.areas.values())):
             return ()
         return (*[*self.areas][:1], *(pair.second for pair in self._with_best if not pair.apart))
 
@@ -63,8 +63,8 @@ class Ranking:
 
         None if they can be told apart already, or if no number of texts would suffice.
         """
-        needed = [None if pair.apart else pair.texts_needed for pair in self._with_best[:1]]
-        return needed[0] if needed else None
+        pair = next(iter(self._with_best), None)
+        return None if pair is None or pair.apart else pair.texts_needed
 
     @property
     def _with_best(self) -> list[Comparison]:
@@ -91,14 +91,14 @@ def rank_methods(
     """
     areas = _ranked_areas(predictions, kind)
     pairs = list(combinations(areas, 2))
-    if not pairs or any(math.isnan(area) for area in areas.values()):
+    if not pairs or any(map(math.isnan, areas.values())):
         return Ranking(areas, ())
     influence = _pooled_influences if kind == "acu" else partial(_own_influences, KINDS[kind])
     influences = [influence(predictions, *pair) for pair in pairs]
     contributions = np.stack([part.mean(axis=0) for part in influences])  # [P, N]
     pvalues = np.maximum(_swap_pvalues(contributions, swaps, seed), _skew_pvalues(contributions))
     if predictions.seeds > 1:
-        pvalues = np.maximum(pvalues, [_two_way_pvalue(part) for part in influences])
+        pvalues = np.maximum(pvalues, [*map(_two_way_pvalue, influences)])
     adjusted = _holm(pvalues)
     comparisons = []
     for pair, of_texts, p, adjusted_p in zip(pairs, contributions, pvalues, adjusted, strict=True):
@@ -130,11 +130,9 @@ def texts_needed(difference: float, deviation: float, *, pairs: int = 1) -> int 
 def _ranked_areas(predictions: Predictions, kind: str) -> dict[str, float]:
     """Return the area of each method, averaged over seeds, largest first."""
     curves = predictions.weighted_curves([np.ones((1, predictions.texts), np.int64)])
-    areas = {
-        name: float(KINDS[kind].area(values, curves[BASELINE], predictions.ratios).mean())
-        for name, values in curves.items()
-        if name != BASELINE
-    }
+    random, areas = curves.pop(BASELINE), {}
+    for name, values in curves.items():
+        areas[name] = float(KINDS[kind].area(values, random, predictions.ratios).mean())
     return dict(sorted(areas.items(), key=lambda item: -item[1]))
 
 

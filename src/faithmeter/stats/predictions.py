@@ -137,8 +137,10 @@ class Predictions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", np.asarray(self.labels))
         object.__setattr__(self, "percents", whole_percents(self.percents))
-        arrays = {name: np.asarray(array) for name, array in self.methods.items()}
-        arrays = {name: array[None] if array.ndim == 2 else array for name, array in arrays.items()}
+        arrays = {}
+        for name, given in self.methods.items():
+            array = np.asarray(given)
+            arrays[name] = array[None] if array.ndim == 2 else array
         object.__setattr__(self, "methods", arrays)
         _require_method(BASELINE, arrays)
         shape = (len(arrays[BASELINE]), len(self.labels), len(self.percents))
@@ -151,7 +153,7 @@ class Predictions:
             find_metric(self.metric)
         numbers = self.metric in (MEAN, *NUMBER_METRICS)
         if numbers or (self.metric not in METRICS and self.labels.dtype.kind == "f"):
-            if not all(np.isfinite(array).all() for array in (self.labels, *arrays.values())):
+            if not all(map(_are_finite, (self.labels, *arrays.values()))):
                 raise InputError("labels or predictions that are not finite; expected numbers")
         elif not all(_are_classes(array, self.classes) for array in (self.labels, *arrays.values())):
             raise InputError(f"labels or predictions outside 0 … {self.classes - 1}; expected class numbers")
@@ -180,10 +182,10 @@ class Predictions:
         The weightings come in blocks [r, N] of how often each text counts.
         """
         parts: dict[str, list[Floats]] = {name: [] for name in self.methods}
-        for weights in blocks:
+        for weights in blocks:  # one at a time: all together may not fit into memory
             for name, curves in parts.items():
                 curves.append(self._weighted(name, weights))
-        return {name: np.concatenate(curves) for name, curves in parts.items()}
+        return dict(zip(parts, map(np.concatenate, parts.values()), strict=True))
 
     def left_out_curves(self, name: str) -> Floats:
         """Return the curves [N, G, S] of a method, leaving out each of the N texts in turn."""
@@ -212,11 +214,10 @@ class Predictions:
         """Counts [G, N, S, F] of each method; empty if the metric is not a function of counts."""
         if not isinstance(self.metric, str) or self.metric not in COUNTS:
             return {}
-        of_texts = COUNTS[self.metric].of_texts
-        return {
-            name: np.stack([of_texts(self.labels, seed, self.classes) for seed in array])
-            for name, array in self.methods.items()
-        }
+        of_texts, counts = COUNTS[self.metric].of_texts, {}
+        for name, array in self.methods.items():
+            counts[name] = np.stack([of_texts(self.labels, seed, self.classes) for seed in array])
+        return counts
 
     def _weighted(self, name: str, weights: NDArray[np.int64]) -> Floats:
         """Return the curves [r, G, S] of a method, with each text counted by `weights` [r, N]."""
@@ -233,10 +234,10 @@ class Predictions:
     def _computed(self, name: str, rows: NDArray[np.int64]) -> Floats:
         """Return the curves [G, S] of a method on these rows, by calling the metric function."""
         metric = find_metric(self.metric) if isinstance(self.metric, str) else self.metric
-        labels = self.labels[rows]
-        return np.array(
-            [[metric(labels, step, self.classes) for step in seed[rows].T] for seed in self.methods[name]]
-        )
+        labels, curves = self.labels[rows], []
+        for seed in self.methods[name]:
+            curves.append([metric(labels, step, self.classes) for step in seed[rows].T])
+        return np.array(curves)
 
 
 def best_erasures(predictions: Predictions) -> NDArray[np.int64]:
@@ -264,6 +265,10 @@ def blocks(rows: int, columns: int) -> Iterator[int]:
     """Return the number of rows in each block of a large matrix, so that blocks fit into memory."""
     size = max(1, MAX_BLOCK_WEIGHTS // columns)
     return (min(size, rows - start) for start in range(0, rows, size))
+
+
+def _are_finite(values: NDArray[Any]) -> bool:
+    return bool(np.isfinite(values).all())
 
 
 def _are_classes(values: NDArray[Any], classes: int) -> bool:
