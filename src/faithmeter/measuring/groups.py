@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,35 +22,23 @@ from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
 from ..stats.predictions import Predictions, best_erasures
 from .trace import Trace
 
-Owner = TypeVar("Owner", bound="Remembering")
-Arguments = ParamSpec("Arguments")
-Value = TypeVar("Value")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Remembering(Protocol):
-    """Object with a memory of what it has computed."""
-
-    @property
-    def _memory(self) -> dict[Any, Any]: ...
-
-
-def remembered(
-    method: Callable[Concatenate[Owner, Arguments], Value],
-) -> Callable[Concatenate[Owner, Arguments], Value]:
+def remembered(method: Function) -> Function:
     """Return a method that computes once what it returns for the same arguments of the same object.
 
-    Unlike `functools.cache`, it keeps no object alive: what is remembered goes with the object.
+    Unlike `functools.cache`, it keeps no object alive: what is remembered goes with the object's `_memory`.
     """
 
     @wraps(method)
-    def look_up(self: Owner, /, *args: Arguments.args, **options: Arguments.kwargs) -> Value:
+    def look_up(self: Any, /, *args: Any, **options: Any) -> Any:
         key = (method.__name__, *args, *options.items())
         if key not in self._memory:
             self._memory[key] = method(self, *args, **options)
-        value: Value = self._memory[key]
-        return value
+        return self._memory[key]
 
-    return look_up
+    return cast(Function, look_up)
 
 
 @dataclass(frozen=True, eq=False)

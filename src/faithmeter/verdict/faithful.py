@@ -108,7 +108,7 @@ def name_best(evidence: TaskEvidence) -> tuple[Mooded, tuple[str, ...]]:
     """Return the answer to which method is most faithful, and the leading methods."""
     basis = describe_basis(evidence)
     if not evidence.explained:
-        return (CAUTION, "Not known: no method was measured."), ()
+        return (CAUTION, f"Not known: no method was measured. {basis}"), ()
     if not evidence.learned:
         return (CAUTION, f"Not known: the model did not learn the task. {basis}"), ()
     if not evidence.accepted or evidence.trained_with == "none":
