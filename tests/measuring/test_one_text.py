@@ -110,7 +110,13 @@ def measured(**methods: Erasure) -> Explanation:
     floors = {} if any(not one.p for one in methods.values()) else {"crossfit": 0.01}
     word = Piece("a", 0, 1, (0,), dict.fromkeys(methods, 1.0))
     return Explanation(
-        *("a", None, False, "yes", {"yes": 1.0, "no": 0.0}, None, (word,), (word,)),
+        text="a",
+        pair=None,
+        truncated=False,
+        label="yes",
+        probabilities={"yes": 1.0, "no": 0.0},
+        value=None,
+        **dict.fromkeys(("tokens", "words"), (word,)),
         methods=tuple(methods),
         percents=(0, 40, 70, 100),
         orders=99,

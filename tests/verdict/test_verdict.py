@@ -345,7 +345,13 @@ def text_measurement(case: TextCase) -> Explanation:
     erasure = Erasure(flat, {test: [p[test]] * len(PERCENTS) for test in p}, p, case.acu, 0.5, case.chance)
     word = Piece("good", 13, 17, (3,), {"loo-sign": 1.0})
     return Explanation(
-        *("the film was good", None, case.truncated, "LABEL_0", {"LABEL_0": 1.0}, None, (word,), (word,)),
+        text="the film was good",
+        pair=None,
+        truncated=case.truncated,
+        label="LABEL_0",
+        probabilities={"LABEL_0": 1.0},
+        value=None,
+        **dict.fromkeys(("tokens", "words"), (word,)),
         methods=("loo-sign",),
         percents=PERCENTS,
         orders=100,

@@ -50,36 +50,73 @@ class Erasure(EqualByFields):
     chance: float
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation(EqualByFields, Measured, Rendered):
-    """Scores of the words and tokens of one text for one class and, unless left out, how faithful they are.
-
-    Notebooks and `rich.print` show a heat map, the curve of the best method, and the verdict.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading(EqualByFields, Measured):
+    """Text as the model reads it, what the model says of it, and what its check assumes.
 
     Attributes:
-        text: The explained text.
+        text: The text.
         pair: The context, which is not explained; None for a single text.
         truncated: Whether the text is longer than the model can read, so that its end was left out.
-        label: Name of the explained class.
         probabilities: Probability of each class (0 to 1); empty if the model predicts a number.
         value: Predicted number; None if the model chooses a class.
-        tokens: The explained tokens, with `text`, `start`, `end` and `scores` by method.
-        words: The words, each with the score of its strongest token, including the sign.
+        tokens: The explained tokens.
+        words: The words, with the numbers of their tokens.
+        floors: By test, the smallest p-value that it can give.
+        trained_with: Masking strategy of the training that the tests assume.
+        agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
+        device: Device that the model was evaluated on.
+        precision: Data type that it was evaluated in.
+    """
+
+    text: str
+    pair: str | None
+    truncated: bool
+    probabilities: Mapping[str, float]
+    value: float | None
+    tokens: tuple[Piece, ...]
+    words: tuple[Piece, ...]
+    floors: Mapping[str, float] = field(default_factory=dict)
+    trained_with: TrainedWith = "unknown"
+    agreement: float = math.nan
+    device: str = "cpu"
+    precision: str = "fp32"
+
+    @property
+    def prediction(self) -> str:
+        """Name of the most probable class, or the predicted number as text."""
+        if self.value is not None:
+            return format_number(self.value, NUMBER_DECIMALS)
+        # of equal probabilities the first class, as argmax has it
+        return max(self.probabilities, key=self.probabilities.__getitem__)
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        """Facts that the evidence has as they are."""
+        facts = {name: getattr(self, name) for name in ("floors", "trained_with", "precision", "agreement")}
+        return {**facts, "truncated": float(self.truncated)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explanation(Reading, Rendered):
+    """Scores of the words and tokens of one text for one class and, unless left out, how faithful they are.
+
+    Notebooks and `rich.print` show a heat map, the curve of the best method, and the verdict. `words` and
+    `tokens` have `text`, `start`, `end` and `scores` by method; a word has the score of its strongest token,
+    including the sign.
+
+    Attributes:
+        label: Name of the explained class.
         methods: Names of the methods.
         signed: Names of the methods whose negative scores speak against the label. Scores of other
             methods only tell how important a token is.
-        device: Device that the model was evaluated on.
-        precision: Data type that it was evaluated in.
         percents: Percentages of tokens erased, one for each step; empty if nothing was erased.
         orders: Number of random orders.
         mean: Mean of the random orders' curves, at each percentage.
         lower: 5th percentile of the random orders.
         upper: 95th percentile of the random orders.
         erasures: Results of erasing by method; empty without a verdict.
-        floors: By test, the smallest p-value that it can give.
-        trained_with: Masking strategy of the training that the tests assume.
         unread: Share of the words that the tokenizer does not know (see `models.encoding`).
-        agreement: Agreement of an adapted model with the original, as a fraction; NaN for any other model.
 
     Example:
         >>> explanation = fm.explain_text(clf, text, pair=pair, verify=False)
@@ -87,28 +124,16 @@ class Explanation(EqualByFields, Measured, Rendered):
         ['Sandra', 'moved', 'to', 'the']
     """
 
-    text: str
-    pair: str | None
-    truncated: bool
     label: str
-    probabilities: Mapping[str, float]
-    value: float | None
-    tokens: tuple[Piece, ...]
-    words: tuple[Piece, ...]
     methods: tuple[str, ...] = ()
     signed: frozenset[str] = frozenset()
-    device: str = "cpu"
-    precision: str = "fp32"
     percents: tuple[int, ...] = ()
     orders: int = 0
     mean: list[float] = field(default_factory=list)
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     erasures: Mapping[str, Erasure] = field(default_factory=dict)
-    floors: Mapping[str, float] = field(default_factory=dict)
-    trained_with: TrainedWith = "unknown"
     unread: float = 0.0
-    agreement: float = math.nan
 
     def __repr__(self) -> str:
         words = []
@@ -118,11 +143,6 @@ class Explanation(EqualByFields, Measured, Rendered):
         answer = f"; {self.verdict.headline}" if self.verified else ""
         strongest_words = ", ".join(words) or "no method"
         return f"<Explanation for {self.label!r}, strongest word by {strongest_words}{answer}>"
-
-    @property
-    def prediction(self) -> str:
-        """Name of the most probable class, or the predicted number as text."""
-        return name_prediction(self.probabilities, self.value)
 
     @property
     def verified(self) -> bool:
@@ -150,15 +170,7 @@ class Explanation(EqualByFields, Measured, Rendered):
             for test, pvalues in erasure.pvalues.items():
                 steps[test] = dict(zip(self.percents, pvalues, strict=True))
             methods[name] = TextMethodEvidence(erasure.acu, erasure.chance, erasure.p, steps)
-        return TextEvidence(
-            methods=methods,
-            floors=self.floors,
-            trained_with=self.trained_with,
-            truncated=float(self.truncated),
-            unread=self.unread,
-            precision=self.precision,
-            agreement=self.agreement,
-        )
+        return TextEvidence(methods=methods, unread=self.unread, **self._facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values, including the prediction and, if there is one, the verdict."""
@@ -210,67 +222,28 @@ class Explanation(EqualByFields, Measured, Rendered):
         write_csv(pd.DataFrame(self.rows()), path)
 
 
-@dataclass(frozen=True)
-class Probe(Measured):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Probe(Reading):
     """Prediction for a text with some of its explained tokens masked.
 
     Attributes:
-        text: The explained text.
-        pair: The context, or None.
-        truncated: Whether the model could not read the end of the text.
         masked: Numbers of the masked tokens, counted among the explained tokens.
-        prediction: Name of the most probable class, or the predicted number as text.
-        probabilities: Probability of each class (0 to 1); empty if the model predicts a number.
         pvalues: In-distribution p-value by test; empty without tests.
-        floors: Smallest possible p-value by test.
-        words: Words of the text, with the numbers of their tokens.
-        tokens: Explained tokens of the text.
-        trained_with: Masking strategy of the model's training, as the tests assume it.
-        value: Predicted number; None if the model chooses a class.
     """
 
-    text: str
-    pair: str | None
-    truncated: bool
     masked: tuple[int, ...]
-    prediction: str
-    probabilities: Mapping[str, float]
     pvalues: Mapping[str, float]
-    floors: Mapping[str, float]
-    words: tuple[Piece, ...]
-    tokens: tuple[Piece, ...]
-    trained_with: TrainedWith = "unknown"
-    device: str = "cpu"
-    precision: str = "fp32"
-    agreement: float = math.nan  # of an adapted model with the original
-    value: float | None = None
 
     @property
     def evidence(self) -> ProbeEvidence:
         """Facts from which doubts and verdict are derived."""
-        return ProbeEvidence(
-            p=self.pvalues,
-            masked=bool(self.masked),
-            floors=self.floors,
-            trained_with=self.trained_with,
-            agreement=self.agreement,
-            truncated=float(self.truncated),
-            precision=self.precision,
-        )
+        return ProbeEvidence(p=self.pvalues, masked=bool(self.masked), **self._facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values, including doubts and verdict."""
         [answer] = self.verdict.answers
-        values = asdict(self)
+        values = asdict(self) | {"prediction": self.prediction}
         for piece in (*values["words"], *values["tokens"]):
             del piece["scores"]
         doubts = list(map(asdict, self.doubts))
         return {**values, "doubts": doubts, "verdict": {"mood": answer.mood, "text": answer.text}}
-
-
-def name_prediction(probabilities: Mapping[str, float], value: float | None) -> str:
-    """Return the name of the most probable class, or the number as text."""
-    if value is not None:
-        return format_number(value, NUMBER_DECIMALS)
-    # of equal probabilities the first class, as argmax has it
-    return max(probabilities, key=probabilities.__getitem__)

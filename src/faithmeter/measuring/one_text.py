@@ -23,7 +23,7 @@ from ..stats.curves import Curve, acu, racu
 from ..stats.pvalues import of_steps
 from ..verdict.evidence import MIN_ORDERS, ROUNDING
 from .erase import Scored, states, trace_erasure, trace_scored
-from .explanation import Erasure, Explanation, Probe, name_prediction
+from .explanation import Erasure, Explanation, Probe
 from .pieces import Piece, piece_score, token_pieces, word_pieces
 from .plan import Tests, agreement_of, floors_of, require_tests, trained_with_of
 from .trace import PHASES, Trace
@@ -207,14 +207,12 @@ def probe_text(
             pvalues[name] = float(test.pvalues(features.numpy())[0])
     else:  # logits alone come from the cache
         logits = evaluator.logits(variant)
-    predicted = _read_prediction(evaluator, logits[0])
     return Probe(
         text=layout.text,
         pair=pair,
         truncated=layout.truncated,
         masked=tuple(numbers),
-        prediction=name_prediction(**predicted),
-        **predicted,
+        **_read_prediction(evaluator, logits[0]),
         pvalues=pvalues,
         floors=floors_of(tests),
         words=tuple(word_pieces(layout.text, layout.spans, layout.words)),
