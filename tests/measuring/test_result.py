@@ -25,10 +25,21 @@ from faithmeter.stats.predictions import Predictions
 from faithmeter.stats.recalibration import recalibrate
 from faithmeter.verdict.formats import format_percent
 from faithmeter.verdict.sentences import verdict
-from traces import FLOORS, PERCENTS, context, falling, result, trace, traces
+from traces import FLOORS, PERCENTS, context, falling, perfect, result, trace, traces
 
 LABELS = np.arange(60) % 2
 SHARES = {"random": 0.9, "loo-sign": 0.3, "grad-l2": 0.5, "search": 0.2}
+
+
+def test_a_measurement_without_a_step_between_whole_and_nothing_is_not_checked() -> None:
+    """Its verdict ended with an error: the check had no masking rate to judge."""
+    wrong = np.stack([LABELS, 1 - LABELS], axis=1)
+    seed = traces({"random": wrong, "loo-sign": wrong}, LABELS, percents=(0, 100), p={"crossfit": 0.5})
+    known = perfect(2)._replace(limits=(0.01,) * 9, references=200)
+    judged = result(seed, recalibrations=(known,))
+    assert judged.behavior is None
+    assert judged.unusual("loo-sign") is None
+    assert judged.verdict.answers[0].text.startswith("Not known: masked texts were not checked.")
 
 
 @pytest.fixture(autouse=True)

@@ -202,16 +202,24 @@ class Pool:
         # the mean would hide a seed that guesses
         return min(leads, key=lambda lead: lead.lower)
 
+    @property
+    def recalibrated(self) -> list[tuple[Recalibration | None, Seed]]:
+        """Used seeds, each with what validation texts tell at its rates; None if nothing is known at any."""
+        recalibrations, counted = dict(enumerate(self.context.recalibrations)), set(map(id, self.used))
+        pairs = []
+        for number, seed in enumerate(self.seeds):
+            known = recalibrations.get(number)
+            known = known and known.at(seed[BASELINE].percents)  # there may be no step between 0 and 100 %
+            if id(seed) in counted:
+                pairs.append((known if known and known.percents else None, seed))
+        return pairs
+
     @cached_property
     def behavior(self) -> Behavior | None:
         """Behavioral check of the used seed that it speaks most against; None if one was not checked."""
-        recalibrations = dict(enumerate(self.context.recalibrations))
-        counted = set(map(id, self.used))
         checks = []
-        for number, seed in enumerate(self.seeds):
-            if id(seed) not in counted:
-                continue
-            trace, known = seed[BASELINE], recalibrations.get(number)
+        for known, seed in self.recalibrated:
+            trace = seed[BASELINE]
             if known is None or trace.numbers:  # one unchecked seed leaves the mean of all unchecked
                 return None
             checks.append(trace.check_behavior(known))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from ..stats.pvalues import (
     DatasetPValue,
     count_unusual,
     dataset_pvalue,
+    join_counts,
     join_pvalues,
     of_steps,
     simes,
@@ -33,14 +34,12 @@ from ..verdict.formats import format_metric, format_percent
 from ..verdict.sentences import Measured
 from .groups import Group, mean_each, mean_of, remembered
 from .plausibility import mark_rationales, score_trace
-from .pool import FACTS, Pool, Seed
+from .pool import FACTS, Pool
 from .rendered import Rendered
 from .trace import frame_traces
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from ..stats.behavior import Recalibration
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,22 +232,15 @@ class Result(Pool, Measured, Rendered):
         Several seeds are combined by Simes' method; the share is the largest. None without such texts.
         """
         tests = []
-        for known, seed in self._checked_seeds(method):
+        for known, seed in self.recalibrated:
+            if method not in seed:
+                continue
             if known is None or not known.references or CROSSFIT not in seed[method].pvalues:
                 return None
             trace = seed[method].first(self.texts_of(method))
-            known = known.at(trace.percents)
             steps = [trace.percents.index(percent) for percent in known.percents]
             tests.append(count_unusual(trace.pvalues[CROSSFIT][:, steps], known.limits, known.references))
-        p = float(simes([test.p for test in tests]))
-        return CountTest(p, max(test.share for test in tests), max(test.noticed for test in tests))
-
-    def _checked_seeds(self, method: str) -> Iterator[tuple[Recalibration | None, Seed]]:
-        """Yield the used seeds that have a method, with what their validation texts tell."""
-        known = [*self.context.recalibrations, *[None] * len(self.seeds)]
-        for place, seed in enumerate(self.seeds):
-            if method in seed and any(seed is other for other in self.used):
-                yield known[place], seed
+        return join_counts(tests)
 
     @cached_property
     def evidence(self) -> TaskEvidence:
@@ -284,7 +276,7 @@ class Result(Pool, Measured, Rendered):
             unlearned_seeds=len(self.comparable) - len(self.used),
             other_seeds=context.other_seeds + len(self.seeds) - len(self.comparable),
             floors={test: context.floors[test] for test in tests},
-            explained_once=tuple(name for name in self.methods if name in context.scores),
+            explained_once=tuple(filter(context.scores.__contains__, self.methods)),
             **{name: getattr(context, name) for name in FACTS},
         )
 

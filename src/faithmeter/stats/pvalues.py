@@ -159,9 +159,13 @@ def count_unusual(pvalues: NDArray[Any], limits: Sequence[float], references: in
         The p-value by Simes over the rates, which share their texts, and the largest share.
     """
     rejected = (pvalues < np.asarray(limits)).sum(axis=0)
-    tests = [count_test(int(count), len(pvalues), references) for count in rejected]
-    p = float(simes([test.p for test in tests]))
-    return CountTest(p, max(test.share for test in tests), tests[0].noticed)
+    return join_counts([count_test(int(count), len(pvalues), references) for count in rejected])
+
+
+def join_counts(tests: Sequence[CountTest]) -> CountTest:
+    """Combine the tests of several rates or seeds by Simes' method; the shares are the largest."""
+    p, share, noticed = zip(*tests, strict=True)
+    return CountTest(float(simes(p)), max(share), max(noticed))
 
 
 def _probabilities(p: ArrayLike) -> NDArray[np.float64]:
