@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,17 +135,17 @@ def join_traces(parts: Sequence[Trace]) -> Trace:
     for test in parts[0].pvalues:
         pvalues[test] = np.concatenate([part.pvalues[test] for part in parts])
     kept = [part.kept for part in parts if part.kept is not None]
-    stacked: dict[str, Any] = {}
+    joined: dict[str, Any] = {}
     for name in ("rows", "targets", "logits"):
-        stacked[name] = np.concatenate([getattr(part, name) for part in parts])
+        joined[name] = np.concatenate([*map(attrgetter(name), parts)])
+    for name in ("scores", "steps"):  # an array for each text
+        joined[name] = tuple(chain.from_iterable(map(attrgetter(name), parts)))
     return replace(
         parts[0],
-        **stacked,
-        scores=tuple(chain.from_iterable(part.scores for part in parts)),
-        steps=tuple(chain.from_iterable(part.steps for part in parts)),
+        **joined,
         pvalues=pvalues,
         kept=np.concatenate(kept) if len(kept) == len(parts) else None,
-        **add_costs([vars(part) for part in parts]),
+        **add_costs(map(vars, parts)),
     )
 
 
@@ -173,15 +174,18 @@ def frame_trace(trace: Trace) -> DataFrame:
 
     texts, steps = len(trace), len(trace.percents)
     # all texts of a step together, as the columns below
-    masked = [trace.masked(text, step) for step in range(steps) for text in range(texts)]
+    masked: list[list[int]] = []
+    for step in range(steps):
+        masked += [trace.masked(text, step) for text in range(texts)]
     # once, at the first step: they are those of the whole text
-    scores = [scores.tolist() for scores in trace.scores]
+    scores: list[list[float] | None] = [*map(np.ndarray.tolist, trace.scores)]
+    scores += [None] * (len(masked) - texts)
     columns = {
         "row": np.tile(trace.rows, steps),
         "label": np.tile(trace.targets, steps),
         "percent": np.repeat(trace.percents, texts),
         "masked": masked,
-        "scores": [*scores, *[None] * (len(masked) - texts)],
+        "scores": scores,
         "prediction": trace.predictions.T.ravel(),
         "probability": trace.probabilities.T.ravel(),
     }
