@@ -268,7 +268,7 @@ def method(
     return register
 
 
-def first_line(function: Function) -> str:
+def first_line(function: Callable[..., object]) -> str:
     """Return the first line of a function's docstring."""
     return (inspect.getdoc(function) or "").partition("\n")[0]
 
