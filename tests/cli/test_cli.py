@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 import faithmeter as fm
-from faithmeter import cli
 from faithmeter.cli import VERBS, demo
 from faithmeter.data import stories
 from faithmeter.methods import METHODS, PAPER, default_methods
@@ -381,23 +377,7 @@ def test_every_verb_has_help_with_an_example(faithmeter) -> None:
         assert "Example: faithmeter" in outcome.out
 
 
-class SameProcess:
-    """Stands for the process of a command line, which it runs in this one, as torch is imported here."""
-
-    def __init__(self, command: list[str], **_: object) -> None:
-        assert command[:3] == [sys.executable, "-m", "faithmeter"]
-        cli.app(command[3:], standalone_mode=False)
-
-    def wait(self) -> None:
-        pass
-
-    def terminate(self) -> None:
-        pass
-
-
 def test_the_demo_runs_the_whole_workflow(faithmeter, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(demo, "os", SimpleNamespace(cpu_count=lambda: 2))
-    monkeypatch.setattr(demo, "subprocess", SimpleNamespace(Popen=SameProcess, DEVNULL=subprocess.DEVNULL))
     monkeypatch.setattr(demo, "RECIPE", demo.RECIPE.replace(epochs=1, limit=32, validation_limit=40))
     monkeypatch.setattr(demo, "FAST", ("grad-l2", "loo-sign", "search"))
     monkeypatch.setattr(demo, "SLOW", ("grad-l1",))
