@@ -76,7 +76,9 @@ class Group:
         """Return the group with only these methods and the baseline."""
         # the baseline goes along: each curve is compared with it
         names = dict.fromkeys([BASELINE, *methods])
-        seeds = [{name: seed[name] for name in names} for seed in self.seeds]
+        seeds = []
+        for seed in self.seeds:
+            seeds.append({name: seed[name] for name in names})
         return Group(seeds, self.texts, self.classes, self.metric)
 
     def values(self, method: str, quantity: str) -> NDArray[Any]:
@@ -194,4 +196,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 def mean_each(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean of each name's values, 0 where one lacks a name that the first has."""
-    return {name: mean_of([own.get(name, 0.0) for own in values]) for name in values[0]}
+    means = {}
+    for name in values[0]:
+        means[name] = mean_of([own.get(name, 0.0) for own in values])
+    return means

@@ -108,8 +108,12 @@ def join_contexts(contexts: Sequence[Context]) -> Context:
 
 def _join_floors(floors: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the highest floor of each test that all seeds have."""
-    tests = [test for test in floors[0] if all(test in own for own in floors)]
-    return {test: max(own[test] for own in floors) for test in tests}
+    joined = {}
+    for test in floors[0]:
+        known = [own[test] for own in floors if test in own]
+        if len(known) == len(floors):
+            joined[test] = max(known)
+    return joined
 
 
 def _least(values: Sequence[float]) -> float:
@@ -289,8 +293,9 @@ class Pool:
 
     def _cut(self, place: Place, methods: list[str]) -> Group:
         numbers, texts = place
-        names = dict.fromkeys(methods)
-        seeds = [{name: self.used[number][name] for name in names} for number in numbers]
+        seeds = []
+        for number in numbers:
+            seeds.append({name: self.used[number][name] for name in methods})
         return Group(seeds, texts, self.context.classes, self.metric)
 
     @cached_property

@@ -36,8 +36,9 @@ def jackknife(left_out: Sequence[Floats], confidence: float) -> Jackknife | None
     `left_out` holds its values without each text and, with several seeds, without each seed.
     """
     sizes = np.array([max(len(values), 2) for values in left_out])
-    parts = [np.nan_to_num(np.nanmean(values) - values) for values in left_out]
-    parts = [part * (size - 1) / size for part, size in zip(parts, sizes, strict=True)]
+    parts = []
+    for values, size in zip(left_out, sizes, strict=True):
+        parts.append(np.nan_to_num(np.nanmean(values) - values) * (size - 1) / size)
     squares = np.array([(part**2).sum() for part in parts])
     if squares.sum() < ROUNDING**2:
         return None

@@ -91,7 +91,9 @@ def dataset_pvalue(p: ArrayLike) -> DatasetPValue:
 
 def join_pvalues(seeds: Sequence[DatasetPValue]) -> DatasetPValue:
     """Combine the p-values of several seeds by Simes' method; the shares are means over seeds."""
-    below = {level: float(np.mean([seed.below[level] for seed in seeds])) for level in seeds[0].below}
+    below = {}
+    for level in seeds[0].below:
+        below[level] = float(np.mean([seed.below[level] for seed in seeds]))
     return DatasetPValue(float(simes([seed.p for seed in seeds])), below)
 
 
