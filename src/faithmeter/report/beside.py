@@ -30,7 +30,7 @@ class Beside(Rendered):
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON-ready values."""
-        return {title: result.to_dict() for title, result in self.results.items()}
+        return dict(zip(self.results, [result.to_dict() for result in self.results.values()], strict=True))
 
 
 def read_beside(places: Sequence[Path]) -> Beside:

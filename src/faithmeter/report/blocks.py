@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Literal, NamedTuple
 
 DIGITS = 6
@@ -138,7 +138,7 @@ class Place(NamedTuple):
 
 def plain_row(*values: str | float | None, mark: str = "") -> Row:
     """Return a row of cells without intervals."""
-    return tuple(Cell(value, mark=mark) for value in values)
+    return tuple(map(partial(Cell, mark=mark), values))
 
 
 def number_columns(headings: Iterable[object], decimals: int = 1) -> tuple[Column, ...]:
@@ -195,13 +195,14 @@ class Table:
     @property
     def visible_notes(self) -> tuple[str, ...]:
         """Notes that apply: those on published values only if the table shows any."""
-        sides = {column.side for column in self.filled.columns}
+        sides = set(map(attrgetter("side"), self.filled.columns))
         return self.notes + (self.comparison_notes if "published" in sides else ())
 
     def sections(self) -> Iterator[tuple[str, list[Row]]]:
         """Yield consecutive rows of the body by section; the name is "" if the table has no such column."""
-        heads = [at for at, column in enumerate(self.columns) if column.role == "section"]
-        names = [" ".join(str(row[at].value or "") for at in heads) for row in self.rows]
+        # a section is the first column, if there is one
+        has_sections = self.columns[0].role == "section"
+        names = [str(row[0].value or "") if has_sections else "" for row in self.rows]
         for name, rows in groupby(zip(names, self.body.rows, strict=True), key=itemgetter(0)):
             yield name, list(map(itemgetter(1), rows))
 
@@ -217,7 +218,7 @@ class Table:
 
     def head(self) -> Iterator[list[tuple[str, int]]]:
         """Yield the lines of the table head; each lists headings with the number of columns they span."""
-        headings = [column.heading for column in self.body.columns]
+        headings = list(map(attrgetter("heading"), self.body.columns))
         depth = max(map(len, headings))
         padded = [heading + ("",) * (depth - len(heading)) for heading in headings]
         for level in range(1, depth + 1):

@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 from ..files import escape_formula, escape_markdown
@@ -32,7 +33,7 @@ def to_csv(table: Table) -> str:
     """Return the rows as CSV with all digits; lines end with CRLF as in the published files."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(chain.from_iterable(column.names for column in table.columns))
+    writer.writerow(chain.from_iterable(map(attrgetter("names"), table.columns)))
     for row in table.rows:
         writer.writerow(chain.from_iterable(map(_csv_fields, row, table.columns)))
     return text.getvalue()
@@ -42,7 +43,8 @@ def to_markdown(table: Table) -> str:
     """Return the table in Markdown with its title and notes; less relevant scores are in italics."""
     lines = [f"**{escape_markdown(table.title)}.**", "", *markdown_lines(table), ""]
     lines += map(escape_markdown, table.visible_notes)
-    lines += [f"[{escape_markdown(title)}]({address})" for title, address in table.definitions]
+    for title, address in table.definitions:
+        lines.append(f"[{escape_markdown(title)}]({address})")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -139,7 +141,7 @@ def _long_table(table: Table, columns: tuple[Column, ...], size: str, label: str
 
 
 def _caption(table: Table, label: str) -> str:
-    addresses = "; ".join(f"{title}: {address}" for title, address in table.definitions)
+    addresses = "; ".join(map(": ".join, table.definitions))
     definitions = [f"Definitions: {addresses}."] if addresses else []
     text = " ".join([f"{table.title}.", *table.visible_notes, *definitions])
     return rf"\caption{{{escape_latex(text)}}}" + (rf"\label{{{label}}}" if label else "")

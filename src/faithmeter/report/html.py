@@ -194,4 +194,4 @@ def _place_label(own: NDArray[Any], other: NDArray[Any], width: int) -> tuple[in
 
 
 def _path(points: NDArray[Any]) -> str:
-    return "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return "L".join(map("{0[0]:.1f},{0[1]:.1f}".format, points))

@@ -108,17 +108,24 @@ def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str
         elsewhere: Paths of checkpoints whose training is not among the records, by fingerprint. A checkpoint
             that is not listed keeps the name under which it was measured.
     """
-    trainings = [one for one in records if isinstance(one, TrainRecord) and not isinstance(one, RoarRecord)]
-    # a measurement names its checkpoint by the weights; the training that made them knows the folder
-    configs = {record.fingerprint: record.config for record in trainings}
-    lines = [_train(record.config) for record in trainings]
+    configs, steps = {}, 0
+    trainings: list[list[str]] = []
+    lines: list[list[str]] = []
+    for record in records:
+        if isinstance(record, RoarRecord):
+            steps += 1
+        elif isinstance(record, TrainRecord):
+            # a measurement names its checkpoint by the weights; the training that made them knows the folder
+            configs[record.fingerprint] = record.config
+            trainings.append(_train(record.config))
     for record in records:
         if isinstance(record, Manifest):
             config = configs.get(record.config.checkpoint)
             place = RunStore(root).folder(config) if config else elsewhere.get(record.config.checkpoint)
             lines.append(["measure", str(place or record.trained.model), *_measure(record, config)])
-    commands = [shlex.join(["faithmeter", *line, "-o", str(root)]) for line in lines]
-    steps = sum(isinstance(record, RoarRecord) for record in records)
+    commands = []
+    for line in (*trainings, *lines):
+        commands.append(shlex.join(["faithmeter", *line, "-o", str(root)]))
     if steps:
         commands.append(f"# {steps} runs of Recursive ROAR: run `faithmeter grid` with their grid file")
     return commands

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from ..measuring.pieces import Piece
     from ..measuring.result import Result
     from ..runs.auditing import Audit
-    from ..store.records import AdaptRecord, TrainRecord
+    from ..store.records import AdaptRecord, MaskedScores, TrainRecord
     from ..verdict.doubts import Doubt
     from ..verdict.sentences import Answer, Verdict
     from .beside import Beside
@@ -90,12 +92,15 @@ def _adaptation(record: AdaptRecord) -> list[Block]:
 def _audit(audit: Audit) -> list[Block]:
     """Return the three answers of an audit, what was measured, what that rests on, and the next command."""
     first, *others = audit.answers
+    reasons = []
+    for subject, reason in audit.reasons.items():
+        reasons.append(Sentence(reason, "note", "answer", subject))
     return [
         Sentence(first.text, first.mood, "top", first.question),
         *answer_sentences(others),
         *lead_chart(audit.result),
         areas_table(audit.result),
-        *(Sentence(reason, "note", "answer", subject) for subject, reason in audit.reasons.items()),
+        *reasons,
         *doubt_sentences(audit.result.verdict.doubts),
         Code(audit.next_command),
     ]
@@ -128,12 +133,18 @@ def verdict_sentences(verdict: Verdict, *, methods: bool = True) -> list[Block]:
 
 def answer_sentences(answers: Iterable[Answer]) -> list[Block]:
     """Return each answer after its question."""
-    return [Sentence(one.text, one.mood, "answer", one.question, one.points) for one in answers]
+    sentences = []
+    for one in answers:
+        sentences.append(Sentence(one.text, one.mood, "answer", one.question, one.points))
+    return sentences
 
 
 def doubt_sentences(doubts: Iterable[Doubt]) -> list[Block]:
     """Return the doubts as sentences."""
-    return [Sentence(f"{doubt.text}.", doubt.severity, "doubt") for doubt in doubts]
+    sentences: list[Block] = []
+    for doubt in doubts:
+        sentences.append(Sentence(f"{doubt.text}.", doubt.severity, "doubt"))
+    return sentences
 
 
 def areas_table(result: Result, *, costs: bool = True) -> Table:
@@ -143,7 +154,7 @@ def areas_table(result: Result, *, costs: bool = True) -> Table:
     compared: if the methods were not measured on the same texts, a note gives the ACU on those they share.
     """
     kinds = dict.fromkeys((result.main_kind, "acu", "racu"))
-    areas = number_columns(KINDS[kind].title for kind in kinds)
+    areas = number_columns([KINDS[kind].title for kind in kinds])
     columns = (NAME, *areas, *number_columns(map("p {}".format, result.tests), 3), *COUNT)
     rows = [_area_row(result, method, kinds, costs=costs) for method in result.ranked]
     unit = "" if result.context.unit == "token" else f", {result.context.unit}s erased"
@@ -155,8 +166,8 @@ def areas_table(result: Result, *, costs: bool = True) -> Table:
 
 
 def _area_row(result: Result, method: str, kinds: Iterable[str], *, costs: bool) -> Row:
-    areas = (area_cell(result, method, kind) for kind in kinds)
-    numbers = [*(result.p(method, test) for test in result.tests), result.texts_of(method)]
+    areas = map(partial(area_cell, result, method), kinds)
+    numbers = [*map(partial(result.p, method), result.tests), result.texts_of(method)]
     if costs:
         numbers += [result.evaluations[method], sum(result.seconds[method].values())]
     return (Cell(method), *areas, *plain_row(*numbers))
@@ -172,36 +183,39 @@ def area_cell(result: Result, method: str, kind: str) -> Cell:
 
 
 def _area_notes(result: Result) -> Iterator[str]:
-    explained = [method for method in result.ranked if method != BASELINE]
+    explained = _explained(result)
     if result.ceiling is not None:
-        shares = [f"{method} {format_percent(result.share_of_ceiling(method))}" for method in explained]
-        yield f"% of the ceiling, the best order of each text by any method: {', '.join(shares)}."
+        shares = _shares(dict(zip(explained, map(result.share_of_ceiling, explained), strict=True)))
+        yield f"% of the ceiling, the best order of each text by any method: {shares}."
     yield from _unusual_note(result)
     fewest = min(map(result.texts_of, result.methods))
-    if any(result.texts_of(method) > fewest for method in explained):
+    if max(map(result.texts_of, explained), default=0) > fewest:
         shared = result.first(fewest)
-        ranked = [method for method in shared.ranked if method != BASELINE]
-        areas = ", ".join(f"{method} {format_percent(shared.acu(method))}" for method in ranked)
+        ranked = _explained(shared)
+        areas = _shares(dict(zip(ranked, map(shared.acu, ranked), strict=True)))
         yield f"ACU on the {fewest} texts that all were measured on: {areas}."
 
 
 def _unusual_note(result: Result) -> Iterator[str]:
     """Yield the share of texts that MaSF rejects, and the smallest share that it would have noticed."""
-    tests = {method: result.unusual(method) for method in result.ranked}
-    known = {method: test for method, test in tests.items() if test is not None}
-    if known:
-        shares = ", ".join(f"{method} {format_percent(test.share, 0)}%" for method, test in known.items())
-        noticed = format_percent(max(test.noticed for test in known.values()), 0)
-        yield f"Texts that look unusual one by one, at the worst rate: {shares}; 5% do by chance."
-        yield f"A share of {noticed}% would have been noticed in four of five measurements."
+    shares, noticed = {}, 0.0
+    for method in result.ranked:
+        test = result.unusual(method)
+        if test is not None:
+            shares[method], noticed = test.share, max(noticed, test.noticed)
+    if shares:
+        each = _shares(shares, "%", decimals=0)
+        yield f"Texts that look unusual one by one, at the worst rate: {each}; 5% do by chance."
+        least = format_percent(noticed, 0)
+        yield f"A share of {least}% would have been noticed in four of five measurements."
 
 
 def lead_chart(result: Result) -> list[Block]:
     """Return the chart of the leading method against random erasure; none if only that was measured."""
-    explained = [method for method in result.ranked if method != BASELINE]
+    explained = _explained(result)
     if not explained:
         return []
-    rivals = [method for method in explained if method in result.rivals]
+    rivals = filter(result.rivals.__contains__, explained)
     best = [*result.verdict.leaders, *rivals, *explained][0]
     # without anything to remove there is no share of it; the area of the metric is always defined
     name = "acu" if math.isnan(result.area(best)) else result.main_kind
@@ -215,8 +229,23 @@ def lead_chart(result: Result) -> list[Block]:
     return [Chart(title, own.percents, curves, area)]
 
 
+def _explained(result: Result) -> list[str]:
+    """Return the methods but for random erasure, the most faithful first."""
+    return list(filter(BASELINE.__ne__, result.ranked))
+
+
+def _shares(fractions: Mapping[str, float], unit: str = "", *, decimals: int = 1) -> str:
+    """Return methods with fractions, in percent, as a list."""
+    return ", ".join(f"{method} {format_percent(one, decimals)}{unit}" for method, one in fractions.items())
+
+
 def _percents(fractions: Iterable[float]) -> list[float]:
-    return [100 * value for value in fractions]
+    return [100 * fraction for fraction in fractions]
+
+
+def scores_by_masking(lines: Iterable[MaskedScores], metric: str) -> dict[str | int, float]:
+    """Return performance by what was masked."""
+    return {line.masking: line.score(metric) for line in lines}
 
 
 def metrics_table(results: Named) -> Table:
@@ -285,7 +314,7 @@ def check_table(results: Mapping[str, Result]) -> Table:
     for name, result in results.items():
         for test in result.tests:
             steps = result.pvalues(BASELINE, test).values()
-            rows.append(plain_row(f"{name} {test}".strip(), *(step.p for step in steps)))
+            rows.append(plain_row(f"{name} {test}".strip(), *map(attrgetter("p"), steps)))
             shares = (format_percent(step.below[SIGNIFICANCE_LEVEL], 0) for step in steps)
             below = f"% below {SIGNIFICANCE_LEVEL:.2f}".replace("0.", ".")
             rows.append(plain_row(below, *shares, mark="grey"))
@@ -306,8 +335,8 @@ def training_table(records: Sequence[TrainRecord]) -> Table:
     percents = [line.masking for line in records[0].test if isinstance(line.masking, int)]
     rows: list[Row] = []
     for record in records:
-        values = {line.masking: line.score(task.metric) for line in record.test}
-        rows.append(plain_row(record.config.strategy, *_percents(values[percent] for percent in percents)))
+        values = scores_by_masking(record.test, task.metric)
+        rows.append(plain_row(record.config.strategy, *_percents(map(values.__getitem__, percents))))
     guess = "majority" if task.kind != "regression" else "the mean"
     level = format_percent(records[0].majority["test"][task.metric])
     rows.append(plain_row(guess, *[""] * (len(percents) - 1), level, mark="grey"))
@@ -324,8 +353,8 @@ def _adaptation_table(record: AdaptRecord) -> Table:
     for name, checks in (("original", record.p_original), ("adapted", record.p_adapted)):
         for test, steps in checks.items():
             rows.append(plain_row(f"{name} {test}", *map(steps.__getitem__, percents)))
-    shares = {line.masking: line.score(record.metric) for line in record.test}
-    agreement = (format_percent(shares[percent]) for percent in percents)
+    shares = scores_by_masking(record.test, record.metric)
+    agreement = map(format_percent, map(shares.__getitem__, percents))
     rows.append(plain_row("agreement in %", *agreement, mark="grey"))
     title = f"are {record.checked_texts} randomly masked texts in distribution? p by percent masked"
     return _table_by_step(title, "model, test", percents, rows, decimals=2)

@@ -20,6 +20,7 @@ from ...store.results import Pooled, preferred
 from ...store.run_store import RunStore
 from ...verdict.sentences import LIMITS
 from ..provenance import reproduce
+from ..view import scores_by_masking
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
@@ -92,7 +93,7 @@ def gather(folder: Path, store: RunStore) -> Facts:
     train = _training(folder)
     return Facts(
         name=folder.resolve().name,
-        labels=[str(name) for name in clf.model.config.id2label.values()],
+        labels=list(map(str, clf.model.config.id2label.values())),
         fingerprint=clf.fingerprint,
         train=train,
         records=sorted((record for _, record in runs), key=lambda record: record.finished),
@@ -117,12 +118,12 @@ def performance(train: TrainRecord | None, task: str, result: Result) -> dict[st
     if train is None or task != train.config.task_or_data:
         unmasked, *_, masked = result.curve(BASELINE).values
         return {"unmasked": unmasked, "fully masked": masked}
-    values = {str(line.masking): line.score(train.metric) for line in train.test}
+    values = scores_by_masking(train.test, train.metric)
     guess = "class majority" if len(train.labels) > 1 else "always the mean"
     majority = train.majority["test"][train.metric]
     # only with all columns masked must the model fall to guessing; records of 0.2 lack this
-    masked = values.get("all", values["100"])
-    return {"unmasked": values["0"], "fully masked": masked, guess: majority}
+    masked = values.get("all", values[100])
+    return {"unmasked": values[0], "fully masked": masked, guess: majority}
 
 
 def results(facts: Facts) -> Iterator[EvalResult]:
@@ -188,8 +189,9 @@ def doubts(facts: Facts) -> Iterator[str]:
     """Yield the doubts about the measurements, then the limits that always apply."""
     for measured in facts.tasks:
         where = f"{measured.name}: " if len(facts.tasks) > 1 else ""
-        yield from (f"{where}{doubt.text}." for doubt in measured.result.verdict.doubts)
-    yield from (f"{limit}." for limit in LIMITS)
+        for doubt in measured.result.verdict.doubts:
+            yield f"{where}{doubt.text}."
+    yield from map("{}.".format, LIMITS)
 
 
 def commands(facts: Facts) -> Iterator[str]:
@@ -205,5 +207,7 @@ def digests(facts: Facts) -> Iterator[tuple[str, str]]:
     yield "weights", facts.fingerprint
     if facts.train is not None:
         yield "training", facts.train.digest
-        yield from ((f"{split} split", digest[:16]) for split, digest in facts.train.splits.items())
-    yield from (("measurement", record.digest) for record in facts.records)
+        for split, digest in facts.train.splits.items():
+            yield f"{split} split", digest[:16]
+    for record in facts.records:
+        yield "measurement", record.digest

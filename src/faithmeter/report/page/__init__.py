@@ -64,8 +64,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-ready values."""
         paths = {"page": str(self.page), "files": list(map(str, self.files))}
-        models = [one.to_dict() for one in self.models]
-        return {**paths, "answers": list(map(asdict, self.answers)), "models": models}
+        models = map(Judged.to_dict, self.models)
+        return {**paths, "answers": list(map(asdict, self.answers)), "models": list(models)}
 
 
 @dataclass(frozen=True)

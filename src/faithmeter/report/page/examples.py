@@ -76,7 +76,7 @@ def _group(pooled: Pooled, run: Run, limit: int, max_bytes: int) -> dict[str, An
         "labels": manifest.labels,
         "numbers": numbers,
         "methods": [_describe(name, numbers=numbers) for name in result.ranked],
-        "percents": [percents[place] for place in places],
+        "percents": list(map(percents.__getitem__, places)),
         "total": result.texts,
         "texts": _fit(texts, max_bytes),
     }
@@ -146,7 +146,7 @@ def _rounded(values: NDArray[np.float64]) -> list[float]:
 
 def _strongest_words(scores: Sequence[float], text: Mapping[Any, Any]) -> list[tuple[str, float]]:
     spans = list(zip(map(int, text["starts"]), map(int, text["ends"]), strict=True))
-    words = word_pieces(text["text"], spans, [int(word) for word in text["words"]])
+    words = word_pieces(text["text"], spans, list(map(int, text["words"])))
     values = [piece_score(word, scores) for word in words]
     return [(words[number].text, _round_score(values[number])) for number in strongest(values)]
 

@@ -132,7 +132,7 @@ def view_top(results: Sequence[Result], judged: Sequence[Judged]) -> list[Block]
         judged: Verdict on each task and model.
     """
     if len(results) == 1:
-        return lead(results[0])
+        return lead(results[0], costs=False)  # they have a section of their own
     answer = together(judged)[1 if results else 0]
     top = Sentence(answer.text, answer.mood, "top")
     return [top, models_table(judged)] if results else [top]
