@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import PurePath
 from typing import Any
 
@@ -13,22 +14,8 @@ from pandas import DataFrame
 
 from ..config import BASELINE
 from ..methods.registry import find_method
-from ..report.aggregate import (
-    ALL,
-    POOLED_NOTE,
-    SEED_COLUMNS,
-    Frames,
-    Key,
-    MeanCells,
-    choose_tunings,
-    interval_notes,
-    keep_usual_texts,
-    mean_cells,
-    mean_row_cells,
-    note_fewer_texts,
-    over_seeds,
-    over_tasks,
-)
+from ..report import aggregate
+from ..report.aggregate import Frames, Key, MeanCells
 from ..report.blocks import Cell, Column, Table, file_column
 from ..report.values import short_names
 from ..stats.curves import Curve, racu
@@ -56,13 +43,13 @@ def faithfulness_table(frames: Frames, task: str | None = None) -> Table:
             own[kind] = frame[frame["task"].map(comparison.strip_options) == task]
         frames = own
     paper = published.rows("faithfulness")
-    roar, areas = recursive_roar(frames), choose_tunings(frames["areas"])
-    areas, left_out = keep_usual_texts(areas[areas["method"] != BASELINE], BY)
+    roar, areas = recursive_roar(frames), aggregate.choose_tunings(frames["areas"])
+    areas, left_out = aggregate.keep_usual_texts(areas[areas["method"] != BASELINE], BY)
     groups = task_groups(areas, roar) if task is None else []
-    means = {SHARE: mean_cells(areas, BY, SHARE)}
+    means = {SHARE: aggregate.mean_cells(areas, BY, SHARE)}
     texts: dict[str, Any] = {}
     for score, frame in zip(BOUNDS, (areas, areas, roar), strict=True):
-        means[score] = mean_cells(frame, BY, score) | over_task_groups(frame, score, groups)
+        means[score] = aggregate.mean_cells(frame, BY, score) | over_task_groups(frame, score, groups)
         texts[score] = frame.dropna(subset="texts").set_index(BY)["texts"].astype(int).to_dict()
     masked = areas[(areas["strategy"] == "half") & (areas["validation"] == "both")]
     like_published = set(pd.concat([masked, roar])[BY].itertuples(index=False, name=None))
@@ -70,7 +57,7 @@ def faithfulness_table(frames: Frames, task: str | None = None) -> Table:
     names, rows = short_names([*areas["model"], *roar["model"]]), []
     _, datasets, methods = zip(*paper, strict=True)
     keys = set().union(*means.values())
-    last = [group.name for group in groups]
+    last = list(map(attrgetter("name"), groups))
     for key in comparison.sort_keys(keys, comparison.MODELS, datasets, methods, last=last):
         model, place, method = key
         # the paper publishes areas of masked fine-tuning only; areas of other ones stand alone
@@ -82,12 +69,12 @@ def faithfulness_table(frames: Frames, task: str | None = None) -> Table:
     notes = (
         HIGHER_NOTE,
         GREY_NOTE,
-        *interval_notes(rows, columns),
+        *aggregate.interval_notes(rows, columns),
         *([CEILING_NOTE] if areas[SHARE].notna().any() else []),
-        *([POOLED_NOTE] if POOLED_SEEDS in areas and areas[POOLED_SEEDS].notna().any() else []),
+        *([aggregate.POOLED_NOTE] if POOLED_SEEDS in areas and areas[POOLED_SEEDS].notna().any() else []),
         *_group_notes(groups),
         *left_out,
-        *note_fewer_texts(areas),
+        *aggregate.note_fewer_texts(areas),
     )
     title = TITLE if task is None else f"{TITLE} on {task}"
     return comparison.beside_published(Table(title, columns, tuple(rows), notes), reference)
@@ -139,7 +126,7 @@ def task_groups(*frames: DataFrame) -> list[TaskGroup]:
             sizes[len(tasks)] += 1
             # a second group of as many tasks needs another name
             suffix = f" {sizes[len(tasks)]}" if sizes[len(tasks)] > 1 else ""
-            groups.append(TaskGroup(f"{ALL} ({len(tasks)} tasks){suffix}", tasks, models[tasks]))
+            groups.append(TaskGroup(f"{aggregate.ALL} ({len(tasks)} tasks){suffix}", tasks, models[tasks]))
     return groups
 
 
@@ -151,14 +138,14 @@ def over_task_groups(frame: DataFrame, score: str, groups: Sequence[TaskGroup]) 
         # a score without bounds: those of a task are not those of the mean
         rows = rows.assign(**{score: 100 * rows[score]})
         rows = rows[rows.groupby(["model", "method"])["task"].transform("nunique") == len(group.tasks)]
-        means = over_tasks(rows, ["model", "method"], score).assign(task=group.name, converged=True)
-        cells |= mean_row_cells(over_seeds(means, BY, score).drop(columns="excluded"), BY)
+        means = aggregate.over_tasks(rows, ["model", "method"], score).assign(task=group.name, converged=True)
+        cells |= aggregate.mean_row_cells(aggregate.over_seeds(means, BY, score).drop(columns="excluded"), BY)
     return cells
 
 
 def _group_notes(groups: list[TaskGroup]) -> Iterator[str]:
     """Yield notes that define "All" and name the tasks missing from each group."""
-    every = frozenset().union(*(group.tasks for group in groups))
+    every = frozenset().union(*map(attrgetter("tasks"), groups))
     if groups:
         yield ALL_NOTE
     for group in groups:
@@ -173,9 +160,9 @@ def _columns() -> Iterator[Column]:
     for score, heading in zip(BOUNDS, ("ACU [%]", "RACU [%]", "R-ROAR RACU [%]"), strict=True):
         yield from comparison.comparison_columns(score, heading, decimals=(1, 1))
     yield file_column((SHARE,), ("Ceiling", "share [%]"), form="number", decimals=(1, 1))
-    yield from SEED_COLUMNS
+    yield from aggregate.SEED_COLUMNS
     yield file_column(("texts",), ("Texts",), form="number")
-    for column in SEED_COLUMNS:
+    for column in aggregate.SEED_COLUMNS:
         yield replace(column, names=(f"rroar_{column.names[0]}",), heading=("R-ROAR", column.heading[-1]))
     yield file_column(("rroar_texts",), ("R-ROAR", "texts"), form="number")
 

@@ -102,8 +102,8 @@ def strip_options(name: str) -> str:
 
 def published_cell(row: Mapping[str, Any], name: str, bounds: str = "") -> Cell:
     """Return a published number with its interval, from the columns `{bounds}_minus` and `{bounds}_plus`."""
-    minus, plus = (row.get(f"{bounds or name}_{end}") for end in ("minus", "plus"))
-    return Cell.around(row.get(name), minus, plus)
+    of = bounds or name
+    return Cell.around(row.get(name), row.get(f"{of}_minus"), row.get(f"{of}_plus"))
 
 
 def published_size(model: str) -> str:

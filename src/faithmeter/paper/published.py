@@ -18,7 +18,10 @@ NAMES = (
     "datasets",
     "performance",
     "faithfulness",
-    *(f"walltime_{part}" for part in ("fine_tune", "in_distribution", "faithfulness", "importance_measures")),
+    "walltime_fine_tune",
+    "walltime_in_distribution",
+    "walltime_faithfulness",
+    "walltime_importance_measures",
 )
 LABELS = ("model", "dataset", "importance_measure")
 """Columns that name a row of a published table."""

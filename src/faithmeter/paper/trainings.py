@@ -27,7 +27,7 @@ def datasets_table(frames: Frames) -> Table:
     sizes["train"] = train.groupby("task")["train_rows"].max()
     sizes = sizes.reindex(columns=list(SPLITS))
     first = train[train["split"] == "test"].groupby("task").agg({"majority": "mean", "metric": "first"})
-    for (task,) in comparison.sort_keys(((task,) for task in first.index), map("".join, paper)):
+    for (task,) in comparison.sort_keys(zip(first.index), map("".join, paper)):
         # a task with options, such as another number of classes, is compared with the plain one
         ours: Any = {**first.loc[task], **sizes.loc[task].dropna().astype(int).to_dict()}
         theirs = paper.get((comparison.strip_options(task),), {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
+from operator import attrgetter
 from typing import Any
 
 from pandas import DataFrame
@@ -92,7 +93,7 @@ def walltimes_table(frames: Frames, name: str) -> Table:
         rows.append((*labels, *times))
     columns = tuple(_columns(part))
     totals: list[Row] = []
-    for (model,) in comparison.sort_keys(((model,) for model in names), comparison.MODELS):
+    for (model,) in comparison.sort_keys(zip(names), comparison.MODELS):
         totals += sum_times(columns, rows, names[model], five_seeds=not reference)
     notes = filter(None, (part.note, part.our_note, SUM_NOTE if totals else "", *text_notes))
     their_notes = filter(None, (FORMAT_NOTE, part.published_note, TRUNCATION_NOTE))
@@ -163,7 +164,7 @@ def sum_times(
     has no sum. A table without times has no sums.
     """
     summed = [row for row in rows if model in ("", row[1].value)]
-    has_times = any(column.form == "time" for column in columns)
+    has_times = "time" in map(attrgetter("form"), columns)
     if not has_times or (not five_seeds and len(summed) == 1):  # a sum of one row says nothing new
         return
     for label, factor in {"sum": 1, f"x{PAPER_SEEDS} seeds": PAPER_SEEDS}.items():

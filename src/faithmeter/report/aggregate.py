@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import isnan
+from operator import itemgetter
 from pathlib import PurePath
 from typing import Any
 
@@ -158,7 +159,7 @@ def mean_row_cells(means: DataFrame, by: list[str]) -> dict[Key, MeanCells]:
     """Return the cells for the rows of `over_seeds`; one seed without bounds has no interval."""
     cells = {}
     for row in means.to_dict("records"):
-        mean, lower, upper, n = (row[name] for name in ("mean", "lower", "upper", "n"))
+        mean, lower, upper, n = itemgetter("mean", "lower", "upper", "n")(row)
         value = Cell() if isnan(mean) else Cell(round(mean, DIGITS))
         # equal bounds mean for one seed that none are known, and for several that the seeds agree
         if not isnan(mean) and (n > 1 or lower < upper) and not isnan(lower):

@@ -58,7 +58,7 @@ def markdown_lines(table: Table) -> list[str]:
     lines = [headings, marks]
     for row in (*filled.rows, *filled.totals):
         lines.append(list(map(_markdown_cell, row, filled.columns)))
-    return [f"| {' | '.join(line)} |" for line in lines]
+    return list(map("| {} |".format, map(" | ".join, lines)))
 
 
 def save(table: Table, folder: str | Path, name: str) -> list[Path]:
@@ -113,7 +113,7 @@ def to_latex(table: Table, label: str) -> str:
     """
     columns = table.body.columns
     size = r"\small" if len(columns) <= 7 else r"\scriptsize\setlength{\tabcolsep}{3pt}"
-    if any(len(column.names) == 3 for column in columns):  # room for stacked bounds
+    if 3 in map(len, map(attrgetter("names"), columns)):  # room for stacked bounds
         size += r"\renewcommand{\arraystretch}{1.2}"
     lines_of = _short_table if len(table.rows) + len(table.totals) <= MAX_ROWS_PER_PAGE else _long_table
     lines = [*lines_of(table, columns, size, label), ""]
@@ -179,13 +179,17 @@ def _body(table: Table, columns: tuple[Column, ...]) -> Iterator[str]:
 
 def _rows(lines: list[list[Place]], width: int) -> Iterator[str]:
     """Yield the lines of rows, without page breaks inside a group and with rules or space between groups."""
-    heights = [[place.height for place in line if place.column.role == "group"] for line in lines]
+    heights = list(map(_group_heights, lines))
     for number, line in enumerate(lines):
         if number and any(heights[number]):
             yield rf"\cmidrule{{1-{width}}}" if heights[number][0] else r"\addlinespace"
         # after \\* no page can break; the outermost group goes on while its next height is 0
         goes_on = number + 1 < len(lines) and heights[number + 1][:1] == [0]
         yield " & ".join(map(_cell, line)) + (r" \\*" if goes_on else r" \\")
+
+
+def _group_heights(line: list[Place]) -> list[int]:
+    return [place.height for place in line if place.column.role == "group"]
 
 
 def _cell(place: Place) -> str:

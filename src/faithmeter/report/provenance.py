@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ def settings(records: Records) -> dict[str, dict[str, str]]:
 def commands(records: Records, root: Path, page: Path) -> str:
     """Return the command lines that reproduce the runs and the page."""
     report = shlex.join(["faithmeter", "report", str(root), "-o", str(page)])
-    return "\n".join([*reproduce([record for _, record in records], root), report])
+    return "\n".join([*reproduce(list(map(itemgetter(1), records)), root), report])
 
 
 def reproduce(records: Sequence[Record], root: Path, elsewhere: Mapping[str, str] = {}) -> list[str]:

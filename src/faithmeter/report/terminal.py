@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
+from itertools import groupby, starmap
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from rich.cells import cell_len
@@ -60,7 +62,7 @@ class Line:
         if not sentence.text:
             mark = " " * len(mark)
         parts = (sentence.lead, "bold"), (sentence.text, "bold" if sentence.role == "top" else "")
-        text = Text(" ").join(Text(*part) for part in parts if part[0])
+        text = Text(" ").join(starmap(Text, filter(itemgetter(0), parts)))
         if options.no_wrap:  # a pipe has no width: one line, which other programs can search
             yield Text.assemble((mark, style), text)
             return
@@ -98,11 +100,11 @@ class TextColumn:
 
     @property
     def width(self) -> int:
-        return max(cell_len(line) for text in self.texts for line in text.split("\n"))
+        return max(map(cell_len, "\n".join(self.texts).split("\n")))
 
     def folded(self, width: int) -> TextColumn:
         """Return the column with line breaks between the options of a method where its name is too long."""
-        return TextColumn([_fold(text, width) for text in self.texts], self.is_number)
+        return TextColumn(list(map(partial(_fold, width=width), self.texts)), self.is_number)
 
 
 def _text_columns(table: Table) -> Iterator[TextColumn]:
@@ -113,13 +115,14 @@ def _text_columns(table: Table) -> Iterator[TextColumn]:
         is_number = column.role == "value"
         heading = " ".join(filter(None, column.heading))
         texts = [format_cell(row[at], column) for row in rows]
-        yield TextColumn([heading, *(text.value for text in texts)], is_number)
-        if any(text.high for text in texts):
-            yield TextColumn(["[95 %]", *(text.interval for text in texts)], is_number)
+        yield TextColumn([heading, *map(attrgetter("value"), texts)], is_number)
+        intervals = list(map(attrgetter("interval"), texts))
+        if any(intervals):
+            yield TextColumn(["[95 %]", *intervals], is_number)
 
 
 def _width(columns: Sequence[TextColumn], gap: int) -> int:
-    return sum(column.width + gap for column in columns)
+    return sum(map(attrgetter("width"), columns)) + gap * len(columns)
 
 
 def _fold(text: str, width: int) -> str:
@@ -150,9 +153,9 @@ def _grid(table: Table, columns: Sequence[TextColumn], gap: int) -> Grid:
         grid.add_column(
             Text(column.texts[0]), justify=justify, overflow="fold", no_wrap=number > 0, min_width=least
         )
-    for place, row in enumerate([*table.rows, *table.totals], start=1):
-        style = "dim" if "grey" in row[0].mark else ""
-        grid.add_row(*(Text(column.texts[place]) for column in columns), style=style)
+    _, *lines = zip(*map(attrgetter("texts"), columns), strict=True)
+    for row, texts in zip([*table.rows, *table.totals], lines, strict=True):
+        grid.add_row(*map(Text, texts), style="dim" if "grey" in row[0].mark else "")
     return grid
 
 
@@ -166,7 +169,7 @@ class Plot:
         method, baseline = self.chart.curves
         low, high = self.chart.bounds
         decimals = 0 if high - low >= 2 else 2
-        top, bottom = (format_number(value, decimals) for value in (high, low))
+        top, bottom = format_number(high, decimals), format_number(low, decimals)
         margin = max(len(top), len(bottom))
         width = max(11, min(MAX_PLOT_WIDTH, options.max_width - margin - 2))
         marks = "o.:" if options.ascii_only else "●·░"
@@ -213,7 +216,7 @@ def _heat_grid(maps: Sequence[HeatMap]) -> Grid:
 
 
 def _legend(maps: Sequence[HeatMap]) -> Text:
-    return Text(" ").join(Text(*part_text(part)) for part in legend_parts(maps))
+    return Text(" ").join(starmap(Text, map(part_text, legend_parts(maps))))
 
 
 def part_text(part: Part) -> tuple[str, str]:

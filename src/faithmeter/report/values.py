@@ -63,9 +63,11 @@ def format_cell(cell: Cell, column: Column) -> Text:
     if cell.low is None or cell.high is None:
         return Text(text)
     if not column.offsets:
-        return Text(text, *(format_number(bound, digits_of_bounds) for bound in (cell.low, cell.high)))
-    offsets = ("-", cell.minus), ("+", cell.plus)
-    return Text(text, *(_format_offset(mark, size or 0.0, digits_of_bounds) for mark, size in offsets))
+        return Text(
+            text, format_number(cell.low, digits_of_bounds), format_number(cell.high, digits_of_bounds)
+        )
+    below = _format_offset("-", cell.minus or 0.0, digits_of_bounds)
+    return Text(text, below, _format_offset("+", cell.plus or 0.0, digits_of_bounds))
 
 
 def _format_offset(sign: str, size: float, decimals: int) -> str:

@@ -79,14 +79,18 @@ def new_card(facts: Facts) -> str:
     model = facts.train.config.model if facts.train else EMBEDDED
     # `base_model` must be a name on the hub, or the hub refuses the whole card
     on_hub = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) and model != EMBEDDED and not Path(model).exists()
-    hubs = [getattr(TASKS.get(measured.task), "hub", None) for measured in facts.tasks]
+    datasets, metrics = [], []
+    for measured in facts.tasks:
+        hub, metric = getattr(TASKS.get(measured.task), "hub", None), measured.result.metric
+        datasets += [hub.repo] if hub else []
+        metrics.append(HUB_METRICS.get(metric, metric))
     data = ModelCardData(
         base_model=model if on_hub else None,
-        datasets=[hub.repo for hub in hubs if hub] or None,
+        datasets=datasets or None,
         library_name="transformers",
         pipeline_tag="text-classification",
         tags=TAGS,
-        metrics=[HUB_METRICS.get(measured.result.metric, measured.result.metric) for measured in facts.tasks],
+        metrics=metrics,
     )
     about = "A text classifier. The section on faithfulness says how far to trust its explanations."
     missing = "Its language and its license are not known to faithmeter: add them to the metadata above."

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,7 @@ def gather(folder: Path, store: RunStore) -> Facts:
         labels=list(map(str, clf.model.config.id2label.values())),
         fingerprint=clf.fingerprint,
         train=train,
-        records=sorted((record for _, record in runs), key=lambda record: record.finished),
+        records=sorted(map(itemgetter(1), runs), key=lambda record: record.finished),
         tasks=list(_measured(store.results(runs), train)),
     )
 

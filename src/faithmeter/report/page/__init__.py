@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +138,7 @@ def write(
         heading=_heading(judged),
         facts=list(_facts(runs)),
         finished=runs.finished,
-        top=view_top([pooled.result for pooled in chosen.values()], judged),
+        top=view_top(list(map(attrgetter("result"), chosen.values())), judged),
         answers=[*answer_sentences(together(judged)), *by_model],
         left_out=runs.left_out,
     )
@@ -159,7 +159,7 @@ def _read(store: RunStore) -> Comparable:
             "or `faithmeter train` and then `faithmeter measure` on its checkpoint"
         )
     # a task of your own is its file in the frames, so that two files of one name are not averaged
-    names = task_names(record for _, record in records)
+    names = task_names(map(itemgetter(1), records))
     measured = [replace(pooled, name=names.get(pooled.task, "")) for pooled in store.results(records)]
     every = {}
     for kind in frames.COLUMNS:
@@ -220,7 +220,7 @@ def _render(contents: Mapping[str, Sequence[Block]], texts: Sequence[Any], **val
 
     from ..figures import config
 
-    scripts = [_vega(), heat_script(), *(resource(f"page/{name}") for name in SCRIPTS)]
+    scripts = [_vega(), heat_script(), *map(resource, map("page/{}".format, SCRIPTS))]
     specs: dict[str, Any] = {}
     for blocks in contents.values():
         specs |= {block.name: block.spec for block in blocks if isinstance(block, Figure)}

@@ -7,6 +7,8 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ def example_groups(sources: Sequence[tuple[Pooled, Run]], limit: int, max_bytes:
         share = (limit + number) // len(sources)  # the last sources get the remainder
         if share:
             groups.append(_group(*source, share, max_bytes // len(sources)))
-    return [group for group in groups if group["texts"]]
+    return list(filter(itemgetter("texts"), groups))
 
 
 def to_json(value: Any) -> str:
@@ -147,7 +149,7 @@ def _rounded(values: NDArray[np.float64]) -> list[float]:
 def _strongest_words(scores: Sequence[float], text: Mapping[Any, Any]) -> list[tuple[str, float]]:
     spans = list(zip(map(int, text["starts"]), map(int, text["ends"]), strict=True))
     words = word_pieces(text["text"], spans, list(map(int, text["words"])))
-    values = [piece_score(word, scores) for word in words]
+    values = list(map(partial(piece_score, scores=scores), words))
     return [(words[number].text, _round_score(values[number])) for number in strongest(values)]
 
 
