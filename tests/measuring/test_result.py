@@ -16,13 +16,12 @@ from faithmeter.measuring import groups
 from faithmeter.measuring.pool import join_contexts
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace
-from faithmeter.stats.behavior import Behavior
+from faithmeter.stats.behavior import Behavior, recalibrate
 from faithmeter.stats.comparisons import rank_methods
 from faithmeter.stats.curves import Curve
 from faithmeter.stats.intervals import Interval, resample_texts
 from faithmeter.stats.metrics import score
 from faithmeter.stats.predictions import Predictions
-from faithmeter.stats.recalibration import recalibrate
 from faithmeter.verdict.formats import format_percent
 from faithmeter.verdict.sentences import verdict
 from traces import FLOORS, PERCENTS, context, falling, perfect, result, trace, traces

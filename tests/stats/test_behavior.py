@@ -7,10 +7,18 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from faithmeter.errors import InputError
-from faithmeter.stats.behavior import MAX_EXCESS, Behavior, Finding
+from faithmeter.stats.behavior import (
+    MAX_EXCESS,
+    RESAMPLES,
+    Behavior,
+    Finding,
+    apply,
+    check_behavior,
+    intervals_of_means,
+    recalibrate,
+)
 from faithmeter.stats.intervals import Interval
 from faithmeter.stats.predictions import resampling_weights
-from faithmeter.stats.recalibration import RESAMPLES, apply, check_behavior, intervals_of_means, recalibrate
 
 RATES = (10, 50, 90)
 

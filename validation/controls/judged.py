@@ -10,7 +10,7 @@ from faithmeter.config import BASELINE, TrainedWith
 from faithmeter.measuring.pool import Context
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace
-from faithmeter.stats.recalibration import recalibrate
+from faithmeter.stats.behavior import recalibrate
 
 from .cache import Control, Floats, read
 

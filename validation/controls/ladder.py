@@ -9,10 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from faithmeter.stats import behavior
-from faithmeter.stats.behavior import Behavior
+from faithmeter.stats.behavior import Behavior, check_behavior, recalibrate
 from faithmeter.stats.guessing import lead_over_guessing
 from faithmeter.stats.pvalues import of_steps, simes
-from faithmeter.stats.recalibration import check_behavior, recalibrate
 
 from .cache import Control, Erasures, read
 

@@ -25,6 +25,9 @@ from .costs import sort_by_cost
 from .plan import Settings, Tests
 from .trace import NEVER, PHASES, Trace
 
+Report = Callable[[str, int], object]
+"""Function that is called with a method and the number of texts just finished; 0 while it is at work."""
+
 
 def erase(
     clf: Model,
@@ -246,10 +249,6 @@ def states(evaluator: Evaluator, batch: Batch) -> tuple[Tensor, Tensor]:
     # a NaN would silently predict class 0
     require_finite(logits, batch.index)
     return logits.double(), features.float()
-
-
-Report = Callable[[str, int], object]
-"""Function that is called with a method and the number of texts just finished; 0 while it is at work."""
 
 
 @dataclass(frozen=True)

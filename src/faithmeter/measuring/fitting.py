@@ -20,10 +20,9 @@ from ..models.evaluator import Evaluator, Model
 from ..models.masks import PERCENTS, row_generators, uniform_mask
 from ..models.tokens import Batch
 from ..phases import Progress, start_phase
-from ..stats.behavior import Recalibration
+from ..stats.behavior import Recalibration, recalibrate
 from ..stats.masf import CALIBRATIONS, CROSSFIT, MIN_ROWS, MaSF, rows_held_out
 from ..stats.pvalues import DatasetPValue, dataset_pvalue, rejected_ranks
-from ..stats.recalibration import recalibrate
 from ..training.masking import STRATEGIES, require_masking
 from .erase import states, trace_erasure
 from .plan import Tests

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from ..stats.behavior import Recalibration
 
 
+Seed = Mapping[str, Trace]
+"""Traces of one training by the name of the method, among them that of the baseline."""
+Place = tuple[tuple[int, ...], int]
+"""Numbers of the used seeds that have a method, and of the texts that they share."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """Facts besides the traces that a result rests on: the task, the model, and what sibling runs tell.
@@ -131,12 +137,6 @@ MOST_CAREFUL: dict[str, Callable[[Any], Any]] = {
     "agreement": _least,
 }
 """By field of a context, the fact of several seeds that asks for most care."""
-
-
-Seed = Mapping[str, Trace]
-"""Traces of one training by the name of the method, among them that of the baseline."""
-Place = tuple[tuple[int, ...], int]
-"""Numbers of the used seeds that have a method, and of the texts that they share."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

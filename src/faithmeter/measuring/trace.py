@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stats.behavior import Behavior, Recalibration
-from ..stats.recalibration import check_behavior
+from ..stats.behavior import Behavior, Recalibration, check_behavior
 
 if TYPE_CHECKING:
     from pandas import DataFrame
