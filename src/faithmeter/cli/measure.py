@@ -15,6 +15,7 @@ from ..config import BASELINE, MeasureConfig, TrainedWith
 from ..errors import InputError, unknown
 from ..files import require_writable
 from .explain import Checkpoint
+from .lean import load_lean
 from .options import Loading, Unit, Workers, option
 from .progress import Overall, bars, phase_bars
 from .requirements import CHECK, Gate, hold, parse_requirements, quantities
@@ -220,7 +221,7 @@ def run(
                 overall.plan(bounds.evaluations)
 
         bar = phase_bars(progress, overall)
-        conduct = Conduct(device, bar, announce, compute or compute_here)
+        conduct = Conduct(device, bar, announce, compute or compute_here, load_lean)
         result = measure_checkpoint(checkpoint, config, RunStore(root), origin or HERE, conduct)
     if is_finished:
         note_reused("this measurement")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,12 +39,18 @@ HERE = Origin()
 """Origin of texts that are where the training read them."""
 
 
-def load_measured(checkpoint: str | Path, config: MeasureConfig, device: str) -> Classifier:
-    """Load a classifier on a device, with the precision, label and overlap of a measurement."""
-    from ..models.loading import load
+def load_measured(
+    checkpoint: str | Path, config: MeasureConfig, device: str, load: Callable[..., Classifier] | None = None
+) -> Classifier:
+    """Load a classifier on a device, with the precision, label and overlap of a measurement.
+
+    `load` takes the place of `faithmeter.load`.
+    """
+    if load is None:
+        from ..models.loading import load
 
     return load(
-        checkpoint,
+        str(checkpoint),
         device=device,
         precision=config.precision,
         label=config.label or None,

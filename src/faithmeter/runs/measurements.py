@@ -136,12 +136,14 @@ class Conduct:
             far, and the number of all texts.
         announce: Called with the bounds on the evaluations before the work begins, if there is work to do.
         compute: Computes missing slices.
+        load: Loads the model; None for `faithmeter.load`.
     """
 
     device: str = "auto"
     progress: Progress | None = None
     announce: Callable[[Bounds], object] | None = None
     compute: Compute = compute_here
+    load: Callable[..., Classifier] | None = None
 
 
 IN_SILENCE = Conduct()
@@ -166,7 +168,7 @@ def measure_checkpoint(
         origin: Where the texts come from.
         conduct: Device, progress and workers.
     """
-    clf = _load_verified(checkpoint, config, store, conduct.device)
+    clf = _load_verified(checkpoint, config, store, conduct)
     # before the data are read, which may take long
     refuse_complement(clf, complement=config.complement)
     as_given = config
@@ -228,14 +230,16 @@ def _describe_request(join: Join) -> dict[str, Any]:
     }
 
 
-def _load_verified(checkpoint: str | Path, config: MeasureConfig, store: RunStore, device: str) -> Classifier:
+def _load_verified(
+    checkpoint: str | Path, config: MeasureConfig, store: RunStore, conduct: Conduct
+) -> Classifier:
     """Load a checkpoint whose files and weights are those of its record.
 
     Raises:
         InputError: They are not.
     """
     fingerprint = _checked(checkpoint, store)
-    clf = load_measured(checkpoint, config, device)
+    clf = load_measured(checkpoint, config, conduct.device, conduct.load)
     # files may be intact and yet be those of another training
     if fingerprint not in (None, clf.fingerprint):
         raise InputError(
