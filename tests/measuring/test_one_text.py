@@ -11,8 +11,7 @@ import torch
 from rich.console import Console
 
 import faithmeter as fm
-from faithmeter.measuring.explanation import Erasure, Explanation
-from faithmeter.measuring.pieces import Piece
+from faithmeter.measuring.explanation import Erasure, Explanation, Piece
 from faithmeter.methods import parse
 from toy import tiny
 

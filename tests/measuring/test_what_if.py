@@ -10,8 +10,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import faithmeter as fm
+from faithmeter.measuring.explanation import BLANK
 from faithmeter.measuring.one_text import explain_texts, probe_text
-from faithmeter.measuring.pieces import BLANK
 from toy import BOS, EOS, MASK, SPECIAL_TOKENS, WORDS, tiny
 
 TEXT, PAIR = "the film was not good but very fun", "who wrote it"

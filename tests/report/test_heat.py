@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import faithmeter
-from faithmeter.measuring.pieces import BLANK, piece_score, strongest, token_pieces, word_pieces
+from faithmeter.measuring.explanation import BLANK, piece_score, strongest, token_pieces, word_pieces
 from faithmeter.report.heat import (
     AGAINST,
     FOR,

@@ -19,8 +19,7 @@ from faithmeter.cli import explain as explaining
 from faithmeter.cli import measure as verb
 from faithmeter.config import TrainConfig
 from faithmeter.measuring import groups
-from faithmeter.measuring.explanation import Erasure, Explanation
-from faithmeter.measuring.pieces import Piece
+from faithmeter.measuring.explanation import Erasure, Explanation, Piece
 from faithmeter.measuring.result import Result
 from faithmeter.measuring.trace import Trace
 from faithmeter.report import card as modelcard

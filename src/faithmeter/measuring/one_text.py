@@ -23,8 +23,7 @@ from ..stats.curves import Curve, acu, racu
 from ..stats.pvalues import of_steps
 from ..verdict.evidence import MIN_ORDERS, ROUNDING
 from .erase import Scored, states, trace_erasure, trace_scored
-from .explanation import Erasure, Explanation, Probe
-from .pieces import Piece, piece_score, token_pieces, word_pieces
+from .explanation import Erasure, Explanation, Piece, Probe, piece_score, token_pieces, word_pieces
 from .plan import Tests, agreement_of, floors_of, require_tests, trained_with_of
 from .trace import PHASES, Trace
 

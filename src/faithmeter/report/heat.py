@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from ..measuring.pieces import strongest
+from ..measuring.explanation import strongest
 from .blocks import HeatMap
 
 Color = tuple[int, int, int]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..measuring.pieces import STRONGEST_WORDS
+from ..measuring.explanation import STRONGEST_WORDS
 from .blocks import Block, Chart, Table
 from .heat import FAINT, SCORE_DIGITS, TONES, Part, heat_lines, legend_parts
 from .values import APART_MARK, format_cell, method_label

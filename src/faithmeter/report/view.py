@@ -33,8 +33,7 @@ from .blocks import (
 )
 
 if TYPE_CHECKING:
-    from ..measuring.explanation import Explanation
-    from ..measuring.pieces import Piece
+    from ..measuring.explanation import Explanation, Piece
     from ..measuring.result import Result
     from ..runs.auditing import Audit
     from ..store.records import AdaptRecord, MaskedScores, TrainRecord

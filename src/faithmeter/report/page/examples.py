@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...config import BASELINE, SIDES
 from ...files import plain
-from ...measuring.pieces import piece_score, strongest, word_pieces
+from ...measuring.explanation import piece_score, strongest, word_pieces
 from ...measuring.trace import Trace
 from ...methods.registry import find_method
 from ...store.results import Pooled, Run, preferred
