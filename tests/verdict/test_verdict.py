@@ -409,7 +409,7 @@ def test_there_are_enough_cases() -> None:
 SURFACES = ("cli", "report", "serve", "runs", "grid")
 LEVEL_IS_SHOWN = {
     "report/view.py",  # the heading of a column
-    "report/figures/drawings.py",  # a line in a chart
+    "report/figures/__init__.py",  # a line in a chart
     "report/page/sections.py",  # the text above a chart
     "report/page/__init__.py",  # the level that a script marks steps by
     "report/card/__init__.py",  # the text above a table
