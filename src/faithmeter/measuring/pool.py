@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from ..stats.behavior import Behavior, most_doubtful
 from ..stats.guessing import best_guess, lead_over_guessing
 from ..stats.intervals import Interval
 from ..stats.metrics import score
-from ..verdict.evidence import MAIN_KIND, NUMBER_KIND
+from ..verdict.evidence import MAIN_KIND, NUMBER_KIND, find_comparable
 from .groups import Group, mean_each, mean_of, remembered
 from .trace import Trace
 
@@ -304,11 +303,12 @@ class Pool:
 
         Searches are left out, as they optimize the measured order.
         """
-        rivals = [name for name in self.methods if name not in (BASELINE, *self.optimizers)]
-        places = Counter(map(self._place, rivals))
-        # of equally common ones, that with more seeds, and then more texts
-        usual = max(places, key=lambda place: (places[place], len(place[0]), place[1]), default=None)
-        return [name for name in rivals if self._place(name) == usual]
+        places = {}
+        for name in self.methods:
+            if name not in (BASELINE, *self.optimizers):
+                numbers, texts = self._place(name)
+                places[name] = (len(numbers), texts, numbers)
+        return find_comparable(places)
 
     @property
     def optimizers(self) -> tuple[str, ...]:

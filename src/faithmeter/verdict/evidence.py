@@ -249,11 +249,21 @@ class TaskEvidence(Evidence):
 
         Searches optimize the measured order and do not compete.
         """
-        candidates = {name: own for name, own in self.explained.items() if name not in self.optimizers}
-        # areas on other texts or over other seeds cannot be compared; the larger number wins a tie
-        counts = Counter((method.seeds, method.texts) for method in candidates.values())
-        usual = max(counts, key=lambda place: (counts[place], *place), default=None)
-        return [name for name, own in candidates.items() if (own.seeds, own.texts) == usual]
+        places = {}
+        for name, own in self.explained.items():
+            if name not in self.optimizers:
+                places[name] = (own.seeds, own.texts)
+        return find_comparable(places)
+
+
+def find_comparable(places: Mapping[str, tuple[Any, ...]]) -> list[str]:
+    """Return the methods at the most common place: areas on other texts or seeds cannot be compared.
+
+    A place begins with numbers of seeds and texts; of equally common ones, the larger wins.
+    """
+    counts = Counter(places.values())
+    usual = max(counts, key=lambda place: (counts[place], *place), default=None)
+    return [name for name, place in places.items() if place == usual]
 
 
 def _or_least(area: float) -> float:
