@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # imports its parts, which are slow, on their first use
 from numpy.typing import ArrayLike, NDArray
 
 from ..config import SIGNIFICANCE_LEVEL
@@ -136,17 +137,26 @@ def count_test(rejected: int, texts: int, references: int) -> CountTest:
         texts: Number of all texts.
         references: Number of texts that they are ranked among.
     """
-    from scipy import stats  # slow to import
-
     n, smallest = texts, rejected_ranks(references)
     if smallest < 1:  # no text can be rejected
         return CountTest(1.0, 0.0, math.nan)
-    law = stats.betabinom(n, smallest, references + 1 - smallest)
-    critical = int(law.isf(SIGNIFICANCE_LEVEL)) + 1  # at least so many are significant
-    if critical > n:
-        return CountTest(float(law.sf(rejected - 1)), rejected / n, math.nan)
-    noticed = stats.beta.ppf(NOTICED, critical, n - critical + 1)  # binomial: P(count ≥ critical) = NOTICED
-    return CountTest(float(law.sf(rejected - 1)), rejected / n, float(noticed))
+    # chance of at least so many rejections, [n + 1]; scipy.stats is slow to import for one law
+    chances = _beta_binomial(n, smallest, references + 1 - smallest)[::-1].cumsum()[::-1]
+    p, significant = float(min(1.0, chances[rejected])), np.flatnonzero(chances <= SIGNIFICANCE_LEVEL)
+    if not len(significant):
+        return CountTest(p, rejected / n, math.nan)
+    critical = int(significant[0])
+    # binomial: P(count ≥ critical) = NOTICED
+    noticed = scipy.special.betaincinv(critical, n - critical + 1, NOTICED)
+    return CountTest(p, rejected / n, float(noticed))
+
+
+def _beta_binomial(n: int, a: int, b: int) -> NDArray[np.float64]:
+    """Return the chance of each count from 0 to n, C(n, k) B(k + a, n - k + b) / B(a, b)."""
+    k, log_beta = np.arange(n + 1), scipy.special.betaln
+    logs = log_beta(k + a, n - k + b) - log_beta(n - k + 1, k + 1) - log_beta(a, b) - math.log(n + 1)
+    chances: NDArray[np.float64] = np.exp(logs)
+    return chances
 
 
 def count_unusual(pvalues: NDArray[Any], limits: Sequence[float], references: int) -> CountTest:
