@@ -258,7 +258,7 @@ def _write(explanations: Sequence[Explanation], files: Files) -> None:
 
 def _show(rows: Sequence[Row], explanations: Sequence[Explanation], files: Files) -> None:
     """Print explanations; if files hold them, only the verdict on a single one."""
-    from ..report.view import view_colors, view_verdict
+    from ..report.view_texts import view_colors, view_verdict
 
     for number, (row, explanation) in enumerate(zip(rows, explanations, strict=True)):
         if files == Files():

@@ -23,7 +23,6 @@ from .blocks import (
     Chart,
     Code,
     Column,
-    HeatMap,
     Row,
     Sentence,
     Table,
@@ -31,13 +30,12 @@ from .blocks import (
     number_columns,
     plain_row,
 )
+from .view_texts import NAME, doubt_sentences, view_explanation
 
 if TYPE_CHECKING:
-    from ..measuring.explanation import Explanation, Piece
     from ..measuring.result import Result
     from ..runs.auditing import Audit
     from ..store.records import AdaptRecord, MaskedScores, TrainRecord
-    from ..verdict.doubts import Doubt
     from ..verdict.sentences import Answer, Verdict
     from .beside import Beside
 
@@ -58,7 +56,6 @@ DIFFERENCE = (
     "ACU: whether the model needs the words that a method calls important. All others: whether people call "
     "the same words the reason (human rationales). Neither says anything about the other."
 )
-NAME = Column(("method",), "label", form="code")
 COUNT = number_columns(["texts"], 0)
 COSTS = (*number_columns(["evals"], 0), *number_columns(["seconds"]))
 
@@ -135,14 +132,6 @@ def answer_sentences(answers: Iterable[Answer]) -> list[Block]:
     sentences = []
     for one in answers:
         sentences.append(Sentence(one.text, one.mood, "answer", one.question, one.points))
-    return sentences
-
-
-def doubt_sentences(doubts: Iterable[Doubt]) -> list[Block]:
-    """Return the doubts as sentences."""
-    sentences: list[Block] = []
-    for doubt in doubts:
-        sentences.append(Sentence(f"{doubt.text}.", doubt.severity, "doubt"))
     return sentences
 
 
@@ -357,93 +346,6 @@ def _adaptation_table(record: AdaptRecord) -> Table:
     rows.append(plain_row("agreement in %", *agreement, mark="grey"))
     title = f"are {record.checked_texts} randomly masked texts in distribution? p by percent masked"
     return _table_by_step(title, "model, test", percents, rows, decimals=2)
-
-
-def view_explanation(result: Explanation) -> list[Block]:
-    """Return the blocks of an explanation: its colors, and its verdict if it was verified."""
-    return [*view_colors(result), *(view_verdict(result) if result.verified else ())]
-
-
-def view_colors(result: Explanation) -> list[Block]:
-    """Return the prediction, and the words and tokens in colors."""
-    return [*_facts(result), *_heat_maps(result)]
-
-
-def view_verdict(result: Explanation) -> list[Block]:
-    """Return the blocks of the verdict on an explanation, without its colors."""
-    verdict = result.verdict
-    top = Sentence(verdict.summary.text, verdict.summary.mood, "top")
-    answers = [Sentence(one.text, one.mood, "answer", f"{one.question}:") for one in verdict.answers]
-    return [top, _text_chart(result), _text_table(result), *answers, *doubt_sentences(verdict.doubts)]
-
-
-def _text_chart(result: Explanation) -> Chart:
-    """Return the chart of the method with the largest area against the mean of the random orders."""
-    name, best = max(result.erasures.items(), key=lambda item: item[1].acu)
-    # a predicted number has its own unit
-    scale = 100 if result.value is None else 1
-    curves = {}
-    for label, values in {name: best.probability, BASELINE: result.mean}.items():
-        curves[label] = [scale * value for value in values]
-    area = f"ACU {result.format(best.acu, 1)}"
-    return Chart(_text_title(result), tuple(result.percents), curves, area)
-
-
-def _text_title(result: Explanation) -> str:
-    curve = f"probability of {result.label} in %" if result.value is None else "predicted number"
-    return f"{curve}, by percent of the text erased"
-
-
-def _text_table(result: Explanation) -> Table:
-    """Return the curve of each method with its p-values, and those of the random orders."""
-    rows: list[Row] = []
-    for name, erasure in result.erasures.items():
-        points = map(result.format, (*erasure.probability, erasure.acu))
-        rows.append(plain_row(name, *points, format_percent(erasure.racu, 0)))
-        for test, pvalues in erasure.pvalues.items():
-            steps = (f"{p:.2f}".lstrip("0") for p in pvalues)  # .05: a table of eleven steps must fit
-            rows.append(plain_row(f"p {test}", *steps, "", "", mark="grey"))
-    orders = {f"random (mean of {result.orders})": result.mean, "5 %": result.lower, "95 %": result.upper}
-    for name, values in orders.items():
-        rows.append(plain_row(name, *map(result.format, values), "", "", mark="grey"))
-    columns = (Column((heading,)) for heading in (*map(str, result.percents), "ACU", "RACU"))
-    return Table(_text_title(result), (NAME, *columns), tuple(rows))
-
-
-def _facts(result: Explanation) -> Iterator[Block]:
-    probabilities = ", ".join(f"{name} {p:.1%}" for name, p in result.probabilities.items())
-    yield Sentence(f"prediction {result.prediction}" + (f" ({probabilities})" if probabilities else ""))
-    if result.pair is not None:
-        yield Sentence(f"context: {result.pair}")
-    if result.truncated:
-        yield Sentence("the text is longer than the model can read: its end was left out", "caution")
-    if result.precision != "fp32":
-        yield Sentence(f"evaluated in {result.precision}")
-
-
-def _heat_maps(result: Explanation) -> Iterator[Block]:
-    """Yield the words of each method and, unless each word is one token, its tokens."""
-    for method in result.methods:
-        yield _heat_map(result, method, result.words, _with_gaps(result.words, result.text))
-        if len(result.tokens) != len(result.words):
-            tokens = _heat_map(result, method, result.tokens, _with_gaps(result.tokens))
-            yield replace(tokens, pieces="tokens")
-
-
-def _heat_map(result: Explanation, method: str, units: Sequence[Piece], words: tuple[str, ...]) -> HeatMap:
-    scores = tuple(unit.scores[method] for unit in units)
-    return HeatMap(words, scores, method=method, label=result.label, signed=method in result.signed)
-
-
-def _with_gaps(units: Sequence[Piece], text: str | None = None) -> tuple[str, ...]:
-    """Return the units with a blank before each that follows a gap in `text`; without it, all do."""
-    words, end = [], 0
-    # tokens of some models begin inside a word, where the text has no gap
-    for number, unit in enumerate(units):
-        gap = number > 0 if text is None else bool(text[end : unit.start])
-        words.append(" " * gap + unit.text)
-        end = unit.end
-    return tuple(words)
 
 
 VIEWS: dict[str, Callable[[Any], list[Block]]] = {
