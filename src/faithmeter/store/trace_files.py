@@ -98,7 +98,7 @@ def as_frame(trace: Trace) -> DataFrame:
     frame["step"] = pd.Series(list(trace.steps), dtype=object)
     # attributes hold what is equal for all rows, once for a file
     shared = {"method": trace.method, "percents": list(trace.percents), "code": trace.code}
-    frame.attrs = dict[Any, Any](shared, numbers=trace.numbers, **costs_of(trace))
+    frame.attrs = dict[Any, Any]({**shared, "numbers": trace.numbers, **costs_of(trace)})
     return frame
 
 

@@ -230,7 +230,8 @@ def _join(frames: list[DataFrame]) -> DataFrame:
     joined = pd.concat(frames, ignore_index=True)
     # side files that were written with their slice have no costs: those are among the slice's
     costs = [own for own in attributes if "seconds" in own]
-    joined.attrs = {**attributes[0], **(add_costs(costs) if costs else {})}
+    total: dict[Any, Any] = add_costs(costs) if costs else {}
+    joined.attrs = attributes[0] | total
     return joined
 
 
