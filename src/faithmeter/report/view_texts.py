@@ -11,8 +11,7 @@ from ..verdict.formats import format_percent
 from .blocks import Block, Chart, Column, HeatMap, Row, Sentence, Table, plain_row
 
 if TYPE_CHECKING:
-    from ..measuring.explanation import Explanation
-    from ..measuring.pieces import Piece
+    from ..measuring.explanation import Explanation, Piece
     from ..verdict.doubts import Doubt
 
 NAME = Column(("method",), "label", form="code")
