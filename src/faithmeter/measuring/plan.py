@@ -209,7 +209,8 @@ def label_texts(clf: Evaluator, texts: Texts) -> Task:
     split, predicted = Dataset.from_dict(columns), []
     for batch, _ in read_slices(clf, split, len(split)):
         predicted += clf.logits(batch).argmax(dim=1).tolist()
-    return labeled_task({"test": split}, {"test": predicted}, name="texts", classes=clf.labels)
+    task = labeled_task({"test": split}, {"test": predicted}, name="texts", classes=clf.labels)
+    return replace(task, metrics=(OWN_AGREEMENT,), metric=OWN_AGREEMENT)
 
 
 def _judged_by_the_model(task: Task) -> Task:
