@@ -71,14 +71,13 @@ def lead(result: Result, *, costs: bool = True) -> list[Block]:
 
 
 def _result(result: Result) -> list[Block]:
-    has_complement = not math.isnan(result.metrics(BASELINE)["sufficiency"])
-    return [
-        *lead(result),
-        # sufficiency needs the complement of each step, which is measured for these metrics only
-        *([metrics_table({(None, None): result})] if has_complement else []),
-        *([plausibility_table({(None, None): result})] if result.plausibility else []),
-        *verdict_sentences(result.verdict),
-    ]
+    tables = []
+    # sufficiency needs the complement of each step, which is measured for these metrics only
+    if not math.isnan(result.metrics(BASELINE)["sufficiency"]):
+        tables.append(metrics_table({(None, None): result}))
+    if result.plausibility:
+        tables.append(replace(plausibility_table({(None, None): result}), notes=()))
+    return [*lead(result), *tables, *verdict_sentences(result.verdict)]
 
 
 def _adaptation(record: AdaptRecord) -> list[Block]:
@@ -257,16 +256,16 @@ def metrics_table(results: Named) -> Table:
 
 def plausibility_table(results: Named) -> Table:
     """Return faithfulness beside the agreement with human rationales, which is another thing."""
-    columns = [file_column(("acu",), ("faithful", "ACU"), form="number", decimals=(1, 1), unit="%")]
-    for name, title in PLAUSIBILITY.items():
-        columns.append(file_column((name,), ("plausible", title), form="number", decimals=(1, 1), unit="%"))
+    columns = []
+    for name, title in {"acu": "ACU", **PLAUSIBILITY}.items():
+        columns.append(file_column((name,), (title,), form="number", decimals=(1, 1)))
 
     def values(result: Result, method: str) -> list[float]:
         known = result.plausibility.get(method)
         return [] if known is None else _percents([result.acu(method), *map(known.__getitem__, PLAUSIBILITY)])
 
-    table = Table("Faithful and plausible explanations", tuple(columns), notes=(DIFFERENCE,))
-    return _by_method(table, results, values)
+    title = "Faithfulness (ACU) and plausibility (agreement with human rationales), in %"
+    return _by_method(Table(title, tuple(columns), notes=(DIFFERENCE,)), results, values)
 
 
 def _by_method(table: Table, results: Named, values: Callable[[Result, str], list[float]]) -> Table:
