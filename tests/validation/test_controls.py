@@ -11,8 +11,8 @@ import pytest
 from faithmeter.data.stories import ACTORS, PLACES
 from faithmeter.measuring import groups
 from faithmeter.stats.intervals import resample_texts
-from validation.controls import __main__, ladder, page, simulations
-from validation.controls.cache import CONTROLS, TRUTH, Control, make_parts
+from validation.controls import __main__, ladder, page, repeats, simulations
+from validation.controls.cache import CONTROLS, TRUTH, Control, Erasures, make_parts
 from validation.controls.exact import exact_excess, tabulate_excess
 from validation.controls.judged import judge
 from validation.controls.planted import KNOWN, PLANTS, permuted, plant
@@ -126,7 +126,7 @@ def test_an_attack_on_a_guess_is_no_more_faithful_than_the_truth() -> None:
 
 
 @pytest.mark.parametrize("declared", ["half", "all", "none", "unknown"])
-@pytest.mark.parametrize("name", ["word-plain", "first-plain", "stories-plain"])
+@pytest.mark.parametrize("name", ["word-plain", "first-plain", "pair-plain", "stories-plain"])
 def test_a_plain_model_is_never_measurable_whatever_is_declared(name: str, declared: str) -> None:
     result = judge(control(name), declared=declared)  # type: ignore[arg-type]
     assert result.behavior is not None
@@ -146,10 +146,13 @@ def test_nothing_is_praised_where_nothing_is_known(name: str) -> None:
 
 
 def test_a_model_that_saw_few_masks_is_judged_by_its_predictions() -> None:
-    """On stories it is too sure of wholly masked texts; on easy tasks it predicts as well as any."""
-    stories, word = (judge(control(name)).behavior for name in ("stories-few-masks", "word-few-masks"))
+    """On stories it is too sure of wholly masked texts, of pairs if one word is left; easy tasks it knows."""
+    names = ("stories-few-masks", "pair-few-masks", "word-few-masks")
+    stories, pair, word = (judge(control(name)).behavior for name in names)
     assert stories is not None
+    assert pair is not None
     assert word is not None
+    assert pair.outcome == "rejected"
     assert stories.outcome != "accepted"
     assert stories.worst.percent >= 80
     assert word.outcome == "accepted"
@@ -179,6 +182,18 @@ def test_the_simulations_run() -> None:
     assert len(ladder.climb(control("first-masked"), sizes=(100,), draws=2)) == 2
 
 
+def test_draws_with_and_without_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that accepts draws of different texts only: with repeats there are none."""
+
+    def accept(erasures: Erasures, known: np.ndarray, tested: np.ndarray) -> bool:
+        return len({*known.tolist()}) == len({*tested.tolist()}) == repeats.SIZE
+
+    monkeypatch.setattr(repeats, "is_accepted", accept)
+    found = repeats.compare_draws(repeats.LARGEST).set_index(["drawn_from", "way"]).accepted
+    assert found["kept texts", repeats.WITHOUT] == 1
+    assert found["all texts", repeats.WITH] == found["kept texts", repeats.WITH] == 0
+
+
 def test_a_shift_of_the_texts_is_not_accepted() -> None:
     behavior = judge(control("distractor-masked")).behavior
     assert behavior is not None
@@ -187,6 +202,7 @@ def test_a_shift_of_the_texts_is_not_accepted() -> None:
 
 def test_the_page_is_built_from_the_committed_tables() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == page.build_page()
+    assert page.TRIALS.read_text(encoding="utf-8") == page.build_trials()
 
 
 def test_the_decision_follows_from_the_table() -> None:

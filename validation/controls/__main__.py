@@ -12,6 +12,7 @@ import torch
 
 from faithmeter.files import write_csv
 
+from . import repeats
 from .cache import CONTROLS, FOLDER, run
 from .definitions import DEFINITIONS, compare, decide, measure_false_praise
 from .exact import tabulate_excess
@@ -46,6 +47,7 @@ def main() -> None:
         "ladder-margins": pd.concat([count(draws[draws.texts == 400], margin) for margin in MARGINS]),
         "check-of-0.2": pd.DataFrame([check_of_today(control) for control in there]),
         "exact": pd.concat([tabulate_excess(control) for control in there]),
+        "repeats": repeats.compare_draws(repeats.LARGEST),
         "learned": simulate_learned(),
         "counts": simulate_counts(),
         "coverage": simulate_coverage(),

@@ -64,6 +64,8 @@ class Control:
     rate: float = 1e-3
     step: int = 10
     """Percentage points erased at each step."""
+    words: tuple[int, int] = (10, 18)
+    """Smallest and largest number of words of the sentences in which words are planted."""
 
     @property
     def name(self) -> str:
@@ -94,6 +96,8 @@ CONTROLS = (
     Control("shuffled", pool=800, explained=200),
     Control("word", "random", pool=800, explained=200),
     Control("word", "plain"),
+    Control("pair", "plain", epochs=16, explained=0),
+    Control("pair", "few-masks", epochs=16, explained=0),
     Control("word", "few-masks"),
     Control("word", "half-trained", explained=0),
     Control("first", "plain", explained=0),
@@ -150,7 +154,9 @@ def make_parts(control: Control) -> dict[str, Part]:
             role: Part(everything.part(*between))
             for role, between in zip(counts, pairwise(stops), strict=True)
         }
-    sentences = [] if control.encoder == "embedded" else read_sentences(SENTENCES, "train.tsv")[0]
+    sentences = (
+        [] if control.encoder == "embedded" else read_sentences(SENTENCES, "train.tsv", control.words)[0]
+    )
     return {
         role: Part(plant(control.task, count, seed=seed, sentences=sentences, training=role == "train"))
         for seed, (role, count) in enumerate(counts.items())

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from faithmeter.stats import behavior
 from faithmeter.stats.behavior import Behavior, check_behavior, recalibrate
@@ -19,17 +18,19 @@ SIZES = (100, 200, 400, 1000)
 """Numbers of texts, of the validation and of the test part each."""
 DRAWS = 25
 LEAST_POOL = 400
-"""Texts of each part from which larger samples are drawn, with repeated texts; smaller pools give no more
-texts than they have."""
+"""Texts of each part from which larger samples are drawn; smaller pools give no more texts than they have."""
 MARGINS = (0.02, 0.04, 0.05, 0.06, 0.08, 0.12)
 """Margins of the excess log-loss that are compared, in nats."""
 
 
 def draw(erasures: Erasures, size: int, rng: np.random.Generator) -> tuple[Behavior, bool]:
-    """Return the check of a model on texts drawn from its pools, and whether it learned whole texts."""
+    """Return the check of a model on texts drawn from its pools, and whether it learned whole texts.
+
+    Texts are drawn with repeats, whatever the size of the pool; `repeats` compares both ways.
+    """
     steps = [step for step, percent in enumerate(erasures.percents) if 0 < percent < 100]
     percents = [erasures.percents[step] for step in steps]
-    known, rows = (_choose(len(pool), size, rng) for pool in (erasures.validation, erasures.test))
+    known, rows = (rng.integers(len(pool), size=size) for pool in (erasures.validation, erasures.test))
     fit = recalibrate(
         erasures.validation[known][:, steps].astype(np.float64), erasures.validation_labels[known], percents
     )
@@ -37,11 +38,6 @@ def draw(erasures: Erasures, size: int, rng: np.random.Generator) -> tuple[Behav
     result = check_behavior(fit, logits[:, steps].astype(np.float64), labels)
     lead = lead_over_guessing("accuracy", labels, logits[:, 0].argmax(axis=1), logits.shape[2])
     return result, lead.lower > 0
-
-
-def _choose(pool: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return numbers of different texts or, if the pool is not larger than the sample, of repeated ones."""
-    return rng.choice(pool, size, replace=size >= pool)
 
 
 def climb(control: Control, *, sizes: Sequence[int] = SIZES, draws: int = DRAWS) -> pd.DataFrame:

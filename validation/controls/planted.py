@@ -147,13 +147,15 @@ def _generate(rng: Random) -> list[str]:
     return rng.choices(FILLER.split(), k=rng.randint(SHORTEST, LONGEST))
 
 
-def read_sentences(folder: Path, file: str) -> tuple[list[str], list[int]]:
-    """Return the sentences of a file of SST-2 that have a suitable length and no marker, with labels."""
+def read_sentences(
+    folder: Path, file: str, words: tuple[int, int] = (SHORTEST, LONGEST)
+) -> tuple[list[str], list[int]]:
+    """Return the sentences of a file of SST-2 that have so many words and no marker, with labels."""
     rows = [line.rsplit("\t", 1) for line in (folder / file).read_text(encoding="utf-8").splitlines()[1:]]
     usable = [
         (text.strip(), int(label))
         for text, label in rows
-        if SHORTEST <= len(text.split()) <= LONGEST and not {*text.split()} & {*ENGLISH[:2]}
+        if words[0] <= len(text.split()) <= words[1] and not {*text.split()} & {*ENGLISH[:2]}
     ]
     texts, labels = zip(*usable, strict=True)
     return list(texts), list(labels)
