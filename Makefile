@@ -75,6 +75,7 @@ validate: setup ## check metrics and verdicts on models whose truth is known; ne
 
 validate-quick: setup ## the same tables from the committed outputs of the models, in minutes
 	@$(BIN)/python -m validation.ruler --quick
+	@$(BIN)/python -m validation.controls.page
 	@$(BIN)/pytest -q tests/validation
 
 GALLERY ?= runs runs-smoke $(STUDY)

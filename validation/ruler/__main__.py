@@ -13,7 +13,7 @@ import torch
 from faithmeter.files import write_csv
 
 from ..naopc.picture import draw_pareto
-from .cases import CASES, trained
+from .cases import CASES, is_full, trained
 from .erasures import FOLDER, collect, file_of
 from .page import PARETO, RECOVERY, write_page
 from .picture import draw_recovery
@@ -26,6 +26,7 @@ from .recovery import (
     known_controls,
     praise_nothing,
     rank_degraded,
+    tell_learned,
 )
 from .summary import summarize
 
@@ -37,7 +38,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for control in () if "--quick" in sys.argv else CASES:
         if not file_of(control).exists():
-            collect(control, trained(control))
+            collect(control, trained(control), degraded=is_full(control))
     there = [control for control in CASES if file_of(control).exists()]
     every = [case for control in there for case in cases(control)]
     every += [case_of_control(control) for control in known_controls()]
@@ -47,6 +48,7 @@ def main() -> None:
     tau = pd.concat([rank_degraded(case) for case in known], ignore_index=True)
     praise = pd.concat([praise_nothing(case) for case in empty], ignore_index=True)
     tables = {"ruler-first": first, "ruler-tau": tau, "ruler-praise": praise}
+    tables["ruler-learned"] = pd.concat([tell_learned(case) for case in known], ignore_index=True)
     tables["ruler"] = summarize(first, tau, praise)
     for name, table in tables.items():
         write_csv(table.round(6), RESULTS / f"{name}.csv")

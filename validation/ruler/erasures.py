@@ -94,25 +94,27 @@ EVERY_WAY = ("word", "first")
 
 def ways(control: Control) -> tuple[str, ...]:
     """Return the ways in which a model's texts are erased."""
-    return tuple(ERASERS) if control.task in EVERY_WAY and control.encoder == "embedded" else ("mask",)
+    everything = control.task in EVERY_WAY and control.encoder == "embedded" and not control.seed
+    return tuple(ERASERS) if everything else ("mask",)
 
 
 def file_of(control: Control) -> Path:
     return FOLDER / f"{control.name}.npz"
 
 
-def collect(control: Control, clf: Classifier) -> None:
-    """Erase the test texts of a model in all orders and ways, and write its file."""
+def collect(control: Control, clf: Classifier, *, degraded: bool = True) -> None:
+    """Erase the test texts of a model in all orders and ways, degraded ones or not, and write its file."""
     part = make_parts(control)["test"]
     batch = clf.encode(list(part.planted.texts), part.pairs and list(part.pairs))[: control.explained]
     labels = torch.tensor(part.planted.labels[: control.explained])
     known = _methods(clf, batch, labels)
     rng = np.random.default_rng(control.seed)
-    if any(part.planted.truth):
+    planted = any(part.planted.truth)
+    if planted:
         truth = orders.order_truth(batch, part.planted.truth[: len(batch)], rng)
-        known |= _ladder(TRUTHS, truth, rng)
+        known |= _ladder(TRUTHS, truth, rng) if degraded else {TRUTHS[0]: truth}
     mild = list(known)  # explanations that are erased in other ways, too
-    if any(part.planted.truth):
+    if planted and degraded:
         known |= _ladder(BESTS, known[_best(clf, batch, labels, known)], rng)
     arrays = {"names": np.array(list(known)), "mild": np.array(mild), "labels": labels.numpy()}
     few = slice(FEWER)

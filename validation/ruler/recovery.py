@@ -13,6 +13,7 @@ from faithmeter.stats.areas import MIN_REMOVABLE, removable_area
 
 from ..controls import cache
 from ..controls.cache import Control
+from ..controls.exact import TASKS, exact_excess
 from ..naopc.rankings import kendall
 from .erasures import BESTS, TRUTHS, Answers, Floats, read, ways
 from .orders import LEVELS, REVERSED
@@ -23,6 +24,9 @@ EMPTY = ("shuffled", "random")
 """Task and training of models that know nothing."""
 TOLERANCE = 0.01
 """The truth is tied with a lead below this share of the best one's distance from random orders."""
+TWO_CLASSES = (*TASKS, "negation")
+"""Tasks of which one masked deciding word leaves nothing to know."""
+CLOSEST = 1e-4
 RESAMPLES = 1000
 SIZES = (5, 10, 20, 50, 100)
 """Numbers of texts on which degraded orders are ranked."""
@@ -46,7 +50,7 @@ class Case(NamedTuple):
     @property
     def keys(self) -> dict[str, object]:
         one = self.control
-        keys = {"encoder": one.encoder, "task": one.task, "training": one.training}
+        keys = {"encoder": one.encoder, "task": one.task, "training": one.training, "seed": one.seed}
         source = "controls" if self.answers.kept is None else "ruler"
         return {**keys, "epochs": one.epochs, "texts": self.texts, "source": source, "way": self.way}
 
@@ -123,6 +127,20 @@ def find_truth(case: Case) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def tell_learned(case: Case) -> pd.DataFrame:
+    """Return how far a model is from the best prediction once its truth masks, in nats; no row if unknown.
+
+    That prediction is one half as soon as one deciding word is masked. A model that is far from it has not
+    learned the truth to the end. Both classes are judged alike, by the label's probability alone.
+    """
+    if case.way != "mask" or case.control.task not in TWO_CLASSES:
+        return pd.DataFrame()
+    # as float16, probabilities close to 0 and 1 are equal to these
+    label = case.answers.erased[case.answers.names.index(TRUTH)].clip(CLOSEST, 1 - CLOSEST)
+    excess = exact_excess(np.log(np.stack([label, 1 - label], axis=2)))[:, 1:-1].mean(axis=0)
+    return pd.DataFrame([{**case.keys, "excess": excess.max()}])
 
 
 def rank_degraded(case: Case) -> pd.DataFrame:
