@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Literal, NamedTuple
 
 DIGITS = 6
@@ -110,7 +110,7 @@ class Column:
     def without_comparison(self) -> Column:
         """Return the column without "ours" in its names and heading, for a table without published values."""
         # without a comparison "ours" goes without saying, in files, too
-        names = tuple(name.replace("_ours", "") for name in self.names)
+        names = tuple(map(methodcaller("replace", "_ours", ""), self.names))
         heading = tuple(line for line in self.heading if line not in ("", "ours"))
         return replace(self, names=names, heading=heading)
 

@@ -101,9 +101,11 @@ def name_stores(roots: Sequence[Path]) -> dict[str, Path]:
 def _render(gallery: Gallery) -> str:
     entries, links = [], []
     for name, report in gallery.reports.items():
-        models = [(one.subject, answer_sentences(one.verdict.answers)) for one in report.models]
+        models = []
+        for one in report.models:
+            models.append((one.subject, answer_sentences(one.verdict.answers)))
+            links.append(Cell(f"{name}/{REPORT}"))
         entries.append({"name": name, "link": f"{name}/{REPORT}", "models": models})
-        links += [Cell(f"{name}/{REPORT}")] * len(models)
     count = len(gallery.models)
     return fill_page(
         "gallery.html",

@@ -13,7 +13,7 @@ from ..config import AdaptConfig, Config, MeasureConfig, TrainConfig
 from ..methods.registry import find_method
 from ..store.records import Manifest, Record, RoarRecord, TrainRecord
 from ..store.run_store import RunStore
-from .blocks import Column, Section, Table, plain_row
+from .blocks import Column, Row, Section, Table, plain_row
 
 Records = Sequence[tuple[Path, Record]]
 
@@ -51,7 +51,9 @@ def settings_sections(records: Records) -> list[Section]:
     """Return the settings of the runs, the versions and the machines, as folded tables."""
     sections = []
     for title, values in settings(records).items():
-        rows = ((*plain_row(name), *plain_row(text, mark=WORDS)) for name, text in values.items())
+        rows: list[Row] = []
+        for name, text in values.items():
+            rows.append((*plain_row(name), *plain_row(text, mark=WORDS)))
         table = Table(title, (Column(("setting",), "label"), Column(("values",))), tuple(rows))
         sections.append(Section(title, (table,), folded=True))
     return sections

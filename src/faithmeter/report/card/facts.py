@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,8 +163,10 @@ def _numbers(facts: Facts, measured: Measured) -> Iterator[tuple[str, str, float
         name = f"{metric} ({unit}), {how}"
         yield HUB_METRICS.get(metric, metric), name, measured.performance[how], run
     for method in result.ranked:
-        values = {kind: result.area(method, kind) for kind in KINDS}
-        values |= {f"p_{test}": result.p(method, test) for test in result.tests}
+        values = dict(zip(KINDS, map(partial(result.area, method), KINDS), strict=True))
+        values |= zip(
+            map("p_{}".format, result.tests), map(partial(result.p, method), result.tests), strict=True
+        )
         for name, (kind, what) in NUMBERS.items():
             value = values.get(name, math.nan)
             # a model-index must hold numbers; the areas of random erasure are 0 by definition
