@@ -25,7 +25,7 @@ def load_lean(checkpoint: str, **options: Any) -> Classifier:
     """Load a classifier as `faithmeter.load` does, but without importing torch's compiler.
 
     `import transformers` imports no model. Its first model imports the compiler, only to mark functions that
-    it should leave alone: 2.4 s of CPU time beside 1.9 s for torch and transformers.
+    it should leave alone: 2 s of CPU time beside 2 s for torch and transformers.
     """
     from ..models.loading import load
 
