@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from faithmeter.cli import app, lean
 from faithmeter.errors import InputError
+from faithmeter.models import loading
 from toy import tiny
 
 UNUSED = ["accelerate", "altair", "datasets", "pandas", "scipy.special", "sklearn", "torch._dynamo"]
@@ -56,22 +57,53 @@ def test_an_explanation_is_the_same_without_what_it_does_not_use(
     assert json.loads(explanation) == json.loads(full.stdout)
 
 
-def test_a_model_that_needs_the_compiler_is_loaded_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-
-    def load(checkpoint: str, **_: Any) -> str:
-        calls.append(type(sys.modules[lean.COMPILER]).__name__ if lean.COMPILER in sys.modules else "none")
-        if len(calls) == 1:
-            raise TypeError("the stand-in has no such thing")
-        return checkpoint
-
-    monkeypatch.setattr("faithmeter.models.loading.load", load)
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder like that of a model, in a process that has not imported the compiler."""
+    (tmp_path / "config.json").touch()
     for name in [name for name in sys.modules if name.startswith(lean.COMPILER)]:
         monkeypatch.delitem(sys.modules, name)
-    assert lean.load_lean("model") == "model"
-    assert calls == ["_Compiler", "none"]
+    return tmp_path
 
 
-def test_an_error_of_the_user_is_raised_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no folder"):
-        lean.load_lean(str(tmp_path / "nowhere" / "model"))
+def watch_loads(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> list[bool]:
+    """Record whether each load met the stand-in; the first ones fail as `load` does."""
+    calls: list[bool] = []
+
+    def load(checkpoint: str, **_: Any) -> str:
+        calls.append(lean.COMPILER in sys.modules)
+        if len(calls) <= len(failures):
+            with loading.reading("model", checkpoint):
+                raise failures[len(calls) - 1]
+        return checkpoint
+
+    monkeypatch.setattr(loading, "load", load)
+    return calls
+
+
+@pytest.mark.parametrize("failure", [TypeError("no such thing"), InputError("no such thing")])
+def test_a_model_that_fails_without_the_compiler_is_loaded_in_full(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    calls = watch_loads(monkeypatch, failure)
+    assert lean.load_lean(str(folder)) == str(folder)
+    assert calls == [True, False]
+
+
+def test_adapters_and_names_on_the_hub_are_loaded_in_full(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = watch_loads(monkeypatch)
+    (folder / "adapter_config.json").touch()
+    for checkpoint in (str(folder), "owner/name"):
+        assert lean.load_lean(checkpoint) == checkpoint
+    assert calls == [False, False]
+
+
+def test_an_error_of_the_user_is_that_of_the_full_attempt(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = watch_loads(monkeypatch, InputError("first"), InputError("second"))
+    with pytest.raises(InputError, match="second"):
+        lean.load_lean(str(folder))
+    assert calls == [True, False]

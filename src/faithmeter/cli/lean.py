@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..models.classifier import Classifier
@@ -27,21 +26,21 @@ def load_lean(checkpoint: str, **options: Any) -> Classifier:
     `import transformers` imports no model. Its first model imports the compiler, only to mark functions that
     it should leave alone: 2 s of CPU time beside 2 s for torch and transformers.
     """
-    from ..models.loading import load
+    from ..models.loading import ADAPTER, load
 
     before = {*sys.modules}
-    if COMPILER in before:
+    # adapters are merged by a library that needs accelerate, and what the hub has is not known yet
+    plain = os.path.isfile(f"{checkpoint}/config.json") and not os.path.isfile(f"{checkpoint}/{ADAPTER}")
+    if COMPILER in before or not plain:
         return load(checkpoint, **options)
     try:
         with _without_compiler():
             return load(checkpoint, **options)
-    except InputError:
-        raise
-    except Exception:  # a version that needs more of them: its modules are imported anew, in full
+    except Exception:  # an InputError, too, may come of a version that needs more: the full attempt tells
         for name in {*sys.modules} - before:
             if name.startswith("transformers."):
-                del sys.modules[name]
-        return load(checkpoint, **options)
+                del sys.modules[name]  # half imported
+    return load(checkpoint, **options)
 
 
 @contextmanager
