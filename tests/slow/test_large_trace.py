@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 TEXTS = 100_000
-LIMIT_MB = 1600
+LIMIT_MB = 1250
 """Memory of the libraries, 800 MB, and of two results: that of the measurement and that of the report."""
 WORK = """
 import json, random, sys

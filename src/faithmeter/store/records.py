@@ -6,7 +6,6 @@ An undefined number is NaN in Python and null in the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -314,11 +313,6 @@ def record_schema() -> dict[str, Any]:
     return TypeAdapter(Annotated[Record, Field(discriminator="kind")]).json_schema()
 
 
-def build_record(values: Mapping[str, Any]) -> Record:
-    """Return a record of the kind given in the values."""
-    return RECORDS[values["kind"]].model_validate(values)
-
-
 def read_record(path: Path) -> Record:
     """Read a record, or the manifest of a measurement.
 
@@ -351,8 +345,3 @@ def read_record(path: Path) -> Record:
             f"{path} is not a record as this version of faithmeter writes it ({place}: {first['msg']}); run "
             "it again into another store, or read it with the version that wrote it"
         ) from error
-
-
-def checkpoint_of(record: Record) -> str:
-    """Return the fingerprint of the model that a run trained or measured."""
-    return record.config.checkpoint if isinstance(record, Manifest) else record.fingerprint

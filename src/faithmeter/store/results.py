@@ -130,12 +130,14 @@ class Run:
     def context(self) -> Context:
         """Facts that are known besides the traces."""
         newest = self.newest
-        facts = {name: getattr(newest, name) for name in KEPT}
+        facts: dict[str, Any] = {name: getattr(newest, name) for name in KEPT}
         floors: dict[str, float] = {}
-        for manifest in self.sources.values():  # another measurement may have asked for other tests
-            floors |= manifest.floors
-        facts |= {"others": tuple(newest.others), "floors": floors}
-        facts["scores"] = {name: own.scores[name] for name, own in self.sources.items() if name in own.scores}
+        scores: dict[str, str] = {}
+        for method, manifest in self.sources.items():
+            floors |= manifest.floors  # another measurement may have asked for other tests
+            if method in manifest.scores:
+                scores[method] = manifest.scores[method]
+        facts |= {"others": tuple(newest.others), "floors": floors, "scores": scores}
         return make_context(
             self.traces.values(),
             self.texts,
@@ -225,12 +227,13 @@ def read_runs(root: Path, measurements: Iterable[tuple[Path, Manifest]]) -> list
 
     Only those on the same texts, at the same steps and by the same metric are joined.
     """
-    folders = {manifest.digest: (folder, manifest) for folder, manifest in measurements}
-    places = {digest: folder for digest, (folder, _) in folders.items()}
-    manifests = [manifest for _, manifest in folders.values()]
+    manifests: dict[str, Manifest] = {}
+    places: dict[str, Path] = {}
+    for folder, manifest in measurements:  # of copies, the last one
+        manifests[manifest.digest], places[manifest.digest] = manifest, folder
     joined: dict[tuple[Any, ...], dict[str, Manifest]] = defaultdict(dict)
     # the last one wins: of a method that was measured twice, the run on most texts and then the newest
-    for manifest in sorted(manifests, key=lambda one: (one.texts, one.finished)):
+    for manifest in sorted(manifests.values(), key=attrgetter("texts", "finished")):
         config = manifest.config
         # the subject covers weights, texts, precision, unit and windows
         key = manifest.subject, config.percents, manifest.metric, config.metric_code, manifest.title

@@ -38,8 +38,6 @@ from .records import (
     Record,
     RoarRecord,
     TrainRecord,
-    build_record,
-    checkpoint_of,
     read_record,
 )
 from .results import Pooled, pool_runs, read_runs
@@ -124,9 +122,8 @@ class RunStore:
 
     def open(self, folder: Path) -> Record | None:
         """Return the record in a run's folder, verified as by `get`."""
-        # a damaged record puts the whole run aside, so that the next run begins anew
-        record = _verified(_file(folder))
-        return record if record is not None and sound(folder, record) else None
+        # a damaged file puts the whole run aside, so that the next run begins anew
+        return _verified(_file(folder), with_files=True)
 
     def find(self, config: Config) -> Record | None:
         """Return the record as `get` does, but leave a damaged run in place.
@@ -172,7 +169,7 @@ class RunStore:
         if not isinstance(config, MeasureConfig):
             files = {path.relative_to(folder).as_posix(): file_checksum(path) for path in _files(folder)}
             known |= {"format": RECORD_FORMAT, "files": files}
-        record = build_record(known)
+        record = RECORDS[config.kind].model_validate(known)
         # the last file of a run: a folder with a record is finished, whatever killed the process
         write_sealed_json(_file(folder), record.to_dict())
         if isinstance(config, MeasureConfig):
@@ -215,7 +212,8 @@ class RunStore:
             if record is None:
                 continue
             # two fine-tunings of equal config may have other weights, and are two runs
-            folder, key = path.parent, (record.digest, checkpoint_of(record))
+            weights = record.config.checkpoint if isinstance(record, Manifest) else record.fingerprint
+            folder, key = path.parent, (record.digest, weights)
             if key in runs:
                 copy = runs[key][0] if folder.name == self.folder(record.config).name else folder
                 folder = folder if copy != folder else runs[key][0]
@@ -308,30 +306,23 @@ def _file(folder: Path) -> Path:
     return folder / (MANIFEST if folder.name.startswith(f"{MeasureConfig.kind}-") else RECORD)
 
 
-def _verified(path: Path) -> Record | None:
-    """Return the record in a run's folder, or None if it is missing or damaged.
+def _verified(path: Path, *, with_files: bool = False) -> Record | None:
+    """Return the record in a run's folder, or None if it, or a file beside it, is missing or damaged.
 
     A damaged run is put aside. A record in another format raises `ForeignRecord`.
     """
     if not path.exists():
         return None
     try:
-        return read_record(path)
+        record = read_record(path)
+        if with_files:
+            require_files(path.parent, record)
+        return record
     except ForeignRecord:
         raise
     except InputError as error:
         _put_aside(path.parent, str(error))
         return None
-
-
-def sound(folder: Path, record: Record) -> bool:
-    """Return whether the files beside a record are unchanged; if not, put the run aside."""
-    try:
-        require_files(folder, record)
-    except InputError as error:
-        _put_aside(folder, str(error))
-        return False
-    return True
 
 
 def _put_aside(folder: Path, why: str) -> None:
