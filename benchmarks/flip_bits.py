@@ -34,7 +34,7 @@ from joblib import hash as hash_value  # type: ignore[import-untyped]  # noqa: E
 import faithmeter as fm  # noqa: E402
 from faithmeter.cli.listing import runs as list_runs  # noqa: E402
 from faithmeter.config import MeasureConfig, RoarConfig  # noqa: E402
-from faithmeter.data.labeled import LABELED, read_labeled  # noqa: E402
+from faithmeter.data.task import LABELED, read_labeled  # noqa: E402
 from faithmeter.errors import DamageWarning, InputError  # noqa: E402
 from faithmeter.paper.roar import roar  # noqa: E402
 from faithmeter.runs import choices, measurements  # noqa: E402

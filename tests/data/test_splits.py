@@ -34,8 +34,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         counts[path.name] += 1
         return lines(path)
 
-    for module in (file_formats, stories):
-        monkeypatch.setattr(module, "lines", count)
+    monkeypatch.setattr(file_formats, "lines", count)
     splits._load.cache_clear()
     return counts
 

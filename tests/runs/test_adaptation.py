@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import faithmeter as fm
 from faithmeter.config import MeasureConfig
-from faithmeter.data.labeled import LABELED, read_labeled
+from faithmeter.data.task import LABELED, read_labeled
 from faithmeter.measuring.fitting import fit_tests
 from faithmeter.methods import registry
 from faithmeter.models import loading

@@ -183,7 +183,7 @@ def _describe(entries: TaskFile) -> Task:
 def split_columns(label: str, kind: Kind) -> str | tuple[str, ...]:
     """Return the label column, or the columns of several labels, which have commas between them."""
     several = kind == "multi-label" and "," in label  # a single column of that kind holds lists
-    return tuple(name.strip() for name in label.split(",")) if several else label
+    return tuple(map(str.strip, label.split(","))) if several else label
 
 
 def read_own(task: Task, own: Own) -> Iterator[Part]:

@@ -8,6 +8,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,6 +53,11 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path} is empty; expected at least one row")
 
 
+def texts(path: Path) -> Iterator[str]:
+    """Yield the text of each line, see `lines`."""
+    return map(itemgetter(1), lines(path))
+
+
 def unreadable(path: Path, error: Exception) -> str:
     """Return an error message for a file that is missing, not readable or damaged."""
     reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
@@ -67,9 +73,12 @@ def tsv(
     Blank lines are skipped. `header` names the columns of a file without a header line. With `drop_short`,
     rows with too few columns are skipped but counted.
     """
-    texts = ((line, text.rstrip("\r\n")) for line, text in lines(path))
-    rows = ((line, text.split("\t")) for line, text in texts if text)
+    rows = ((line, text.rstrip("\r\n").split("\t")) for line, text in _full_lines(path))
     return _table(path, rows, columns, header, drop_short=drop_short)
+
+
+def _full_lines(path: Path) -> Iterator[tuple[int, str]]:
+    return filter(lambda row: row[1].rstrip("\r\n"), lines(path))
 
 
 def comma_separated(
@@ -81,7 +90,7 @@ def comma_separated(
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)  # the default, 128 kB, is too small for a long text
-    reader = csv.reader((text for _, text in lines(path)), strict=True)  # strict: stray quotes are errors
+    reader = csv.reader(texts(path), strict=True)  # strict: stray quotes are errors
     line = 1  # where the record begins; line_num is where it ends
     try:
         for fields in reader:

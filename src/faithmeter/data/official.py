@@ -44,7 +44,7 @@ def find_files(files: Files, folder: Path) -> list[Path]:
     """Return the paths of a task's files; of alternatives the first that exists, or else the first."""
     paths = []
     for alternatives in files.names:
-        names = [folder / name for name in alternatives.split("|")]
+        names = [*map(folder.joinpath, alternatives.split("|"))]
         paths.append(next(filter(os.path.exists, names), names[0]))
     return paths
 
@@ -56,7 +56,7 @@ def find_folder(task: Task, files: Files, data_dir: Path) -> Path:
         InputError: One of the files is missing.
     """
     # the folder of the task, or the one above: the official archives unpack to these names
-    candidates = (data_dir / name for name in files.folders)
+    candidates = map(data_dir.joinpath, files.folders)
     folder = next(filter(os.path.isdir, candidates), data_dir)
     for path in find_files(files, folder):
         if not os.path.exists(path):

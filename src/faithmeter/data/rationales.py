@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .file_formats import Record, comma_separated, jsonl, lines, read_json
+from .file_formats import Record, comma_separated, jsonl, read_json, texts
 from .rows import Span
 from .task import Files, Task
 
@@ -77,7 +77,7 @@ def _read_post(posts: dict[str, Any], key: str, place: str) -> dict[str, Any] | 
         rationales = [[*map(bool, marks)] for marks in post["rationales"]]
     if votes < 2:
         return None
-    if any(len(marks) != len(tokens) for marks in rationales):
+    if {len(tokens), *map(len, rationales)} != {len(tokens)}:
         raise InputError(f"{place}: a rationale that does not fit its {len(tokens)} tokens; get it again")
     text, places = join_tokens(tokens)
     spans = []
@@ -99,15 +99,17 @@ def _read_annotation(record: Record, documents: Path) -> Record:
     with _official_layout(place):
         label, key = values["classification"], str(values["annotation_id"])
         evidence = list(chain.from_iterable(values["evidences"]))
-        names = {str(one["docid"]) for one in evidence} or {key}
-        places = sorted((int(one["start_token"]), int(one["end_token"])) for one in evidence)
+        names, places = set(), []
+        for one in evidence:
+            names.add(str(one["docid"]))
+            places.append((int(one["start_token"]), int(one["end_token"])))
     if len(names) > 1:
         raise InputError(f"{place}: evidence from {len(names)} documents; expected one")
-    path = documents / names.pop()
-    tokens = " ".join(line for _, line in lines(path)).split()
+    path = documents / (names.pop() if names else key)
+    tokens = " ".join(texts(path)).split()
     text, spans = join_tokens(tokens)
     passages = []
-    for start, end in places:
+    for start, end in sorted(places):
         if not 0 <= start < end <= len(tokens):
             what = f"evidence outside of the {len(tokens)} tokens of {path}"
             raise InputError(f"{place}: {what}; get the file again")
@@ -134,4 +136,4 @@ def _official_layout(place: str) -> Iterator[None]:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    return read_json(path, "".join(line for _, line in lines(path)), "get the file again")
+    return read_json(path, "".join(texts(path)), "get the file again")

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,7 @@ from .task import ROLES, Hub, Source, Task
 if TYPE_CHECKING:
     from datasets import Dataset
 
-GENERATORS = {f"bAbI-{number}": number for number in stories.TASKS}
+GENERATORS = dict(zip(("bAbI-1", "bAbI-2", "bAbI-3"), stories.TASKS, strict=True))
 GENERATED = {"train": (10_000, 10_001), "test": (1_000, 10_002)}
 """Number of questions, equal to that of the official files, and seed of each generated bAbI split."""
 UNLABELED = "-1"
@@ -188,7 +189,7 @@ def _dataset(rows: Sequence[Row], labels: Sequence[str]) -> Dataset:
     features, columns = Features(), {}
     for name, kind in kinds.items():
         if getattr(rows[0], name) is not None:  # one row of a source has a column if all have it
-            features[name], columns[name] = kind, [getattr(row, name) for row in rows]
+            features[name], columns[name] = kind, [*map(attrgetter(name), rows)]
     return Dataset.from_dict(columns, features=features)
 
 

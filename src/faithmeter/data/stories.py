@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from ..errors import InputError
-from .file_formats import Record, lines
+from .file_formats import Record, texts
 from .task import Columns
 
 STORY_COLUMNS = Columns("paragraph", "answer", "question", "facts")
@@ -58,9 +58,9 @@ def read(path: str | Path) -> list[Story]:
     stories: list[list[Question]] = []
     statements: dict[int, str] = {}  # line number within the story → statement
     last = covered = 0  # line number within the story; number of statements before its latest question
-    texts = (line.rstrip("\r\n") for _, line in lines(Path(path)))
+    ended = (line.rstrip("\r\n") for line in texts(Path(path)))
     # a story ends where the next begins, so the extra line ends the last one
-    for position, line in enumerate(chain(texts, ["1 "]), start=1):
+    for position, line in enumerate(chain(ended, ["1 "]), start=1):
         try:
             number, text = _split(line)
             if number == 1:
@@ -82,7 +82,7 @@ def read(path: str | Path) -> list[Story]:
             raise InputError(
                 f"{path}, line {position}: {error}; expected the official bAbI format"
             ) from error
-    return [tuple(story) for story in stories[:-1]]
+    return [*map(tuple, stories[:-1])]
 
 
 def _split(line: str) -> tuple[int, str]:
@@ -94,7 +94,7 @@ def _split(line: str) -> tuple[int, str]:
 
 
 def _question(text: str, statements: dict[int, str]) -> Question:
-    fields = [field.strip() for field in text.split("\t")]
+    fields = [*map(str.strip, text.split("\t"))]
     if len(fields) != 3 or not all(fields[:2]):
         raise ValueError("a question needs three fields: question, answer, supporting facts")
     order = [*map(str, statements)]  # files name lines, which are counted with the questions between them
@@ -175,11 +175,11 @@ class _World:
                 if place != here:
                     return self.move(actor, place)
             elif kind == "get":
-                lying = [item for item in OBJECTS if self.lying.get(item) == here]
+                lying = _items_at(self.lying, here)
                 if lying:
                     return self.get(actor, self.rng.choice(lying))
             else:
-                held = [item for item in OBJECTS if self.holder.get(item) == actor]
+                held = _items_at(self.holder, actor)
                 if held:
                     return self.drop(actor, self.rng.choice(held))
 
@@ -221,8 +221,11 @@ class _World:
         Return None if no such object has moved often enough for `facts` supporting facts.
         """
         oldest = len(self.statements) - RECENT
-        recent = [item for item in OBJECTS if item in self.handled and self.handled[item] >= oldest]
-        items = [item for item in recent if len(self.carried[item]) >= facts - 1]
+        items = []
+        for item in OBJECTS:
+            recent = item in self.handled and self.handled[item] >= oldest
+            if recent and len(self.carried[item]) >= facts - 1:
+                items.append(item)
         if not items:
             return None
         item = self.rng.choice(items)
@@ -239,3 +242,8 @@ class _World:
             question = f"Where was the {item} before the {place}?"
         supporting = (self.handled[item], *(statement for statement, _ in steps))
         return Question(tuple(self.statements), question, steps[-1][1], supporting)
+
+
+def _items_at(places: dict[str, str], place: str) -> list[str]:
+    # in the order of `OBJECTS`, on which the drawn story depends
+    return [item for item in OBJECTS if places.get(item) == place]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..config import BASELINE, Rates, Scope, TrainedWith
 from ..data import Task
-from ..data.labeled import class_task
+from ..data.task import class_task
 from ..errors import InputError, unknown
 from ..methods.registry import parse
 from ..models.classes import ClassMatch, match_classes

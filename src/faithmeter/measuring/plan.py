@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..config import BASELINE, OWN_AGREEMENT, Explained, Precision, TrainedWith, UnitName
 from ..data import Task
-from ..data.labeled import class_task, labeled_task
+from ..data.task import class_task, labeled_task
 from ..errors import InputError, unknown
 from ..methods.own_scores import Lookup, OwnScores, own_scores
 from ..methods.registry import Method, parse, require_name

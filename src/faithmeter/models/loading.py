@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from ..config import EMBEDDED, Kind, Precision
-from ..data.labeled import LABELED
+from ..data.task import LABELED
 from ..errors import InputError, optional
 from ..files import changes, read_sealed_json
 from .classes import MULTI_LABEL, predicts_number

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from ..config import AdaptConfig, MeasureConfig, TrainConfig, TrainedWith
 from ..data import Task
-from ..data.labeled import LABELED, LabeledTask, labeled_task, unlabeled_task, write_labeled
 from ..data.rows import read_classes
-from ..data.task import Columns, Own
+from ..data.task import LABELED, Columns, LabeledTask, Own, labeled_task, unlabeled_task, write_labeled
 from ..errors import InputError
 from ..files import timed
 from ..measuring.fitting import Masking, fit_tests_on, masked_pvalues, trace_masked

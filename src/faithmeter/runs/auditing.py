@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import ADAPTATION, BASELINE, AdaptConfig, MeasureConfig
-from ..data.labeled import LABELED, labeled_task, read_labeled
 from ..data.splits import measured_data
+from ..data.task import LABELED, labeled_task, read_labeled
 from ..errors import InputError
 from ..files import timed, write_csv
 from ..measuring.costs import bound_slice

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ..config import AdaptConfig, MeasureConfig, TrainConfig
 from ..data import Task, own_task, task
-from ..data.labeled import LABELED, class_task, read_labeled
 from ..data.rows import read_classes
 from ..data.splits import measured_data
+from ..data.task import LABELED, class_task, read_labeled
 from ..errors import InputError
 from ..stats.metrics import metric_code
 from ..store.records import RECORD, AdaptRecord, TrainRecord, read_record

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, overload
 from filelock import FileLock, Timeout
 
 from ..config import AdaptConfig, Config, MeasureConfig, RoarConfig, TrainConfig
-from ..data.labeled import LABELED
+from ..data.task import LABELED
 from ..errors import DamageWarning, InputError
 from ..files import changes, file_checksum, write_json, write_sealed_json, writing
 from . import frames

@@ -78,9 +78,12 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """Return the paths of the checkpoints in a folder, the newest first."""
-    steps = {path: path.name.rpartition("-")[2] for path in folder.glob("checkpoint-*")}
-    numbered = [path for path, step in steps.items() if step.isdecimal()]
-    return sorted(numbered, key=lambda path: int(steps[path]), reverse=True)
+    numbered = {}
+    for path in folder.glob("checkpoint-*"):
+        step = path.name.rpartition("-")[2]
+        if step.isdecimal():
+            numbered[int(step)] = path
+    return [numbered[step] for step in sorted(numbered, reverse=True)]
 
 
 def _name(step: int) -> str:

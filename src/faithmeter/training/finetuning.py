@@ -178,17 +178,21 @@ def _save(trainer: MaskedTrainer, config: TrainConfig, folder: Path) -> None:
 
 def _describe(task: Task, rows: Mapping[str, Dataset]) -> dict[str, Any]:
     """Return the results that depend only on the task and its tokenized rows."""
-    trained, majorities = rows["train"]["labels"], {}
-    for name in ("validation", "test"):
-        majorities[name] = majority(task.metrics, trained, rows[name]["labels"], len(task.labels))
+    majorities, counts, truncated = {}, {}, {}
+    for name, split in rows.items():
+        counts[name], truncated[name] = len(split), float(np.mean(split["truncated"]))
+        if name != "train":
+            majorities[name] = majority(
+                task.metrics, rows["train"]["labels"], split["labels"], len(task.labels)
+            )
     return {
         "metric": task.metric,
         "threshold": task.threshold,
         "majority": majorities,
         "data": measured_data(task),
         "labels": list(task.labels),
-        "rows": {name: len(split) for name, split in rows.items()},
-        "truncated": {name: float(np.mean(split["truncated"])) for name, split in rows.items()},
+        "rows": counts,
+        "truncated": truncated,
     }
 
 

@@ -63,10 +63,10 @@ def load_splits(config: TrainConfig, task: Task) -> dict[str, Any]:
             f"{task.source.place}: {total} rows in all; expected at least {MIN_OWN_ROWS} to train, validate "
             "and test with: add rows"
         )
-    splits = {
-        name: rows.select(range(min(limits.get(name, config.limit) or len(rows), len(rows))))
-        for name, rows in loaded.items()
-    }
+    splits = {}
+    for name, rows in loaded.items():
+        limit = limits.get(name, config.limit) or len(rows)
+        splits[name] = rows.select(range(min(limit, len(rows))))
     if isinstance(config, AdaptConfig) and len(splits["validation"]) < MIN_ROWS:
         raise InputError(
             f"{task.source.place}: {len(splits['validation'])} validation texts; expected at least "

@@ -217,8 +217,8 @@ class Sweep(torch.utils.data.Dataset[dict[str, Any]]):
 
         `logits` [len(self), C] are the model's logits for the items of this dataset.
         """
-        places = np.concatenate([self.place[condition] for condition in conditions])
-        rows = np.concatenate([self.rows[condition] for condition in conditions])
+        places = np.concatenate([*map(self.place.__getitem__, conditions)])
+        rows = np.concatenate([*map(self.rows.__getitem__, conditions)])
         chosen, labels = logits[places].astype(np.float64), self.labels[rows]
         predictions = predict(chosen, kind_of(labels))
         result = score(metrics, labels, predictions, logits.shape[1])

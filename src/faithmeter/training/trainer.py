@@ -181,7 +181,7 @@ def make_trainer(
         arguments: Arguments of the Trainer.
         judge: Scores an epoch (see `judge_epochs`).
     """
-    masking: dict[str, Any] = {name: getattr(config, name) for name in ("strategy", "scope", "rates", "seed")}
+    masking = config.model_dump(include={"strategy", "scope", "rates", "seed"})
     soft = isinstance(config, AdaptConfig) and config.masked_targets == "probabilities"
     collator = MaskingCollator(encoder.tokenizer, soft=soft, **masking)
     try:
