@@ -16,7 +16,8 @@ from ..store.records import Manifest
 from ..store.results import preferred
 from ..store.run_store import RunStore
 from .blocks import Block, Cell, Section, Table, number_columns
-from .view import NAME, area_cell, lead, top_sentence
+from .view import area_cell, lead, top_sentence
+from .view_texts import NAME
 
 if TYPE_CHECKING:
     from ..measuring.result import Result

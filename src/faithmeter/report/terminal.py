@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, starmap
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 from rich.cells import cell_len
@@ -62,7 +62,7 @@ class Line:
         if not sentence.text:
             mark = " " * len(mark)
         parts = (sentence.lead, "bold"), (sentence.text, "bold" if sentence.role == "top" else "")
-        text = Text(" ").join(starmap(Text, filter(itemgetter(0), parts)))
+        text = Text(" ").join(Text(*part) for part in parts if part[0])
         if options.no_wrap:  # a pipe has no width: one line, which other programs can search
             yield Text.assemble((mark, style), text)
             return
@@ -122,7 +122,7 @@ def _text_columns(table: Table) -> Iterator[TextColumn]:
 
 
 def _width(columns: Sequence[TextColumn], gap: int) -> int:
-    return sum(map(attrgetter("width"), columns)) + gap * len(columns)
+    return sum(column.width + gap for column in columns)
 
 
 def _fold(text: str, width: int) -> str:

@@ -128,7 +128,7 @@ def verdict_sentences(verdict: Verdict, *, methods: bool = True) -> list[Block]:
 
 def answer_sentences(answers: Iterable[Answer]) -> list[Block]:
     """Return each answer after its question."""
-    sentences = []
+    sentences: list[Block] = []
     for one in answers:
         sentences.append(Sentence(one.text, one.mood, "answer", one.question, one.points))
     return sentences
