@@ -46,10 +46,9 @@ def load_measured(
 
     `load` takes the place of `faithmeter.load`.
     """
-    if load is None:
-        from ..models.loading import load
+    from ..models import loading
 
-    return load(
+    return (load or loading.load)(
         str(checkpoint),
         device=device,
         precision=config.precision,
