@@ -156,9 +156,11 @@ def test_a_measurement_says_for_which_model_it_holds(adapted) -> None:
     again = measure_checkpoint(folder, MeasureConfig(methods=("grad-l2",)), store)
     assert again.context.agreement == result.context.agreement, "the record keeps it"
     text = fm.explain_text(fm.load(folder), "the film was fun", method=["loo-sign"], orders=19)
-    kinds = {doubt.kind for doubt in text.verdict.doubts}
-    assert "adapted" in kinds
-    assert "unchecked" not in kinds, "the check lies beside the checkpoint"
+    doubts = {doubt.kind: doubt.text for doubt in text.verdict.doubts}
+    assert "adapted" in doubts
+    # the check that lies beside the checkpoint is used; of so few validation texts it cannot reject
+    assert "no check was made" not in doubts["unchecked"]
+    assert "too few validation texts" in doubts["unchecked"]
     [adapt, measured] = reproduce([record for _, record in store.records()], Path("runs"))
     assert adapt.startswith(f"faithmeter adapt {settings.model} ")
     assert f"--data {settings.data} " in adapt

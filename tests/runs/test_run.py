@@ -152,5 +152,5 @@ def test_a_report_uses_nothing_of_a_damaged_measurement(
         file.unlink()
     with pytest.warns(DamageWarning, match=r"measure again, which computes what is missing; it is left out"):
         done = report.write(store, tmp_path / "report.html")
-    assert "trained but not measured" in done.verdict.sentences[0].text
+    assert "trained but not measured" in done.answers[0].text
     assert not file.exists()
