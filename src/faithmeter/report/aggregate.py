@@ -20,7 +20,7 @@ from ..store.results import PREFERRED, rank_training
 from .blocks import DIGITS, Cell, Column, Row, file_column
 
 Frames = Mapping[str, DataFrame]
-"""Frames of a store by kind: train, measure, areas, seconds and roar (see `runs.frames`)."""
+"""Frames of a store by kind: train, measure, areas, seconds and roar (see `store.frames`)."""
 ALL = "All"
 """Label of the mean over tasks in tables and figures."""
 
