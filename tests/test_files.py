@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from faithmeter.errors import DamageWarning, InputError
 from faithmeter.files import (
     REMEDIES,
+    as_arrow,
     atomic,
     escape_formula,
     escape_markdown,
@@ -50,6 +51,21 @@ def flip_bit(path: Path, position: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::faithmeter.errors.DamageWarning")
+def test_plain_pandas_reads_a_frame_that_was_read_and_written_again(tmp_path: Path) -> None:
+    """As the files of merged slices are, whose lists are in Arrow's memory."""
+    written = pd.DataFrame({"row": [1, 2], "text": ["a", None], "scores": [[0.5], [1.0, 2.0]]})
+    written.attrs = {"method": "loo"}
+    for frame in (written, as_arrow(written.copy())):
+        write_parquet(tmp_path / "a.parquet", frame)
+        found = pd.read_parquet(tmp_path / "a.parquet")
+        assert [list(row) for row in found["scores"]] == [[0.5], [1.0, 2.0]]
+        assert found.attrs == written.attrs
+        pd.testing.assert_frame_equal(found[["row", "text"]], written[["row", "text"]])
+        pd.testing.assert_frame_equal(
+            read_parquet(tmp_path / "a.parquet"), as_arrow(written.copy()), check_dtype=False
+        )
+
+
 def test_every_flipped_bit_of_a_parquet_file_is_noticed(tmp_path: Path) -> None:
     """Footer and metadata included, which checksums of pages do not cover."""
     path = tmp_path / "0-63.parquet"

@@ -129,8 +129,16 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def write_parquet(path: Path, frame: DataFrame) -> None:
     """Write a data frame with its `attrs` to a parquet file, and a checksum for `read_parquet` beside it."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    about = dict(table.schema.metadata)
+    # lists in Arrow's memory have a type that `pandas.read_parquet` does not know by its name
+    about[b"pandas"] = re.sub(rb'"list<[^"]*"', b'"object"', about[b"pandas"])
+    about[b"PANDAS_ATTRS"] = json.dumps(frame.attrs).encode()
     with atomic(path) as temporary:
-        frame.to_parquet(temporary, index=False)
+        parquet.write_table(table.replace_schema_metadata(about), temporary)
         _write_checksums(path, [temporary], [path.name])
 
 
