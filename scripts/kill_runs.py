@@ -113,7 +113,7 @@ NEEDS = {"measure": "train", "report": "measure", "gallery": "measure"}
 """Command that must have filled the store before another one."""
 SLACK = 0.05
 """Seconds of processor time by which a kill may come after the end of the call that it is aimed at."""
-KILLS_OF_PHASE = 6
+KILLS_OF_PHASE = 3
 """Kills of a command in a round, for each of its phases."""
 FRESH = ("train", "measure", "adapt", "audit", "grid")
 """Commands that a round of fresh processes starts anew; the others only read what these wrote."""
