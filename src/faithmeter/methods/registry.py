@@ -260,8 +260,8 @@ def method(
             where = ".".join(find_place(METHODS[name].function))
             raise InputError(f"method {name!r} exists already, in {where}; give yours another name")
         has_signs = getattr(function, "signed", signed)
-        flags = {"signed": has_signs, "directed": has_signs if directed is None else directed}
-        own = {"about": about or first_line(function), "source": function, "version": version}
+        flags: dict[str, Any] = {"signed": has_signs, "directed": has_signs if directed is None else directed}
+        own: dict[str, Any] = {"about": about or first_line(function), "source": function, "version": version}
         METHODS[name] = make(function=function, **flags, **own)
         return function
 
