@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from faithmeter.config import BASELINE
-from faithmeter.stats.areas import MIN_REMOVABLE, removable_area
-from faithmeter.stats.curves import absolute_area
+from faithmeter.stats.curves import MIN_REMOVABLE, absolute_area, removable_area
 
 from .cache import TRUTH, Control, read
 

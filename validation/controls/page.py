@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from faithmeter.stats.areas import MIN_REMOVABLE
 from faithmeter.stats.behavior import MAX_EXCESS, MAX_SHORTFALL
+from faithmeter.stats.curves import MIN_REMOVABLE
 
 from .cache import FOLDER, ROOT
 from .ladder import DRAWS

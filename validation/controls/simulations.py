@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from faithmeter.config import BASELINE
-from faithmeter.stats.areas import removed_share
+from faithmeter.stats.curves import removed_share
 from faithmeter.stats.guessing import lead_over_guessing
 from faithmeter.stats.intervals import resample_texts
 from faithmeter.stats.metrics import MEAN, majority, score

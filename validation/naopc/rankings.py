@@ -13,8 +13,7 @@ from torch import Tensor
 
 from faithmeter.methods.registry import explain
 from faithmeter.models.masks import PERCENTS
-from faithmeter.stats.areas import removed_share
-from faithmeter.stats.curves import absolute_area
+from faithmeter.stats.curves import absolute_area, removed_share
 from faithmeter.stats.other_metrics import ERASER_SHARES, text_metrics
 
 from ..lookup import Floats, LookupClassifier

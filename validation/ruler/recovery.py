@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from faithmeter.config import BASELINE
-from faithmeter.stats.areas import MIN_REMOVABLE, removable_area
+from faithmeter.stats.curves import MIN_REMOVABLE, removable_area
 
 from ..controls import cache
 from ..controls.cache import Control

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from faithmeter.config import BASELINE
 from faithmeter.models.masks import PERCENTS
-from faithmeter.stats.areas import KINDS
+from faithmeter.stats.curves import KINDS
 from faithmeter.stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
 
 from .erasures import Answers, Floats

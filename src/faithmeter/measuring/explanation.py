@@ -15,7 +15,7 @@ from ..files import write_csv
 from ..verdict.evidence import EqualByFields, ProbeEvidence, TextEvidence, TextMethodEvidence
 from ..verdict.formats import format_number, format_percent
 from ..verdict.sentences import Measured
-from .rendered import Rendered
+from .plain import Rendered
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ..config import BASELINE
 from ..methods.registry import search_of
-from ..stats.areas import KINDS, PROBABILITY
 from ..stats.comparisons import Ranking, rank_methods
-from ..stats.curves import Curve, acu
+from ..stats.curves import KINDS, PROBABILITY, Curve, acu
 from ..stats.intervals import Interval, TextIntervals, resample_texts
 from ..stats.metrics import score
 from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics

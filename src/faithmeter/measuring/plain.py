@@ -1,18 +1,21 @@
-"""Results as plain values: the dictionary of `to_dict` and `measure --json`, and frames of methods."""
+"""Results as plain values, for `to_dict`, `measure --json` and frames, and what shows any result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..stats.areas import KINDS
-from ..stats.curves import Curve, acu, racu
+from ..stats.curves import KINDS, Curve, acu, racu
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from rich.console import RenderableType
 
     from .result import Result
+
 
 CONTEXT = (
     *("trained_with", "truncated", "classes_by_number", "agreement"),
@@ -100,3 +103,28 @@ def table_result(result: Result) -> DataFrame:
         row |= {"evaluations_alone": alone[name], "seconds": sum(seconds[name].values())}
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+class Rendered:
+    """Base class of results, which `faithmeter.report` renders."""
+
+    def _repr_html_(self) -> str:
+        html: str = _surfaces().notebook(self)
+        return html
+
+    def __rich__(self) -> RenderableType:
+        renderable: RenderableType = _surfaces().terminal(self)
+        return renderable
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the result as a page that loads nothing else."""
+        _surfaces().write_page([self], path)
+
+    def to_png(self, path: str | Path) -> None:
+        """Write what a terminal shows of the result as a picture; needs the extra `report`."""
+        _surfaces().write_picture(self, path)
+
+
+def _surfaces() -> Any:
+    # the only way from a result up to what renders it: a module of this layer must not import `report`
+    return import_module("faithmeter.report.surfaces")

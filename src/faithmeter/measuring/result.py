@@ -14,9 +14,8 @@ import numpy as np
 from ..config import BASELINE
 from ..errors import unknown
 from ..files import write_csv
-from ..stats.areas import KINDS
 from ..stats.comparisons import Ranking
-from ..stats.curves import Curve, racu_divisor
+from ..stats.curves import KINDS, Curve, racu_divisor
 from ..stats.intervals import Interval, TextIntervals
 from ..stats.masf import CROSSFIT
 from ..stats.pvalues import (
@@ -33,9 +32,9 @@ from ..verdict.evidence import NUMBER_KIND, MethodEvidence, TaskEvidence, choose
 from ..verdict.formats import format_metric, format_percent
 from ..verdict.sentences import Measured
 from .groups import Group, mean_each, mean_of, remembered
+from .plain import Rendered
 from .plausibility import mark_rationales, score_trace
 from .pool import FACTS, Pool
-from .rendered import Rendered
 from .trace import frame_traces
 
 if TYPE_CHECKING:

@@ -24,9 +24,8 @@ from ..models.classifier import reads_last_token
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from .gradients import collect
-from .options import Function
+from .options import Bools, Floats, Function, TokenSets
 from .registry import Method, first_line, require_name
-from .token_sets import Bools, Floats, TokenSets
 
 ATTENTION_KINDS = {
     "rollout": "through all layers (attention rollout)",

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
-from .options import Positive, Target, target_values
-from .token_sets import Bools, Floats, Ints, TokenSets
+from .options import Bools, Floats, Ints, Positive, Target, TokenSets, target_values
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,24 @@
-"""Options of a method: declared by its function, and parsed from names such as `beam(width=20)`."""
+"""Options of a method, parsed from names such as `beam(width=20)`, and the sets of tokens that it masks."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import InputError, unknown
 from ..models.devices import send
-from ..models.evaluator import pick
+from ..models.evaluator import Evaluator, pick
+from ..models.tokens import Batch
 
 Function = Callable[..., Tensor]
 """Function of a method: `(clf, batch, labels, **options) -> Tensor [B, T]`."""
@@ -114,3 +120,55 @@ def target_values(logits: Tensor, labels: Tensor, of: Target) -> Tensor:
         others = logits.scatter(1, send(labels, logits.device)[:, None], float("-inf"))
         return values - others.amax(dim=1)
     return values
+
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TokenSets:
+    """Texts whose open tokens, explained and not yet masked, have the numbers 0 … n − 1.
+
+    Sets of a text's open tokens are the rows of an array [K, n]; sets of several texts, by the text's row
+    in the batch, are evaluated together, to fill micro-batches.
+    """
+
+    clf: Evaluator
+    batch: Batch
+    labels: Tensor  # [B]
+
+    @cached_property
+    def places(self) -> list[Ints]:
+        """Positions [n] of each text's open tokens."""
+        is_open = (self.batch.explained & (self.batch.input_ids != self.clf.mask_id)).numpy()  # [B, T]
+        return [*map(np.flatnonzero, is_open)]
+
+    def masked(self, sets: Mapping[int, Bools]) -> tuple[Tensor, Tensor]:
+        """Return the row [K] of each set's text, and which tokens to mask, bool [K, T]."""
+        rows = np.repeat([*sets], [*map(len, sets.values())])
+        where, start = np.zeros((len(rows), self.batch.input_ids.shape[1]), bool), 0
+        for row, masks in sets.items():
+            where[start : start + len(masks), self.places[row]] = masks
+            start += len(masks)
+        return torch.from_numpy(rows), torch.from_numpy(where)
+
+    def values(self, sets: Mapping[int, Bools], of: Target) -> dict[int, Floats]:
+        """Return the explained value [K] of each text with each set of its tokens masked."""
+        if not sets:
+            return {}
+        rows, where = self.masked(sets)
+        values = target_values(self.clf.variants(self.batch, rows, where), self.labels[rows], of)
+        parts = torch.split(values, [*map(len, sets.values())])
+        return {row: part.numpy() for row, part in zip(sets, parts, strict=True)}
+
+    def ranks(self, orders: Mapping[int, Ints]) -> Tensor:
+        """Return orders of erasure as scores, float64 Tensor [B, T].
+
+        The first of n open tokens to erase has n, the last one 1. All other tokens have 0.
+        """
+        ranks = torch.zeros(self.batch.input_ids.shape, dtype=torch.float64)
+        for row, order in orders.items():
+            ranks[row, self.places[row][order]] = torch.arange(len(order), 0, -1).double()
+        return ranks

@@ -18,8 +18,7 @@ from ..errors import InputError
 from ..models.evaluator import Evaluator
 from ..models.masks import generator
 from ..models.tokens import Batch
-from .options import NotNegative, Range, Target
-from .token_sets import Bools, Floats, TokenSets
+from .options import Bools, Floats, NotNegative, Range, Target, TokenSets
 
 Values = Callable[[Bools], Floats]
 """Function from sets of unmasked tokens [K, n] to the explained value of each [K]."""

@@ -19,8 +19,7 @@ from ..models.masks import PERCENTS
 from ..models.tokens import Batch
 from .beam import beam_search
 from .gradients import masking_effects
-from .options import NotNegative, Positive, Range
-from .token_sets import Bools, Floats, Ints, TokenSets
+from .options import Bools, Floats, Ints, NotNegative, Positive, Range, TokenSets
 
 STEPS = PERCENTS[1:-1]
 """Erased percentages that the objective counts; at 0 and 100 % all orders are equal."""

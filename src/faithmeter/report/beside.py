@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE
 from ..errors import InputError
-from ..measuring.rendered import Rendered
-from ..stats.areas import KINDS
+from ..measuring.plain import Rendered
+from ..stats.curves import KINDS
 from ..store.records import Manifest
 from ..store.results import preferred
 from ..store.run_store import RunStore

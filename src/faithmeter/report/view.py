@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..measuring.plausibility import PLAUSIBILITY
-from ..stats.areas import KINDS, PROBABILITY
+from ..stats.curves import KINDS, PROBABILITY
 from ..stats.other_metrics import OTHER_METRICS
 from ..verdict.formats import format_metric, format_percent
 from .blocks import (

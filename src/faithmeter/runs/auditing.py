@@ -20,8 +20,8 @@ from ..data.task import LABELED, labeled_task, read_labeled
 from ..errors import InputError
 from ..files import timed, write_csv
 from ..measuring.costs import bound_slice
+from ..measuring.plain import Rendered
 from ..measuring.plan import Names, Settings
-from ..measuring.rendered import Rendered
 from ..methods.registry import default_methods, expand, parse
 from ..models.evaluator import Evaluator
 from ..models.loading import load

@@ -12,8 +12,7 @@ import numpy as np
 import scipy  # imports its parts, which are slow, on their first use
 
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
-from .areas import KINDS, Kind
-from .curves import Floats, absolute_area
+from .curves import KINDS, Floats, Kind, absolute_area
 from .intervals import RESAMPLES, ROUNDING, combined_quantile
 from .predictions import Predictions, blocks
 

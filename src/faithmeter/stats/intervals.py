@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..config import BASELINE
 from ..errors import InputError
-from .areas import KINDS
-from .curves import Floats
+from .curves import KINDS, Floats
 from .predictions import COUNTS, SHARES, Predictions, resampling_weights
 
 ROUNDING = 1e-12

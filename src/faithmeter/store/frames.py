@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..config import BASELINE, SIGNIFICANCE_LEVEL
 from ..errors import unknown
 from ..measuring.plausibility import PLAUSIBILITY
-from ..stats.areas import KINDS
-from ..stats.curves import racu_divisor
+from ..stats.curves import KINDS, racu_divisor
 from ..stats.other_metrics import OTHER_METRICS
 from ..verdict.evidence import choose_test
 from .records import MaskedScores, Record, RoarRecord, TrainRecord

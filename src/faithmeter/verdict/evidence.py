@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..stats.intervals import Interval
 
 MAIN_KIND = "faithfulness"
-"""Kind of area (see `stats.areas.KINDS`) that verdicts and rankings go by."""
+"""Kind of area (see `stats.curves.KINDS`) that verdicts and rankings go by."""
 NUMBER_KIND = "acu"
 """The same for models that predict numbers, which have no probability of a label."""
 
@@ -123,7 +123,7 @@ class TaskEvidence(Evidence):
 
     Attributes:
         methods: Evidence by method, including the baseline.
-        kind: Kind of the areas (see `stats.areas.KINDS`).
+        kind: Kind of the areas (see `stats.curves.KINDS`).
         metric: Name of the metric.
         whole: Performance on whole texts, as a fraction.
         majority: Performance of the best guess that does not depend on the text.

@@ -16,7 +16,7 @@ from ...config import BASELINE
 from ...data import TASKS
 from ...errors import InputError
 from ...models.loading import choose_label, load
-from ...stats.areas import KINDS
+from ...stats.curves import KINDS
 from ...store.records import RECORD, Manifest, Record, TrainRecord, read_record
 from ...store.results import Pooled, preferred
 from ...store.run_store import RunStore

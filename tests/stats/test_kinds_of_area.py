@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faithmeter.stats.areas import removable_area, removed_share, share_beyond
-from faithmeter.stats.curves import absolute_area
+from faithmeter.stats.curves import absolute_area, removable_area, removed_share, share_beyond
 
 RATIOS = np.array([0, 0.5, 1])
 RANDOM = np.array([0.9, 0.7, 0.5])
