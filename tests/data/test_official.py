@@ -215,7 +215,7 @@ def test_a_babi_answer_outside_the_labels_is_named(tmp_path):
 
 
 def test_a_gzip_inside_out_is_an_error(tmp_path):
-    from faithmeter.data.file_formats import lines
+    from faithmeter.data.table_files import lines
 
     path = tmp_path / "notes.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" * 1000)[:-4])

@@ -11,7 +11,7 @@ import pytest
 
 import faithmeter as fm
 from faithmeter.config import MeasureConfig, TrainConfig
-from faithmeter.data import file_formats, splits, stories
+from faithmeter.data import splits, stories, table_files
 from faithmeter.files import CLOCK_TICK_NS
 from faithmeter.runs import run
 from faithmeter.runs.measurements import measure_checkpoint
@@ -28,13 +28,13 @@ def settle() -> None:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each file was read, by name."""
     counts: Counter[str] = Counter()
-    lines = file_formats.lines
+    lines = table_files.lines
 
     def count(path: Path):
         counts[path.name] += 1
         return lines(path)
 
-    monkeypatch.setattr(file_formats, "lines", count)
+    monkeypatch.setattr(table_files, "lines", count)
     splits._load.cache_clear()
     return counts
 

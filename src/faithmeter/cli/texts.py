@@ -211,7 +211,7 @@ def _read_lines(file: Path, given: dict[str, str | None]) -> list[Row]:
 
 def _lines_of(file: Path, suffix: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place and the values of each line that is not blank."""
-    from ..data.file_formats import jsonl, lines
+    from ..data.table_files import jsonl, lines
 
     if suffix == ".jsonl":
         for record in jsonl(file):

@@ -16,8 +16,8 @@ from ..config import Kind, Text, Validated
 from ..errors import InputError
 from ..files import State, file_state, read_toml
 from ..stats.metrics import METRICS_OF, MetricFunction, name_metric, require_metric
-from .file_formats import Record, open_saved, read_file, read_saved
 from .rows import Part, RowFormat, label_name, read_names, read_number, require_text
+from .table_files import Record, open_saved, read_file, read_saved
 from .task import ROLES, Columns, Own, Task
 
 

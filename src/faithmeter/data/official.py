@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from ..errors import InputError
 from . import rationales, stories
-from .file_formats import Record, comma_separated, jsonl, lines, tsv, unreadable
 from .rationales import Split
 from .rows import Part, RowFormat
+from .table_files import Record, comma_separated, jsonl, lines, tsv, unreadable
 from .task import Files, Task
 
 MSR_TRAIN = "msr_paraphrase_train.txt"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .file_formats import Record, comma_separated, jsonl, read_json, texts
 from .rows import Span
+from .table_files import Record, comma_separated, jsonl, read_json, texts
 from .task import Files, Task
 
 Split = tuple[str, Path, Iterable[Record]]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..config import Kind
 from ..errors import InputError
-from .file_formats import Record
+from .table_files import Record
 from .task import Columns
 
 Label = int | float | tuple[int, ...]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import InputError
 from ..files import State, file_state
 from . import custom, stories
-from .file_formats import of_dataset
 from .official import describe_difference, find_files, find_folder, read_official
 from .rows import Part, Row, RowFormat, read_rows
+from .table_files import of_dataset
 from .task import ROLES, Hub, Source, Task
 
 if TYPE_CHECKING:

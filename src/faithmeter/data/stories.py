@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from ..errors import InputError
-from .file_formats import Record, texts
+from .table_files import Record, texts
 from .task import Columns
 
 STORY_COLUMNS = Columns("paragraph", "answer", "question", "facts")

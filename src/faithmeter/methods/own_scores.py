@@ -11,8 +11,8 @@ from typing import cast
 
 from torch import Tensor
 
-from ..data.file_formats import jsonl
 from ..data.rows import unboxed
+from ..data.table_files import jsonl
 from ..errors import InputError
 from ..models.alignment import TextScores, align
 from ..models.evaluator import Evaluator
