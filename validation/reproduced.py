@@ -184,11 +184,11 @@ def few_texts() -> str:
     few = measured("word", "masked", ["grad-l2"], 3)
     low, high = _bounds(few, "grad-l2")
     single = answer(measured("word", "masked", ["grad-l2"], 20), 1)
-    return f"three texts: [{100 * low:.0f}, {100 * high:.0f}] % of ACU; {single}"
+    return f"three texts: [{100 * low:.0f}, {100 * high:.0f}] % of RACU; {single}"
 
 
 def _bounds(result: Any, method: str) -> tuple[float, float]:
-    found = result.bounds(method)["acu"] if is_before() else result.interval(method, "acu")
+    found = result.bounds(method)["racu"] if is_before() else result.interval(method, "racu")
     return float(found.lower), float(found.upper)
 
 
