@@ -202,7 +202,7 @@ def _two_way_pvalue(influences: Floats) -> float:
     """
     parts = [influences.mean(axis=1), influences.mean(axis=0)]
     variances = np.array([part.var(ddof=1) / max(len(part), 1) for part in parts])
-    freedom = np.array([max(len(part) - 1, 1) for part in parts])
+    freedom = np.maximum(np.array(influences.shape) - 1, 1)  # of G seeds and of N texts
     mean, error = abs(float(influences.mean())), math.sqrt(variances.sum())
     if error < ROUNDING:
         return 1.0 if mean < ROUNDING else 0.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ class Curve:
     n: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(float(value) for value in self.values))
+        object.__setattr__(self, "values", tuple(map(float, self.values)))
         object.__setattr__(self, "percents", whole_percents(self.percents))
         steps = self.percents
         if len(self.values) != len(steps):
@@ -56,10 +56,10 @@ class Curve:
 def whole_percents(percents: Sequence[float]) -> tuple[int, ...]:
     """Return percentages as integers; raise an InputError unless whole and increasing from 0 to 100."""
     steps = tuple(percents)
-    rising = all(a < b for a, b in pairwise(steps))
+    rising = all(map(operator.lt, steps, steps[1:]))
     if len(steps) < 2 or steps[0] != 0 or steps[-1] != 100 or not rising or any(step % 1 for step in steps):
         raise InputError(f"percents are {steps}; expected increasing whole numbers from 0 to 100")
-    return tuple(int(step) for step in steps)
+    return tuple(map(int, steps))
 
 
 def acu(curve: Curve | Sequence[float], baseline: Curve | Sequence[float]) -> float:
@@ -161,7 +161,7 @@ def _require_finite(values: Sequence[float] | Floats) -> None:
 
 
 def _percents(ratios: Floats) -> str:
-    return ", ".join(f"{100 * ratio:g}" for ratio in ratios)
+    return ", ".join(map("{:g}".format, 100 * ratios))
 
 
 MIN_REMOVABLE = 0.02

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def _slow_leads(
     def lead(rows: NDArray[np.int64]) -> float:
         return _lead(metric, labels[rows], predictions[rows], classes)
 
-    drawn = (weights for block in resampling_weights(len(labels), FEW_RESAMPLES, rng) for weights in block)
+    drawn = chain.from_iterable(resampling_weights(len(labels), FEW_RESAMPLES, rng))
     resampled = np.array([lead(np.repeat(every, weights)) for weights in drawn])
     return lead(every), resampled, np.array([lead(np.delete(every, row)) for row in every])
 
@@ -133,4 +134,4 @@ def _by_trying(metric: Metric, labels: NDArray[Any], classes: int) -> float:
     values = [metric(labels, guess, classes) for guess in guesses]
     shuffled = [metric(labels, rng.permutation(labels), classes) for _ in range(SHUFFLES)]
     values.append(sum(shuffled) / SHUFFLES)
-    return max((value for value in values if math.isfinite(value)), default=0.0)
+    return max(filter(math.isfinite, values), default=0.0)

@@ -34,15 +34,16 @@ def jackknife(left_out: Sequence[Floats], confidence: float) -> Jackknife | None
 
     `left_out` holds its values without each text and, with several seeds, without each seed.
     """
-    sizes = np.array([max(len(values), 2) for values in left_out])
-    parts = []
-    for values, size in zip(left_out, sizes, strict=True):
-        parts.append(np.nan_to_num(np.nanmean(values) - values) * (size - 1) / size)
-    squares = np.array([(part**2).sum() for part in parts])
+    sizes = np.maximum(list(map(len, left_out)), 2)
+    squares, cubes = np.zeros(len(sizes)), 0.0
+    for number, (values, size) in enumerate(zip(left_out, sizes, strict=True)):
+        part = np.nan_to_num(np.nanmean(values) - values) * (size - 1) / size
+        squares[number] = (part**2).sum()
+        cubes += (part**3).sum()
     if squares.sum() < ROUNDING**2:
         return None
     variances = squares * sizes / (sizes - 1)
-    acceleration = sum((part**3).sum() for part in parts) / (6 * squares.sum() ** 1.5)
+    acceleration = cubes / (6 * squares.sum() ** 1.5)
     tail = -combined_quantile(variances, sizes - 1, (1 - confidence) / 2)
     return Jackknife(math.sqrt(variances.sum()), float(acceleration), tail)
 

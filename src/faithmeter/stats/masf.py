@@ -168,7 +168,8 @@ class MaSF:
                 if metadata["fingerprint"] != fingerprint:
                     other = metadata["fingerprint"]
                     raise InputError(f"{path} was fitted on checkpoint {other}, not {fingerprint}: {again}")
-                arrays = {name: file.get_tensor(name) for name in ("columns", "layers", "statistics")}
+                names = ("columns", "layers", "statistics")
+                arrays = dict(zip(names, map(file.get_tensor, names), strict=True))
         except (SafetensorError, OSError, KeyError) as error:
             raise InputError(f"{path} is not a saved MaSF test ({error}): {again}") from error
         if metadata.pop("checksum", "") != _checksum(arrays, metadata):

@@ -215,7 +215,7 @@ def score(names: Sequence[str], labels: ArrayLike, predictions: ArrayLike, class
     Raises:
         InputError: A name is unknown, or the value of your own metric is not finite.
     """
-    functions = {name: find_metric(name) for name in names}
+    functions = dict(zip(names, map(find_metric, names), strict=True))
     true, predicted = np.asarray(labels), np.asarray(predictions)
     values = {name: function(true, predicted, classes) for name, function in functions.items()}
     for name, value in values.items():

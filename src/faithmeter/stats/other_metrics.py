@@ -51,7 +51,7 @@ def text_metrics(
         shares: Percents that comprehensiveness, sufficiency and log-odds average over; by default those of
             ERASER that were measured.
     """
-    columns = [list(percents).index(share) for share in choose_shares(percents, shares)]
+    columns = list(map(list(percents).index, choose_shares(percents, shares)))
     whole, ratios = erased[:, :1], np.asarray(percents) / 100
     logs = np.log(np.maximum(erased, MIN_PROBABILITY))
     metrics = {
@@ -88,11 +88,8 @@ def normalized_aopc(erased: Mapping[str, Floats]) -> dict[str, Floats]:
     Args:
         erased: By method, the probability of the label at each percent erased, [N, S].
     """
-    falls = {name: (values[:, :1] - values[:, 1:]).mean(axis=1) for name, values in erased.items()}
-    stacked = np.stack(list(falls.values()))  # [M, N]
-    lowest, highest = stacked.min(axis=0), stacked.max(axis=0)
+    falls = np.stack([(values[:, :1] - values[:, 1:]).mean(axis=1) for values in erased.values()])  # [M, N]
+    lowest, highest = falls.min(axis=0), falls.max(axis=0)
     width = highest - lowest
-    return {
-        name: np.divide(fall - lowest, width, out=np.full_like(fall, np.nan), where=width > 0)
-        for name, fall in falls.items()
-    }
+    normalized = np.divide(falls - lowest, width, out=np.full_like(falls, np.nan), where=width > 0)
+    return dict(zip(erased, normalized, strict=True))

@@ -264,7 +264,8 @@ def resampling_weights(texts: int, resamples: int, rng: np.random.Generator) -> 
 def blocks(rows: int, columns: int) -> Iterator[int]:
     """Return the number of rows in each block of a large matrix, so that blocks fit into memory."""
     size = max(1, MAX_BLOCK_WEIGHTS // columns)
-    return (min(size, rows - start) for start in range(0, rows, size))
+    for start in range(0, rows, size):
+        yield min(size, rows - start)
 
 
 def _are_finite(values: NDArray[Any]) -> bool:

@@ -92,10 +92,11 @@ def dataset_pvalue(p: ArrayLike) -> DatasetPValue:
 
 def join_pvalues(seeds: Sequence[DatasetPValue]) -> DatasetPValue:
     """Combine the p-values of several seeds by Simes' method; the shares are means over seeds."""
+    pvalues, shares = zip(*seeds, strict=True)
     below = {}
-    for level in seeds[0].below:
-        below[level] = float(np.mean([seed.below[level] for seed in seeds]))
-    return DatasetPValue(float(simes([seed.p for seed in seeds])), below)
+    for level in shares[0]:
+        below[level] = float(np.mean([share[level] for share in shares]))
+    return DatasetPValue(float(simes(pvalues)), below)
 
 
 def of_steps(p: Mapping[int, float]) -> float:
