@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -60,6 +60,11 @@ Kind = Literal["single-label", "multi-label", "regression"]
 CLASSES = "names that the model has for classes of the data: fresh=positive,rotten=negative"
 SIDES = ("lower value", "higher value")
 """The two classes for which a predicted number is explained: what lowers it, and what raises it."""
+
+
+def select_fields(source: object, names: Iterable[str]) -> dict[str, Any]:
+    """Return the named fields of an object with their values."""
+    return {name: getattr(source, name) for name in names}
 
 
 def _resolve_precision(precision: Precision) -> Precision:
@@ -274,7 +279,7 @@ class RoarConfig(TrainConfig):
         percent = (self.percent - 1) // self.step * self.step
         if percent:
             return self.replace(percent=percent)
-        return TrainConfig(**{name: getattr(self, name) for name in TrainConfig.model_fields})
+        return TrainConfig(**select_fields(self, TrainConfig.model_fields))
 
 
 class AdaptConfig(TrainConfig):

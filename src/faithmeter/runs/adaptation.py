@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from ..config import AdaptConfig, MeasureConfig, TrainConfig, TrainedWith
+from ..config import AdaptConfig, MeasureConfig, TrainConfig, TrainedWith, select_fields
 from ..data import Task
 from ..data.rows import read_classes
 from ..data.task import LABELED, Columns, LabeledTask, Own, labeled_task, unlabeled_task, write_labeled
@@ -115,7 +115,7 @@ def complete_config(config: AdaptConfig) -> AdaptConfig:
     if record is None:
         raise InputError(f"{config.model} does not say what it was trained on; give your texts with --data")
     names = ("task", "data", "text", "pair", "rationale", "valid", "test", "data_dir")
-    return config.replace(**{name: getattr(record.trained, name) for name in names})
+    return config.replace(**select_fields(record.trained, names))
 
 
 def texts_task(config: AdaptConfig, labels: Sequence[str]) -> Task:
@@ -147,8 +147,10 @@ def adapt_model(config: AdaptConfig, folder: Path, session: Session) -> dict[str
         splits = load_splits(config, texts)
         truth = true_labels(config, original, texts, splits["test"])
         done = start_phase(session.progress, "predict", sum(map(len, splits.values())))
-        logits = {name: predict(original, rows, done) for name, rows in splits.items()}
-        labels = {name: values.argmax(dim=1).tolist() for name, values in logits.items()}
+        logits, labels = {}, {}
+        for name, rows in splits.items():
+            logits[name] = predict(original, rows, done)
+            labels[name] = logits[name].argmax(dim=1).tolist()
         require_variety(original.labels, labels["train"])
         task = labeled_task(splits, labels, name=config.task_or_data, classes=original.labels)
         # the comparison and later measurements read these labels, which need the original no more
@@ -226,7 +228,8 @@ def stop_rule(config: AdaptConfig, original: Classifier, validation: Dataset) ->
     The check is fitted on one half of the validation texts and performed on the other. If these are too few,
     no p-value can be small, it never passes, and training runs for all epochs.
     """
-    fitted, checked = (validation.select(range(start, len(validation), 2)) for start in (0, 1))
+    fitted = validation.select(range(0, len(validation), 2))
+    checked = validation.select(range(1, len(validation), 2))
     classifiers: dict[int, Classifier] = {}  # one for each model, as each adds hooks
 
     def enough(model: PreTrainedModel, agreement: float) -> bool:
@@ -267,7 +270,8 @@ def fit_both(
     validation, record = task.splits["validation"], training_record(config.model)
     trained_with: TrainedWith = record.trained.strategy if record else "unknown"
     total = 2 * len(validation)
-    before, after = (as_part(progress, "fit tests", done, total) for done in (0, len(validation)))
+    before = as_part(progress, "fit tests", 0, total)
+    after = as_part(progress, "fit tests", len(validation), total)
     known = filled_config(MeasureConfig(), config, both.adapted.fingerprint, data)
     return [
         fit_tests_on(both.original, validation, masking(config, trained_with), before),
@@ -330,11 +334,12 @@ def compare_explanations(
     batch, labels = batch[range(count)], labels[:count]
     bound = sum(map(parse(method).evaluations, tokens[:count].tolist()))
     done = start_phase(progress, "explain", 2 * bound)
-    of_original, of_adapted = (_explain_counted(clf, batch, labels, method, bound, done) for clf in both)
+    of_original = _explain_counted(both.original, batch, labels, method, bound, done)
+    of_adapted = _explain_counted(both.adapted, batch, labels, method, bound, done)
     correlations = correlate_scores(of_original, of_adapted, batch)
     same_top = 0
     for row, explained in enumerate(batch.explained):
-        one, two = (scores[row, explained].numpy() for scores in (of_original, of_adapted))
+        one, two = of_original[row, explained].numpy(), of_adapted[row, explained].numpy()
         same_top += int(one.argmax() == two.argmax())  # of equal scores, the leftmost
     interval = bootstrap_interval(correlations) if correlations else Interval.undefined(0)
     return {

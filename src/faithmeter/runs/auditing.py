@@ -245,7 +245,7 @@ def audit(
     with timed(seconds, "predict"):
         task = label_held_out(config, original, splits, progress)
     if announce is not None:
-        each = seconds["predict"] / sum(len(rows) for rows in task.load().values())
+        each = seconds["predict"] / sum(map(len, task.load().values()))
         bounds = bound_parts(config, original, splits, names, limit)
         announce({part: count * each for part, count in bounds.items()})
     place = Place(config, limit, root, progress)
@@ -276,9 +276,9 @@ def audit(
 
 def sort_methods(names: Sequence[str]) -> list[str]:
     """Return the full names of methods, the cheapest first; without names, of those that `measure` takes."""
-    methods = [parse(name) for name in expand(names or default_methods())]
+    methods = map(parse, expand(names or default_methods()))
     rivals = [method for method in methods if method.name != BASELINE]  # which is always measured
-    return [str(method) for method in sorted(rivals, key=lambda method: method.evaluations(TOKENS))]
+    return list(map(str, sorted(rivals, key=lambda method: method.evaluations(TOKENS))))
 
 
 def label_held_out(
@@ -289,7 +289,7 @@ def label_held_out(
     The classifier's own decisions are what is explained, so that no true labels are needed.
     """
     held_out = {role: rows for role, rows in splits.items() if role != "train"}
-    done = start_phase(progress, "predict", sum(len(rows) for rows in held_out.values()))
+    done = start_phase(progress, "predict", sum(map(len, held_out.values())))
     labels = {role: predict(original, rows, done).argmax(dim=1).tolist() for role, rows in held_out.items()}
     require_variety(original.labels, labels["test"])
     return labeled_task(held_out, labels, name=config.task_or_data, classes=original.labels)
@@ -301,9 +301,8 @@ def bound_parts(
     """Return the evaluations that each part of an audit takes at most, in the order of the parts."""
     sizes = {role: len(rows) for role, rows in splits.items()}
     texts, percents = min(limit or sizes["test"], sizes["test"]), Settings().percents
-    read, bounds = bound_slice(
-        Evaluator(clf), splits["test"], {name: parse(name) for name in methods}, Settings()
-    )
+    parsed = dict(zip(methods, map(parse, methods), strict=True))
+    read, bounds = bound_slice(Evaluator(clf), splits["test"], parsed, Settings())
     check = sizes["validation"] + len(percents) * texts
     epoch = TRAINING * sizes["train"] + 2 * sizes["validation"] + len(percents) * STOP_TEXTS
     compared = 2 * (sizes["validation"] + len(percents) * min(CHECKED_TEXTS, sizes["test"]))

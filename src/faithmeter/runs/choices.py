@@ -189,7 +189,9 @@ def _measure_candidates(
     split = measured.split("validation")
     count = min(config.limit, len(split))
     slices = read_slices(Evaluator.of(clf), split, count, config.unit)
-    lengths = [n for batch, _ in slices for n in count_tokens(batch)]
+    lengths = []
+    for batch, _ in slices:
+        lengths.extend(count_tokens(batch))
     # the longest text counts: a budget is a promise for every text
     costs = {name: max(map(parse(name).evaluations, lengths)) for name in CANDIDATES}
     methods = [name for name, cost in costs.items() if cost <= budget]
@@ -283,7 +285,7 @@ def compare_ranks(
 
     ranks = {}
     for name in methods:
-        scores, rounded = (explain(clf, batch, labels, name) for clf in (exact, lower))
+        scores, rounded = explain(exact, batch, labels, name), explain(lower, batch, labels, name)
         known = correlate_scores(scores, rounded, batch)
         ranks[name] = sum(known) / len(known) if known else 0.0
     return ranks

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from ..errors import InputError
@@ -67,7 +68,8 @@ def connected(address: str = "") -> Iterator[None]:
         InputError: Ray is not installed, there is no cluster at the address, versions differ, or the cluster
             fails within the block.
     """
-    os.environ.update({name: value for name, value in SETTINGS.items() if name not in os.environ})
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError as error:
@@ -173,7 +175,7 @@ def watch_room(resources: Resources, remark: Callable[[str], object]) -> Callabl
 def _nodes() -> list[dict[str, Any]]:
     import ray
 
-    return [node for node in ray.nodes() if node["Alive"]]
+    return list(filter(itemgetter("Alive"), ray.nodes()))
 
 
 def _resources(node: Mapping[str, Any], name: str) -> float:
@@ -188,10 +190,14 @@ def own_versions() -> dict[str, str]:
 def require_versions(expected: Mapping[str, str]) -> None:
     """Raise an InputError if this process has other versions than those of the command's."""
     here = own_versions()
-    others = [name for name in expected if here.get(name) != expected[name]]
+    others = []
+    for name, version in expected.items():
+        if here.get(name) != version:
+            others.append(f"{name} {here.get(name)} instead of {version}")
     if others:
-        versions = ", ".join(f"{name} {here.get(name)} instead of {expected[name]}" for name in others)
-        raise InputError(f"node {platform.node()} has {versions}; install the same versions on all nodes")
+        raise InputError(
+            f"node {platform.node()} has {', '.join(others)}; install the same versions on all nodes"
+        )
 
 
 def on_every_node(function: Callable[..., Any], *arguments: Any) -> None:
@@ -225,7 +231,7 @@ def on_every_node(function: Callable[..., Any], *arguments: Any) -> None:
 
 def _is_alive(node: Mapping[str, Any], error: Exception) -> bool:
     """Return whether a node that caused an error is alive; Ray may list a dead one for some seconds."""
-    is_listed = node["NodeID"] in [other["NodeID"] for other in _nodes()]
+    is_listed = node["NodeID"] in map(itemgetter("NodeID"), _nodes())
     return is_listed and type(error).__name__ not in ("NodeDiedError", "TaskUnschedulableError")
 
 

@@ -137,7 +137,7 @@ def read_tests(clf: Classifier, checkpoint: str | Path, config: MeasureConfig) -
     for folder in checkpoint_folders(clf, checkpoint):
         files = _files(folder, config)
         # both or none: they are fitted on the same features
-        if all(file.is_file() for file in files.values()):
+        if all(map(Path.is_file, files.values())):
             try:
                 return {
                     name: MaSF.load(file, fingerprint=clf.fingerprint, calibration=name)

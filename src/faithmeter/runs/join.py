@@ -85,11 +85,12 @@ class Join:
 
     def missing(self) -> dict[str, int]:
         """Return the number of texts that each method has not erased yet, of methods that lack any."""
-        counts = {
-            name: sum(map(len, find_gaps(map(rows_of, parts), self.plan.count)))
-            for name, parts in self.parts.items()
-        }
-        return {name: count for name, count in counts.items() if count}
+        counts = {}
+        for name, parts in self.parts.items():
+            count = sum(map(len, find_gaps(map(rows_of, parts), self.plan.count)))
+            if count:
+                counts[name] = count
+        return counts
 
     def gaps(self) -> dict[range, Gap]:
         """Return what is missing, by rows in rising order: methods that lack the same rows go together."""
@@ -111,7 +112,7 @@ class Join:
         plan, gaps = self.plan, self.gaps()
         complete: dict[str, int] = {}
         for name, parts in self.parts.items():
-            complete[name] = sum(len(trace) for trace in parts if self.is_complete(trace))
+            complete[name] = sum(map(len, filter(self.is_complete, parts)))
 
         def report(name: str, texts: int) -> None:
             complete[name] += texts

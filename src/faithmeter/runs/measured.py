@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import AdaptConfig, MeasureConfig, TrainConfig
+from ..config import AdaptConfig, MeasureConfig, TrainConfig, select_fields
 from ..data import Task, own_task, task
 from ..data.rows import read_classes
 from ..data.splits import measured_data
@@ -102,7 +102,7 @@ def training_of(checkpoint: str | Path, config: MeasureConfig, origin: Origin) -
     record, data, data_dir = training_record(checkpoint), origin.data, origin.data_dir
     trained = record.trained if record else TrainConfig(task=config.task, model=str(checkpoint))
     if config.task and isinstance(trained, AdaptConfig):  # measured by the labels of a task
-        trained = TrainConfig(**{name: getattr(trained, name) for name in TrainConfig.model_fields})
+        trained = TrainConfig(**select_fields(trained, TrainConfig.model_fields))
     if not (config.task or trained.task or trained.data):
         raise InputError(f"{checkpoint} does not say what it was trained on; name the task with --task")
     if config.task:
@@ -113,7 +113,7 @@ def training_of(checkpoint: str | Path, config: MeasureConfig, origin: Origin) -
                 f"--data {data} alone is for checkpoints that were trained with --data; name its columns "
                 "with --text and --label, or give --task"
             )
-        others = {name: getattr(trained, name) for name in ("valid", "test")}  # moved to the same folder
+        others = select_fields(trained, ("valid", "test"))  # moved to the same folder
         moved = {name: str(data.parent / Path(path).name) for name, path in others.items() if path}
         trained = trained.replace(data=str(data), **moved)
     return trained if data_dir is None else trained.replace(data_dir=str(data_dir))
@@ -175,7 +175,7 @@ def _in_order(own: Task, labels: Sequence[str], classes: str) -> Task:
     A file may lack a class of the model.
     """
     names = read_classes(classes)
-    written = {of_model: own_name for own_name, of_model in names.items()}
+    written = dict(zip(names.values(), names, strict=True))
     codes = tuple(written.get(label, label) for label in labels)
     if {*own.labels} <= {*codes}:
         own = replace(own, labels=codes)
@@ -192,7 +192,7 @@ def _on_own_texts(own: Task, trained: TrainConfig) -> TrainConfig:
     A file whose rows are all test texts is both data and test.
     """
     paths = own.own.paths if own.own else {}
-    test, valid = (str(paths.get(role, "")) for role in ("test", "validation"))
+    test, valid = str(paths.get("test", "")), str(paths.get("validation", ""))
     label = ",".join(own.label) if isinstance(own.label, tuple) else own.label
     columns = {"text": own.explained, "label": label, "pair": own.context or "", "label_kind": own.kind}
     columns |= {"rationale": own.rationale or "", "metric": ""}
@@ -210,7 +210,7 @@ def filled_config(
     """
     from ..methods.registry import default_methods, parse
 
-    methods = [parse(name) for name in config.methods or default_methods()]
+    methods = list(map(parse, config.methods or default_methods()))
     return config.replace(
         checkpoint=fingerprint,
         data=data,

@@ -161,7 +161,7 @@ class Pipeline:
                 raise unknown("option of a pipeline", name, OPTIONS)
         pipe = replace(self, **options)
         if isinstance(inputs, list):
-            rows = [parse_row(item) for item in inputs]
+            rows = list(map(parse_row, inputs))
             for _, pair in rows:  # refuse invalid inputs before the work begins
                 self.clf.require_pairs(None if pair is None else [pair])
             if rows:

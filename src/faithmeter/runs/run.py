@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
+from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig, select_fields
 from ..data import Task
 from ..errors import InputError
 from ..phases import Progress
@@ -173,7 +173,7 @@ def changed_inputs(
 def input_config(config: TrainConfig) -> TrainConfig:
     """Return a config with only the fields that determine the inputs of training; others are defaults."""
     kind = AdaptConfig if isinstance(config, AdaptConfig) else TrainConfig
-    return kind(**{name: getattr(config, name) for name in INPUT_FIELDS})
+    return kind(**select_fields(config, INPUT_FIELDS))
 
 
 def current_inputs(config: TrainConfig) -> Inputs:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config import Precision
+from ..config import Precision, select_fields
 from ..errors import InputError
 from ..measuring.erase import Report, Slice, Work, trace_slice
 from ..measuring.trace import Trace
@@ -64,7 +64,7 @@ class Shared:
 
         require_versions(self.versions)
         source = self.source
-        options = {name: getattr(source, name) for name in ("device", "precision", "label", "overlap")}
+        options = select_fields(source, ("device", "precision", "label", "overlap"))
         try:
             with tempfile.TemporaryDirectory() as folder:
                 for name, content in self.files.items():
