@@ -11,7 +11,7 @@ import typer
 
 from ..config import BASELINE, EMBEDDED, MeasureConfig, TrainConfig
 from . import measure, train
-from .screen import Json, Store, marked, note, output, print_json, show
+from .screen import Json, Store, join_values, marked, note, output, print_json, show
 
 if TYPE_CHECKING:
     from ..measuring.result import Result
@@ -81,7 +81,7 @@ def demo(
         return
     areas = areas_table(join_methods(measured))
     show([training_table(list(records.values())), check_table(checks), areas])
-    shares = ", ".join(f"{name} {share:.0%}" for name, share in hits.items())
+    shares = join_values(hits, ".0%")
     output.print(f"highest-scored word lies in the fact that holds the answer: {shares}")
     show(answer_sentences(written.answers))
     text = "Mary went to the garden. John moved to the office."

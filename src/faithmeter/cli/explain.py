@@ -251,7 +251,9 @@ def _write(explanations: Sequence[Explanation], files: Files) -> None:
 
         from ..files import write_csv
 
-        rows = [row for number, one in enumerate(explanations) for row in one.rows(number)]
+        rows = []
+        for number, one in enumerate(explanations):
+            rows.extend(one.rows(number))
         write_csv(pd.DataFrame(rows), files.csv)
         note(f"scores: {files.csv}")
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ..config import AdaptConfig, MeasureConfig, RoarConfig, TrainConfig
 from ..errors import DamageWarning, InputError, unknown
-from .screen import Json, Store, marked, output, print_json, table
+from .screen import Json, Store, join_values, marked, output, print_json, table
 
 if TYPE_CHECKING:
     from ..data.task import Task
@@ -104,10 +104,13 @@ def describe_task(task: Task) -> dict[str, Any]:
     from ..stats.metrics import majority
 
     splits = task.load()
-    rows = {name: split[:] for name, split in splits.items()}
+    rows, counts, digests = {}, {}, {}
+    for name, split in splits.items():
+        rows[name] = split[:]
+        counts[name] = _counts(rows[name]["label"], len(task.labels))
+        digests[name] = digest(split)
     test = rows["test"]
     train = rows.get("train", test)
-    counts = {name: _counts(split["label"], len(task.labels)) for name, split in rows.items()}
     words: dict[str, dict[int, int]] = {}
     examples = [{"label": _label_names(task, label)} for label in train["label"][:3]]
     for name in ("text", "context"):
@@ -128,7 +131,7 @@ def describe_task(task: Task) -> dict[str, Any]:
         "numbers": (min(numbers), sum(numbers) / len(numbers), max(numbers)) if numbers else None,
         "words": words,
         "examples": examples,
-        "digests": {name: digest(split) for name, split in splits.items()},
+        "digests": digests,
     }
 
 
@@ -143,8 +146,8 @@ def _counts(labels: Sequence[Any], classes: int) -> list[int]:
     if isinstance(labels[0], float):  # numbers have no classes to count
         return [len(labels)]
     if isinstance(labels[0], list):  # several labels at once
-        return [sum(column) for column in zip(*labels, strict=True)]
-    return [labels.count(label) for label in range(classes)]
+        return list(map(sum, zip(*labels, strict=True)))
+    return list(map(labels.count, range(classes)))
 
 
 def one_task(name: str, data_dir: Path | None) -> Listing:
@@ -182,7 +185,7 @@ def task_parts(task: Task, description: Mapping[str, Any]) -> list[Any]:
         texts = "\n".join(f"{name}: {value:.300}" for name, value in example.items() if name != "label")
         examples.add_row(example["label"], texts)
     guess = "always the mean" if description["numbers"] else "class majority"
-    baseline = ", ".join(f"{name} {value:.3f}" for name, value in description["majority"].items())
+    baseline = join_values(description["majority"], ".3f")
     return [*filter(None, lines), counts, f"{guess} on test: {baseline}", lengths, examples]
 
 
@@ -229,7 +232,7 @@ def runs(root: Path, where: list[str]) -> Listing:
     from ..store.run_store import RunStore
     from ..store.trace_files import QUARANTINE
 
-    conditions = [_parse_condition(condition) for condition in where]
+    conditions = list(map(_parse_condition, where))
     place = RunStore(root)
     records, running = list(place.records()), place.running()
     damaged = [*(root / QUARANTINE).glob("*")]
@@ -247,7 +250,9 @@ def runs(root: Path, where: list[str]) -> Listing:
         )
     for name, value in conditions:
         # a value that no run has is rather a typing error than a wish for an empty list
-        known = {text for _, record in records for text in _filter_values(record, name)}
+        known = set()
+        for _, record in records:
+            known.update(_filter_values(record, name))
         if value not in known:
             raise unknown(f"{name} of the runs in {root}", value, known - {""} or {"(none)"})
     headings = ("task", "model", "fine-tuning", "seed", "what", "finished", "folder")
@@ -293,7 +298,7 @@ def _without_wrapping(rows: Table) -> Text:
     wide = Console(width=10_000, color_system=None, markup=False, highlight=False)
     with wide.capture() as captured:
         wide.print(rows)
-    return Text("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    return Text("\n".join(map(str.rstrip, captured.get().splitlines())))
 
 
 def _parse_condition(condition: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import typer
 
-from ..config import BASELINE, MeasureConfig, TrainedWith
+from ..config import BASELINE, MeasureConfig, TrainedWith, select_fields
 from ..errors import InputError, unknown
 from ..files import require_writable
 from .explain import Checkpoint
@@ -85,7 +85,7 @@ class Erasing(Checking):
     def settings(self) -> dict[str, Any]:
         """Fields of a `MeasureConfig`, without the methods."""
         names = ("step", "unit", "metric", "explain", "complement")
-        return {**super().settings, **{name: getattr(self, name) for name in names}}
+        return {**super().settings, **select_fields(self, names)}
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def measure(
     from ..report.view import view
 
     own_scores = register_scores(erasing.scores)  # from here on a method like any other
-    names = [*(str(parse(name)) for name in expand(erasing.method)), *(own.name for own in own_scores)]
+    names = [*map(str, map(parse, expand(erasing.method))), *(own.name for own in own_scores)]
     numbers: dict[str, Any] = {"overlap": computers.overlap, "precision": computers.number_type}
     config = MeasureConfig(methods=tuple(names), **numbers, **texts.settings, **erasing.settings)
     cluster = computers.on_ray

@@ -216,8 +216,8 @@ def as_command(verb: Verb) -> Verb:
         # before the groups are made: their errors are printed as loudly as asked for
         volume.quiet, volume.verbose = quiet and not verbose, verbose
         for name, (group, names) in groups.items():
-            given = [each for each in names if each in arguments]
-            arguments[name] = group(**{each: arguments.pop(each) for each in given})
+            given = {each: arguments.pop(each) for each in names if each in arguments}
+            arguments[name] = group(**given)
         return verb(**arguments)
 
     for parameter in parameters:

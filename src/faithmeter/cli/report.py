@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..files import require_writable, writing
 from .options import option
 from .progress import phases
-from .screen import Json, note, print_json, quiet, show
+from .screen import Json, describe_given, note, print_json, quiet, show
 
 if TYPE_CHECKING:
     from ..store.run_store import RunStore
@@ -80,7 +80,7 @@ def _require_one_output(pages: Pages, model_card: Path | None, gallery: Path | N
         "--gallery": gallery and f"writes {gallery}",
     }
     # silently ignoring one of them would look like a report that was not written
-    given = [f"{name} {purpose}" for name, purpose in options.items() if purpose]
+    given = describe_given(options)
     if len(given) > 1:
         raise InputError(f"{' and '.join(given)}; expected one of them: leave the others out")
     if pages.page_only and model_card is not None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CHECK = "check"
 """Name of the in-distribution check; a requirement on it applies to the random baseline."""
 AREAS = ("acu", "racu")
-QUANTITIES = (*AREAS, *(f"{area}.{bound}" for area in AREAS for bound in ("lower", "upper")), "p")
+QUANTITIES = (*AREAS, "acu.lower", "acu.upper", "racu.lower", "racu.upper", "p")
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 

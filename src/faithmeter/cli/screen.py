@@ -127,10 +127,20 @@ def remark_verdict(verdict: Verdict, *, methods: bool = True) -> None:
         show(verdict_sentences(verdict, methods=methods), console)
 
 
+def join_values(values: Mapping[str, float], form: str) -> str:
+    """Return names with their values, all in one number format."""
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
+
+
+def describe_given(options: Mapping[str, object]) -> list[str]:
+    """Return the options that have a value, each with it."""
+    return [f"{name} {value}" for name, value in options.items() if value]
+
+
 def print_bounds(bounds: Bounds) -> None:
     """Print how many evaluations each method needs at most, if all texts are like the first ones."""
     ranked = sorted(bounds.evaluations.items(), key=lambda item: item[1])
-    each = ", ".join(f"{name} {count:,}" for name, count in ranked)
+    each = join_values(dict(ranked), ",")
     note(f"{bounds.texts} texts, evaluations at most, judged by the first: {each}")
 
 

@@ -53,7 +53,7 @@ def serve(checkpoint: Checkpoint, training: Training, computing: Computing, list
 
     Example: faithmeter serve runs/train-bAbI-1-half-0-…
     """
-    if any(find_spec(module) is None for module in ("fastapi", "uvicorn")):
+    if not all(map(find_spec, ("fastapi", "uvicorn"))):
         raise InputError("serve needs FastAPI and uvicorn; pip install 'faithmeter[serve]'")
     from ..serve.app import LOOPBACK_NAMES, create_app
     from ..serve.server import is_loopback, listen, run_server

@@ -13,7 +13,7 @@ import typer
 from ..config import CLASSES
 from ..errors import InputError, located, unknown
 from .options import option
-from .screen import note
+from .screen import describe_given, note
 
 if TYPE_CHECKING:
     from ..data import Task
@@ -85,7 +85,7 @@ def _own_test_texts(checkpoint: str, texts: Texts) -> Task | None:
     rationale = getattr(texts, "rationale", None)
     columns = {"--text": texts.text, "--label": texts.label, "--pair": texts.pair, "--rationale": rationale}
     options = {**columns, "--valid": texts.valid, "--test": texts.test}
-    given = [f"{name} {value}" for name, value in options.items() if value]
+    given = describe_given(options)
     if not given:
         return None
     source = f"--data {data}" if data else f"--test {texts.test}"
