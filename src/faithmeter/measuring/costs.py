@@ -11,6 +11,7 @@ from ..models.evaluator import Evaluator
 from ..models.tokens import Batch
 from .plan import Plan, Settings
 from .texts import SLICE, read_slices
+from .trace import subset
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -41,7 +42,7 @@ def bound_measurement(plan: Plan, missing: Mapping[str, int], fitting: int = 0) 
     """
     from .fitting import CHECK
 
-    methods = {name: plan.methods[name] for name in missing}
+    methods = subset(plan.methods, missing)
     texts, bounds = bound_slice(plan.evaluator, plan.rows, methods, plan.settings)
     evaluations = {CHECK: fitting} if fitting else {}
     for name, bound in bounds.items():
@@ -73,8 +74,10 @@ def bound_evaluations(
     explained = percents[:-1] if method.recursive else percents[:1]
     bound = 0
     for n, count in zip(tokens, windows or [1] * len(tokens), strict=True):
-        own = sum(method.evaluations(n - n * percent // 100) for percent in explained)
-        bound += count * (own + len(percents))
+        own = len(percents)
+        for percent in explained:
+            own += method.evaluations(n - n * percent // 100)
+        bound += count * own
     return bound
 
 

@@ -23,7 +23,7 @@ from ..models.masks import PERCENTS, top_mask
 from ..models.tokens import Batch
 from .costs import sort_by_cost
 from .plan import Settings, Tests
-from .trace import NEVER, PHASES, Trace
+from .trace import NEVER, PHASES, Trace, subset
 
 Report = Callable[[str, int], object]
 """Function that is called with a method and the number of texts just finished; 0 while it is at work."""
@@ -151,7 +151,7 @@ def trace_scored(
     with timed(seconds, "evaluate"):
         logits, features = states(evaluator, inputs) if tests else (evaluator.logits(inputs), torch.empty(0))
     with timed(seconds, "check"):
-        pvalues = {name: variants.spread(test.pvalues(features.numpy())) for name, test in tests.items()}
+        pvalues = variants.check(tests, features)
     return Trace(
         method=str(method),
         percents=tuple(percents),
@@ -177,8 +177,7 @@ def _by_text(values: Tensor, explained: Tensor) -> tuple[NDArray[Any], ...]:
 def check_trace(evaluator: Evaluator, batch: Batch, trace: Trace, tests: Tests) -> dict[str, NDArray[Any]]:
     """Return the p-values [N, S] of tests on the erased texts of a trace, without explaining them again."""
     variants = _Variants.of(batch, _first_steps(batch, trace), len(trace.percents))
-    features = states(evaluator, variants.of_steps(batch, evaluator))[1].numpy()
-    return {name: variants.spread(test.pvalues(features)) for name, test in tests.items()}
+    return variants.check(tests, states(evaluator, variants.of_steps(batch, evaluator))[1])
 
 
 def keep_erased(evaluator: Evaluator, batch: Batch, labels: Tensor, trace: Trace) -> NDArray[np.float64]:
@@ -211,7 +210,8 @@ class _Variants:
     def of(cls, batch: Batch, first: Tensor, steps: int) -> _Variants:
         """Return the variants of texts whose tokens are first masked at these steps, Tensor [B, T]."""
         # in a short text several steps mask nothing new; these are not evaluated again
-        fresh = torch.stack([((first == step) & batch.explained).any(dim=1) for step in range(steps)])
+        numbers = torch.arange(steps)[:, None, None]
+        fresh = ((first == numbers) & batch.explained).any(dim=2)  # [S, B]
         fresh[0] = True  # the first step evaluates every text
         step, rows = fresh.nonzero(as_tuple=True)  # [K]
         places = torch.zeros(fresh.shape, dtype=torch.long)
@@ -227,6 +227,10 @@ class _Variants:
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values [K, …] of the variants by text and step, [N, S, …]."""
         return values[self.places]
+
+    def check(self, tests: Tests, features: Tensor) -> dict[str, NDArray[Any]]:
+        """Return the p-values [N, S] of tests on the features [K, L, H] of the variants."""
+        return {name: self.spread(test.pvalues(features.numpy())) for name, test in tests.items()}
 
 
 def _first_steps(batch: Batch, trace: Trace) -> Tensor:
@@ -285,7 +289,7 @@ def trace_slice(work: Work, part: Slice, report: Report = lambda *_: None) -> di
     """
     evaluator, traces = work.evaluator, {}
     evaluator.forget()  # methods share its cache; slices do not, so that each is independent of those before
-    missing = {name: work.methods[name] for name in part.missing}
+    missing = subset(work.methods, part.missing)
     for name, method in sort_by_cost(missing, part.batch, work.settings.percents):
         evaluator.progress = partial(_beat, report, name)
         before, evaluator.requested = evaluator.evaluations, {}
@@ -326,7 +330,7 @@ def _complete(work: Work, part: Slice, trace: Trace) -> Trace:
     if tests:
         with timed(seconds, "check"):
             pvalues = check_trace(work.evaluator, part.batch, trace, tests)
-        pvalues = {name: {**trace.pvalues, **pvalues}[name] for name in work.tests}  # in their order
+        pvalues = subset({**trace.pvalues, **pvalues}, work.tests)  # in their order
         trace = replace(trace, pvalues=pvalues, seconds=seconds)
     if work.settings.complement and trace.kept is None:
         with timed(seconds, "evaluate"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from ..files import write_csv
 from ..verdict.evidence import EqualByFields, ProbeEvidence, TextEvidence, TextMethodEvidence
 from ..verdict.formats import format_number, format_percent
 from ..verdict.sentences import Measured
-from .plain import Rendered
+from .plain import Rendered, facts_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -57,14 +57,14 @@ def word_pieces(
     pieces = []
     for _, group in groupby(range(len(spans)), key=word_numbers.__getitem__):
         tokens = tuple(group)
-        start, end = min(spans[token][0] for token in tokens), max(spans[token][1] for token in tokens)
-        pieces.append(_piece(text, start, end, tokens))
+        places = [*chain.from_iterable(map(spans.__getitem__, tokens))]
+        pieces.append(_piece(text, min(places), max(places), tokens))
     return pieces
 
 
 def piece_score(piece: Piece, scores: Sequence[float]) -> float:
     """Return the score of the piece's strongest token, with its sign."""
-    return max((scores[token] for token in piece.tokens), key=abs)
+    return max(map(scores.__getitem__, piece.tokens), key=abs)
 
 
 def strongest(scores: Sequence[float], count: int = STRONGEST_WORDS) -> list[int]:
@@ -149,7 +149,7 @@ class Reading(EqualByFields, Measured):
     @property
     def _facts(self) -> dict[str, Any]:
         """Facts that the evidence has as they are."""
-        facts = {name: getattr(self, name) for name in ("floors", "trained_with", "precision", "agreement")}
+        facts = facts_of(self, ("floors", "trained_with", "precision", "agreement"))
         return {**facts, "truncated": float(self.truncated)}
 
 
@@ -267,8 +267,10 @@ class Explanation(Reading, Rendered):
 
         rows = []
         for name, erasure in self.erasures.items():
-            areas = {"method": name, "acu": erasure.acu, "racu": erasure.racu, "chance": erasure.chance}
-            rows.append(areas | {f"p_{test}": p for test, p in erasure.p.items()})
+            row = {"method": name, "acu": erasure.acu, "racu": erasure.racu, "chance": erasure.chance}
+            for test, p in erasure.p.items():
+                row[f"p_{test}"] = p
+            rows.append(row)
         return pd.DataFrame(rows)
 
     def to_csv(self, path: str | Path) -> None:

@@ -117,7 +117,9 @@ def fit_tests(
         split, deciding = task.split("validation"), {CROSSFIT: tests[CROSSFIT]}
         trace = trace_masked(evaluator, split, deciding, RECALIBRATION_TEXTS, seed)
         # labels of measured tasks are the truth, those of texts alone the model's own predictions
-        known, own = (fit_recalibration(trace, each, rows_held_out(len(split))) for each in (match, None))
+        references = rows_held_out(len(split))
+        known = fit_recalibration(trace, match, references)
+        own = fit_recalibration(trace, None, references)
         for test in tests.values():
             test.recalibration, test.own_recalibration = known, own
     return tests
@@ -137,8 +139,9 @@ def fit_recalibration(trace: Trace, match: ClassMatch | None, references: NDArra
     # without labels, whole texts tell what the model says, masked ones whether it still means it
     targets = trace.predictions[:, 0] if match is None else match.to_model(labels).numpy()
     # at 0 % nothing is masked, and at 100 % nothing is left to be recalibrated on
-    steps = [step for step, percent in enumerate(PERCENTS) if 0 < percent < 100]
-    known = recalibrate(trace.logits[:, steps], targets, [PERCENTS[step] for step in steps])
+    percents = [percent for percent in PERCENTS if 0 < percent < 100]
+    steps = [*map(PERCENTS.index, percents)]
+    known = recalibrate(trace.logits[:, steps], targets, percents)
     ranked = np.sort(trace.pvalues[CROSSFIT][np.isin(trace.rows, references)][:, steps], axis=0)  # [R, S]
     rejecting = rejected_ranks(len(ranked))
     if rejecting < 1:  # too few references to reject any text
@@ -181,8 +184,7 @@ def trace_masked(
 
 def masked_pvalues(trace: Trace) -> dict[str, dict[int, DatasetPValue]]:
     """Return, by test and percentage masked, the p-value of the texts of a trace."""
-    steps = {test: values.T for test, values in trace.pvalues.items()}  # [S, N]
-    return {
-        test: dict(zip(trace.percents, map(dataset_pvalue, values), strict=True))
-        for test, values in steps.items()
-    }
+    pvalues = {}
+    for test, values in trace.pvalues.items():  # [N, S]
+        pvalues[test] = dict(zip(trace.percents, map(dataset_pvalue, values.T), strict=True))
+    return pvalues

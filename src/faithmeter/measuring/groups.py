@@ -19,7 +19,7 @@ from ..stats.intervals import Interval, TextIntervals, resample_texts
 from ..stats.metrics import score
 from ..stats.other_metrics import OTHER_METRICS, normalized_aopc, text_metrics
 from ..stats.predictions import Predictions, best_erasures
-from .trace import Trace
+from .trace import Trace, subset
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -77,7 +77,7 @@ class Group:
         names = dict.fromkeys([BASELINE, *methods])
         seeds = []
         for seed in self.seeds:
-            seeds.append({name: seed[name] for name in names})
+            seeds.append(subset(seed, names))
         return Group(seeds, self.texts, self.classes, self.metric)
 
     def values(self, method: str, quantity: str) -> NDArray[Any]:
@@ -148,8 +148,9 @@ class Group:
         # the best order of each text need not give the best curve of all texts, so each method competes
         for place, best in enumerate(best_erasures(self.predictions(self.metric))):
             random = self.curves(BASELINE, self.metric)[place]
-            curves = [self.curves(name, self.metric)[place] for name in self.methods]
-            curves.insert(0, self._curve(best, self.metric))
+            curves = [self._curve(best, self.metric)]
+            for name in self.methods:
+                curves.append(self.curves(name, self.metric)[place])
             areas = [acu(curve, random) for curve in curves]
             ceilings.append(curves[int(np.argmax(areas))])
         return tuple(ceilings)

@@ -85,8 +85,11 @@ def explain_texts(
     for row, label in enumerate(labels):
         if label is not None:
             classes[row] = class_number(clf.labels, label)
-    parsed = {str(method): method for method in map(parse, methods)}
-    scores = {name: explain(clf, batch, classes, method) for name, method in parsed.items()}
+    parsed, scores, signed = _parse_by_name(methods), {}, set()
+    for name, method in parsed.items():
+        scores[name] = explain(clf, batch, classes, method)
+        if method.signed:
+            signed.add(name)
     explanations = []
     for row, layout in enumerate(batch.layouts):
         units, explained = layout.of_units, batch.explained[row]
@@ -100,7 +103,7 @@ def explain_texts(
             tokens=_with_scores(token_pieces(units.text, units.spans), of_row),
             words=_with_scores(word_pieces(units.text, units.spans, units.words), of_row),
             methods=tuple(parsed),
-            signed=frozenset(name for name, method in parsed.items() if method.signed),
+            signed=frozenset(signed),
             device=str(clf.device),
             precision=clf.precision,
         )
@@ -128,7 +131,7 @@ def verify_text(
     """
     # one evaluator for all: the methods and the random orders share inputs
     evaluator, percents = Evaluator.of(clf), trial.percents
-    parsed = {str(method): method for method in map(parse, methods)}
+    parsed = _parse_by_name(methods)
     batch, number = in_units(tokens, trial.unit), class_number(evaluator.labels, explanation.label)
     # one copy of the text for each order, numbered so that each draws an order of its own
     copies = replace(batch[torch.zeros(trial.orders, dtype=torch.long)], index=torch.arange(trial.orders))
@@ -221,6 +224,10 @@ def probe_text(
         precision=evaluator.precision,
         agreement=agreement_of(evaluator),
     )
+
+
+def _parse_by_name(methods: Sequence[str | Method]) -> dict[str, Method]:
+    return {str(method): method for method in map(parse, methods)}
 
 
 def _with_scores(pieces: Sequence[Piece], scores: Mapping[str, Sequence[float]]) -> tuple[Piece, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,14 @@ CONTEXT = (
 """Fields of the context that are told as they are."""
 
 
+def facts_of(owner: object, names: Sequence[str]) -> dict[str, Any]:
+    """Return the attributes with these names, two or more, by name."""
+    return dict(zip(names, attrgetter(*names)(owner), strict=True))
+
+
 def describe_result(result: Result) -> dict[str, Any]:
     """Return a result with doubts and verdict as JSON-ready values; writing turns NaN into null."""
     verdict = result.verdict.to_dict()
-    facts = {name: getattr(result.context, name) for name in CONTEXT}
     return {
         "metric": result.metric,
         "texts": result.texts,
@@ -38,7 +43,7 @@ def describe_result(result: Result) -> dict[str, Any]:
         "ceiling": _describe_ceiling(result),
         "leaders": list(result.leaders),
         "texts_needed": result.texts_needed,
-        **facts,
+        **facts_of(result.context, CONTEXT),
         "doubts": verdict.pop("doubts"),
         "verdict": verdict,
     }
@@ -66,15 +71,17 @@ def _describe_method(result: Result, method: str) -> dict[str, Any]:
 
 
 def _describe_areas(result: Result, method: str, metric: str) -> dict[str, Any]:
-    areas = {kind: result.area(method, kind, metric) for kind in KINDS}
-    return {"curve": asdict(result.curve(method, metric)), **areas}
+    described: dict[str, Any] = {"curve": asdict(result.curve(method, metric))}
+    for kind in KINDS:
+        described[kind] = result.area(method, kind, metric)
+    return described
 
 
 def _describe_intervals(result: Result, method: str) -> dict[str, dict[str, float]]:
     """Return the bounds of each area and of each point of the curve (`curve.10` at 10 %)."""
-    quantities = {kind: result.interval(method, kind) for kind in KINDS}
-    points = zip(result.curve(method).percents, result.curve_intervals(method), strict=True)
-    quantities |= {f"curve.{percent}": interval for percent, interval in points}
+    quantities = result.bounds(method)
+    for percent, interval in zip(result.curve(method).percents, result.curve_intervals(method), strict=True):
+        quantities[f"curve.{percent}"] = interval
     return {name: {"lower": each.lower, "upper": each.upper} for name, each in quantities.items()}
 
 

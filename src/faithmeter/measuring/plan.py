@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 import numpy as np
@@ -274,7 +275,7 @@ def parse_methods(methods: Names) -> list[Method]:
     if isinstance(methods, str | Method):
         return [parse(methods)]
     if not isinstance(methods, Mapping):
-        return [parse(name) for name in methods]
+        return [*map(parse, methods)]
     for name in methods:
         require_name(name)
         if name == BASELINE:
@@ -299,7 +300,7 @@ def refuse_complement(clf: Model, *, complement: bool) -> None:
 
 def require_own_scores(plan: Plan) -> None:
     """Raise an InputError if scores that were computed elsewhere do not fit the texts, before any work."""
-    given = [method for method in plan.methods.values() if method.scores]
+    given = [*filter(attrgetter("scores"), plan.methods.values())]
     rows = plan.rows
     for method in given:
         if isinstance(method.function, Lookup):

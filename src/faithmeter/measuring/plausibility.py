@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,8 +26,11 @@ PLAUSIBILITY = {"token_f1": "token F1", "token_iou": "token IOU", "auprc": "AUPR
 
 def mark_rationale(spans: Sequence[Span], rationale: Sequence[Span]) -> NDArray[np.bool_]:
     """Return for each token or unit, by its span, whether it overlaps a part of the rationale."""
-    marks = [any(start < stop and begin < end for begin, stop in rationale) for start, end in spans]
-    return np.array(marks, dtype=bool)
+    starts, ends = np.array(spans).reshape(-1, 2).T  # also of a text without a unit
+    marks = np.zeros(len(spans), dtype=bool)
+    for begin, stop in rationale:
+        marks |= (starts < stop) & (begin < ends)
+    return marks
 
 
 def mark_rationales(inputs: DataFrame | None) -> dict[int, NDArray[np.bool_]]:
@@ -57,7 +61,7 @@ def score_trace(trace: Trace, marks: Mapping[int, NDArray[np.bool_]]) -> dict[st
     texts = [score_text(scores, marks[row]) for row, scores in rows if row in marks]
     if not texts:
         return dict.fromkeys(PLAUSIBILITY, math.nan)
-    return {name: float(np.mean([text[name] for text in texts])) for name in PLAUSIBILITY}
+    return {name: float(np.mean([*map(itemgetter(name), texts)])) for name in PLAUSIBILITY}
 
 
 def score_text(scores: NDArray[np.float64], marks: NDArray[np.bool_]) -> dict[str, float]:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from ..stats.intervals import Interval
 from ..stats.metrics import score
 from ..verdict.evidence import MAIN_KIND, NUMBER_KIND, find_comparable
 from .groups import Group, mean_each, mean_of, remembered
-from .trace import Trace
+from .trace import Trace, subset
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -97,7 +99,7 @@ KEPT = (
 
 def make_context(traces: Collection[Trace], texts: DataFrame, **facts: Any) -> Context:
     """Return the context of traces on these texts, given the facts that do not follow from them."""
-    devices = dict.fromkeys(device for trace in traces for device in trace.devices)
+    devices = dict.fromkeys(chain.from_iterable(map(attrgetter("devices"), traces)))
     truncated = float(texts["truncated"].mean())
     return Context(truncated=truncated, device=", ".join(devices), inputs=texts, **facts)
 
@@ -106,7 +108,7 @@ def join_contexts(contexts: Sequence[Context]) -> Context:
     """Return the context of several seeds: of each fact that differs, the one that asks for most care."""
     changes = {}
     for name, choose in MOST_CAREFUL.items():
-        changes[name] = choose([getattr(context, name) for context in contexts])
+        changes[name] = choose([*map(attrgetter(name), contexts)])
     recalibrations = tuple(next(iter(context.recalibrations), None) for context in contexts)
     return replace(contexts[0], recalibrations=recalibrations, **changes)
 
@@ -201,9 +203,9 @@ class Pool:
     @cached_property
     def lead(self) -> Interval:
         """Performance on whole texts above the best guess, of the used seed where it is least sure."""
-        leads = [self._lead(seed[BASELINE]) for seed in self.used]
+        baselines = map(itemgetter(BASELINE), self.used)
         # the mean would hide a seed that guesses
-        return min(leads, key=lambda lead: lead.lower)
+        return min(map(self._lead, baselines), key=attrgetter("lower"))
 
     @property
     def recalibrated(self) -> list[tuple[Recalibration | None, Seed]]:
@@ -261,11 +263,15 @@ class Pool:
 
     def _place(self, method: str) -> Place:
         """Return the numbers of the used seeds that have a method, and of the texts that they share."""
-        having = tuple(number for number, seed in enumerate(self.used) if method in seed)
+        having, texts = [], []
+        for number, seed in enumerate(self.used):
+            if method in seed:
+                having.append(number)
+                texts += [len(seed[method]), len(seed[BASELINE])]
         if not having:
             raise unknown("measured method", method, self.methods)
         # all methods begin with the same texts, so the fewest are a prefix of all others
-        return having, min(min(len(self.used[n][method]), len(self.used[n][BASELINE])) for n in having)
+        return tuple(having), min(texts)
 
     def group(self, method: str) -> Group:
         """Return the methods that were measured with the same seeds on as many texts, with this one."""
@@ -294,7 +300,7 @@ class Pool:
         numbers, texts = place
         seeds = []
         for number in numbers:
-            seeds.append({name: self.used[number][name] for name in methods})
+            seeds.append(subset(self.used[number], methods))
         return Group(seeds, texts, self.context.classes, self.metric)
 
     @cached_property
@@ -333,7 +339,7 @@ class Pool:
     def _mean_counts(self, attribute: str) -> dict[str, int]:
         counts = {}
         for name in self.methods:
-            counts[name] = round(mean_of([getattr(trace, attribute) for trace in self._traces(name)]))
+            counts[name] = round(mean_of([*map(attrgetter(attribute), self._traces(name))]))
         return counts
 
     @property
@@ -341,11 +347,11 @@ class Pool:
         """By method and phase, the mean number of seconds."""
         seconds = {}
         for name in self.methods:
-            seconds[name] = mean_each([trace.seconds for trace in self._traces(name)])
+            seconds[name] = mean_each([*map(attrgetter("seconds"), self._traces(name))])
         return seconds
 
     def _traces(self, method: str) -> list[Trace]:
-        return [seed[method] for seed in self.group(method).seeds]
+        return [*map(itemgetter(method), self.group(method).seeds)]
 
 
 def _fits(trace: Trace, other: Trace) -> bool:

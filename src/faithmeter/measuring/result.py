@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,10 @@ from ..verdict.evidence import NUMBER_KIND, MethodEvidence, TaskEvidence, choose
 from ..verdict.formats import format_metric, format_percent
 from ..verdict.sentences import Measured
 from .groups import Group, mean_each, mean_of, remembered
-from .plain import Rendered
+from .plain import Rendered, facts_of
 from .plausibility import mark_rationales, score_trace
 from .pool import FACTS, Pool
-from .trace import frame_traces
+from .trace import frame_traces, subset
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -171,7 +172,7 @@ class Result(Pool, Measured, Rendered):
         The areas are empty if no seed has both.
         """
         (numbers, texts), (others, more) = self._place(method), self._place(other)
-        both, count = tuple(number for number in numbers if number in others), min(texts, more)
+        both, count = tuple(filter(others.__contains__, numbers)), min(texts, more)
         if not both:
             return 0, {}
         group = self._group_at((both, count))
@@ -190,10 +191,10 @@ class Result(Pool, Measured, Rendered):
     @property
     def tests(self) -> list[str]:
         """Names of the in-distribution tests that every trace of the baseline has."""
-        shared = dict.fromkeys(self.used[0][BASELINE].pvalues)  # a set in their order
+        shared = list(self.used[0][BASELINE].pvalues)
         for seed in self.used:
-            shared = dict.fromkeys(test for test in shared if test in seed[BASELINE].pvalues)
-        return list(shared)
+            shared = [*filter(seed[BASELINE].pvalues.__contains__, shared)]
+        return shared
 
     @remembered
     def seed_pvalues(self, method: str, test: str) -> list[dict[int, DatasetPValue]]:
@@ -215,7 +216,7 @@ class Result(Pool, Measured, Rendered):
         seeds = self.seed_pvalues(method, test)
         joined = {}
         for percent in seeds[0]:
-            joined[percent] = join_pvalues([steps[percent] for steps in seeds])
+            joined[percent] = join_pvalues([*map(itemgetter(percent), seeds)])
         return joined
 
     def p(self, method: str, test: str) -> float:
@@ -237,7 +238,7 @@ class Result(Pool, Measured, Rendered):
             if known is None or not known.references or CROSSFIT not in seed[method].pvalues:
                 return None
             trace = seed[method].first(self.texts_of(method))
-            steps = [trace.percents.index(percent) for percent in known.percents]
+            steps = [*map(trace.percents.index, known.percents)]
             tests.append(count_unusual(trace.pvalues[CROSSFIT][:, steps], known.limits, known.references))
         return join_counts(tests)
 
@@ -256,7 +257,7 @@ class Result(Pool, Measured, Rendered):
         random = baseline.curves(BASELINE, self.metric)
         whole = [curve.values[0] for curve in random]
         return gather_evidence(
-            {name: self._method_evidence(name) for name in self.methods},
+            dict(zip(self.methods, map(self._method_evidence, self.methods), strict=True)),
             self.seed_pvalues(BASELINE, choose_test(tests)) if tests else [],
             kind=self.main_kind,
             lead=self.lead,
@@ -274,9 +275,9 @@ class Result(Pool, Measured, Rendered):
             seeds=len(self.used),
             unlearned_seeds=len(self.comparable) - len(self.used),
             other_seeds=context.other_seeds + len(self.seeds) - len(self.comparable),
-            floors={test: context.floors[test] for test in tests},
+            floors=subset(context.floors, tests),
             explained_once=tuple(filter(context.scores.__contains__, self.methods)),
-            **{name: getattr(context, name) for name in FACTS},
+            **facts_of(context, FACTS),
         )
 
     def _method_evidence(self, method: str) -> MethodEvidence:
@@ -315,7 +316,8 @@ class Result(Pool, Measured, Rendered):
     def frame(self) -> DataFrame:
         """Row for each method, text and step (see `trace.frame_trace`); of several seeds, of the first."""
         seed = self.used[0]
-        return frame_traces({name: seed[name] for name in self.methods if name in seed}.values())
+        measured = filter(seed.__contains__, self.methods)
+        return frame_traces(map(seed.__getitem__, measured))
 
     def table(self) -> DataFrame:
         """Return a frame with a row for each method, most faithful first, random last.
@@ -352,5 +354,5 @@ class Result(Pool, Measured, Rendered):
 
 
 def _mean_curve(curves: Sequence[Curve]) -> Curve:
-    steps = zip(*[curve.values for curve in curves], strict=True)  # the values of all seeds at each step
+    steps = zip(*map(attrgetter("values"), curves), strict=True)  # the values of all seeds at each step
     return replace(curves[0], values=tuple(map(mean_of, steps)))

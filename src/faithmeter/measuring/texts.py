@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,8 +50,8 @@ def locate_tokens(batch: Batch, labels: Tensor) -> DataFrame:
     rows = []
     for row, label, layout in zip(batch.index.tolist(), labels.tolist(), batch.layouts, strict=True):
         units = layout.of_units
-        starts = [start for start, _ in units.spans]
-        ends = [end for _, end in units.spans]
+        # [2, n], also of a text without a unit
+        starts, ends = np.array(units.spans, dtype=np.int64).reshape(-1, 2).T.tolist()
         rows.append((row, units.text, units.pair, label, starts, ends, [*units.words], layout.truncated))
     columns = ["row", "text", "context", "label", "starts", "ends", "words", "truncated"]
     return pd.DataFrame(rows, columns=columns)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,12 @@ NEVER = 255
 """Step of a unit that is never masked. A step is a whole percentage, so there are at most 101."""
 PHASES = ("explain", "evaluate", "check")
 """Phases of a measurement that are timed separately."""
+Value = TypeVar("Value")
+
+
+def subset(values: Mapping[str, Value], names: Collection[str]) -> dict[str, Value]:
+    """Return the values of these names, in the order of the names."""
+    return dict(zip(names, map(values.__getitem__, names), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +97,7 @@ class Trace:
     def check_behavior(self, known: Recalibration) -> Behavior:
         """Return the behavioral check of texts that were erased at random, at the rates that it knows."""
         known = known.at([percent for percent in self.percents if 0 < percent < 100])
-        steps = [self.percents.index(percent) for percent in known.percents]
+        steps = [*map(self.percents.index, known.percents)]
         return check_behavior(known, self.logits[:, steps], self.targets)
 
     def masked(self, text: int, step: int) -> list[int]:
@@ -106,13 +112,13 @@ class Trace:
     def cut(self, stops: Iterable[int]) -> list[Trace]:
         """Return the pieces that end before the rows with these numbers; the first has the costs of all."""
         # stops outside the trace cut nothing
-        places = {int(np.searchsorted(self.rows, stop)) for stop in stops} - {0, len(self)}
+        places = {*np.searchsorted(self.rows, [*stops]).tolist()} - {0, len(self)}
         pieces = []
         for start, stop in pairwise([0, *sorted(places), len(self)]):
-            pieces.append(self._select(slice(start, stop)))
-        # the sum over all pieces stays what was spent
-        free = [replace(piece, evaluations=0, evaluations_alone=0, seconds={}) for piece in pieces[1:]]
-        return [pieces[0], *free]
+            piece = self._select(slice(start, stop))
+            # the sum over all pieces stays what was spent
+            pieces.append(replace(piece, evaluations=0, evaluations_alone=0, seconds={}) if start else piece)
+        return pieces
 
     def _select(self, part: slice) -> Trace:
         """Return the trace of a part of the texts; facts of the work stay those of all texts."""
@@ -175,7 +181,8 @@ def frame_trace(trace: Trace) -> DataFrame:
     # all texts of a step together, as the columns below
     masked: list[list[int]] = []
     for step in range(steps):
-        masked += [trace.masked(text, step) for text in range(texts)]
+        for text in range(texts):
+            masked.append(trace.masked(text, step))
     # once, at the first step: they are those of the whole text
     scores: list[list[float] | None] = [*map(np.ndarray.tolist, trace.scores)]
     scores += [None] * (len(masked) - texts)
