@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -245,7 +246,7 @@ def _point_rows(_: object, results: Iterable[Pooled]) -> Iterator[Row]:
             columns[POOLED_SEEDS] = [pooled.result.seeds_of(method)] * len(curve.percents)
         for test in result.tests:
             steps = result.pvalues(method, test).values()
-            columns[f"p_{test}"] = [step.p for step in steps]
+            columns[f"p_{test}"] = [*map(attrgetter("p"), steps)]
             columns[f"below_{test}"] = [step.below[SIGNIFICANCE_LEVEL] for step in steps]
         for values in zip(*columns.values(), strict=True):
             yield {**_of_run(run, method), **dict(zip(columns, values, strict=True))}
@@ -267,8 +268,8 @@ def _curve_bounds(result: Result, method: str, prefix: str) -> dict[str, list[fl
     bounds = {}
     for column, name in ((f"{prefix}value", method), (f"{prefix}random", BASELINE)):
         points = intervals.curve(name)
-        bounds[f"{column}_lower"] = [point.lower for point in points]
-        bounds[f"{column}_upper"] = [point.upper for point in points]
+        bounds[f"{column}_lower"] = [*map(attrgetter("lower"), points)]
+        bounds[f"{column}_upper"] = [*map(attrgetter("upper"), points)]
     return bounds
 
 

@@ -59,8 +59,10 @@ def describe_subject(plan: Plan) -> dict[str, Any]:
 def digest_rows(rows: Dataset, classes: tuple[int, ...]) -> str:
     """Return a digest of texts, contexts, labels as classes of the model, numbers and rationales."""
     # numbers and rationales are no part of `digest`, which checkpoints of 0.2 were trained with
-    columns = [name for name in ("value", "supporting") if name in rows.column_names]
-    others = {name: rows[name][:] for name in columns}
+    others = {}
+    for name in ("value", "supporting"):
+        if name in rows.column_names:
+            others[name] = rows[name][:]
     return digest_values({"rows": digest(rows), "classes": classes, **others})
 
 

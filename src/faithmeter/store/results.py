@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import BASELINE
 from ..errors import InputError
+from ..measuring.plain import facts_of
 from ..measuring.pool import KEPT, Context, join_contexts, make_context
 from ..measuring.result import Result
-from ..measuring.trace import Trace, join_traces
+from ..measuring.trace import Trace, join_traces, subset
 from .records import Manifest, Record
 from .traces import TRACES, Shelf
 
@@ -40,9 +41,9 @@ def name_training(record: Record) -> Row:
     """Return the columns of `TRAINING` and `SETTINGS` of a run."""
     values = {**record.trained.to_dict(), "task": record.trained.task_or_data}
     # what distinguishes runs that may be averaged is not part of what they have in common
-    others = {name: value for name, value in values.items() if name not in NOT_SETTINGS}
+    others = subset(values, values.keys() - NOT_SETTINGS)
     settings = hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:8]
-    named = {name: values[name] for name in TRAINING}
+    named = subset(values, TRAINING)
     if isinstance(record, Manifest):
         # label, unit and windows make other numbers, and the tests' masks another check
         named |= {"task": record.title, "strategy": record.trained_with}
@@ -73,6 +74,13 @@ class Run:
         return name_training(self.newest)
 
     @property
+    def tuning(self) -> Row:
+        """Columns that name the fine-tuning, whatever its seed."""
+        tuning = dict(self.training)
+        del tuning["seed"]
+        return tuning
+
+    @property
     def shelf(self) -> Shelf:
         return Shelf(self.root / TRACES / self.newest.subject)
 
@@ -81,7 +89,7 @@ class Run:
         """The texts with the places of their units."""
         import pandas as pd
 
-        count = max(manifest.texts for manifest in self.sources.values())
+        count: int = max(map(attrgetter("texts"), self.sources.values()))
         frames = self.shelf.read_texts(count)
         # curves of fewer texts than the manifest says would be silently wrong
         if sum(map(len, frames)) < count:
@@ -120,7 +128,7 @@ class Run:
         # files of Ray's workers are written in any order
         slices = sorted(slices, key=lambda part: int(part.rows[0]))
         # a measurement of fewer texts may read a slice that a larger one merged
-        whole = sum(len(part) for part in slices) >= manifest.texts
+        whole = sum(map(len, slices)) >= manifest.texts
         if not whole or any(part.pvalues.keys() < manifest.tests.keys() for part in slices):
             place = self.shelf.folder / manifest.traces[method]
             raise InputError(f"{place} is not complete; {AGAIN}")
@@ -130,7 +138,7 @@ class Run:
     def context(self) -> Context:
         """Facts that are known besides the traces."""
         newest = self.newest
-        facts: dict[str, Any] = {name: getattr(newest, name) for name in KEPT}
+        facts = facts_of(newest, KEPT)
         floors: dict[str, float] = {}
         scores: dict[str, str] = {}
         for method, manifest in self.sources.items():
@@ -172,7 +180,7 @@ class Pooled:
     @property
     def training(self) -> Row:
         """Columns that name the fine-tuning, whatever its seed."""
-        return {name: value for name, value in self.runs[0].training.items() if name != "seed"}
+        return self.runs[0].tuning
 
     @property
     def task(self) -> str:
@@ -197,8 +205,8 @@ class Pooled:
         # the same object, so that its intervals are computed once
         if len(self.runs) == 1 and not other_seeds:
             return self.runs[0].result
-        context = join_contexts([run.context for run in self.runs])
-        return Result(tuple(run.traces for run in self.runs), replace(context, other_seeds=other_seeds))
+        context = join_contexts([*map(attrgetter("context"), self.runs)])
+        return Result(tuple(map(attrgetter("traces"), self.runs)), replace(context, other_seeds=other_seeds))
 
 
 def rank_training(training: Mapping[str, Any]) -> tuple[int, int, bool]:
@@ -250,8 +258,7 @@ def pool_runs(runs: Iterable[Run]) -> list[Pooled]:
     """
     trainings: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
-        named = {name: value for name, value in run.training.items() if name != "seed"}
-        trainings[json.dumps(named, sort_keys=True)].append(run)
+        trainings[json.dumps(run.tuning, sort_keys=True)].append(run)
     pooled = []
     for same in trainings.values():
         ways: dict[tuple[Any, ...], dict[int, Run]] = defaultdict(dict)
@@ -261,7 +268,7 @@ def pool_runs(runs: Iterable[Run]) -> list[Pooled]:
         # most seeds first: a mean over mixed ways of measuring would mean nothing
         usual = max(ways.values(), key=lambda seeds: (len(seeds), max(map(_weight, seeds.values()))))
         others = [run for way in ways.values() if way is not usual for run in way.values()]
-        pooled.append(Pooled([usual[seed] for seed in sorted(usual)], others))
+        pooled.append(Pooled([*map(usual.__getitem__, sorted(usual))], others))
     return pooled
 
 
@@ -284,5 +291,5 @@ def _way(run: Run) -> tuple[Any, ...]:
 
 def _weight(run: Run) -> tuple[int, int, bool, str]:
     """Return a sort key: more methods, more texts, full precision, newer."""
-    texts = max(manifest.texts for manifest in run.sources.values())
+    texts = max(map(attrgetter("texts"), run.sources.values()))
     return len(run.sources), texts, run.newest.precision == "fp32", run.newest.finished

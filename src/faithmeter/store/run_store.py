@@ -362,11 +362,11 @@ def _files(folder: Path) -> list[Path]:
     themselves and are fitted again if damaged.
     """
     parts = folder.glob("[0-9]_*/*")  # head and pooling of a sentence encoder
-    paths = [path for path in (*folder.glob("*"), *parts) if path.is_file() and not path.name.startswith(".")]
+    paths = filter(Path.is_file, (*folder.glob("*"), *parts))
     # a record cannot hold its own checksum
     own = (RECORD, MANIFEST, "README.md")
     return sorted(
-        path for path in paths if path.name not in own and not path.name.startswith((TESTS, CHOICES))
+        path for path in paths if path.name not in own and not path.name.startswith((".", TESTS, CHOICES))
     )
 
 

@@ -154,10 +154,14 @@ def costs_of(trace: Trace, known: Trace | None = None) -> dict[str, Any]:
     """Return what a trace cost, besides what a known part of it cost, and where it was computed."""
     # what was read cost nothing now, and has its costs in its own files
     before = dict(known.seconds) if known is not None else {}
-    spent = {phase: seconds - before.get(phase, 0.0) for phase, seconds in trace.seconds.items()}
+    seconds = {}
+    for phase, total in trace.seconds.items():
+        spent = total - before.get(phase, 0.0)
+        if spent > 0:
+            seconds[phase] = spent
     return {
         "evaluations": trace.evaluations - (known.evaluations if known is not None else 0),
         "evaluations_alone": trace.evaluations_alone - (known.evaluations_alone if known is not None else 0),
-        "seconds": {phase: seconds for phase, seconds in spent.items() if seconds > 0},
+        "seconds": seconds,
         "devices": list(trace.devices),
     }

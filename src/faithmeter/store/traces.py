@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,13 +89,15 @@ class Shelf:
             complement: Whether the complement is asked for.
         """
         folder = self.folder / name
-        traces = [as_trace(frame) for frame in _read_slices(folder, "", count)]
-        prefixes = {test: pvalues_prefix(place) for test, place in tests.items()}
+        traces = [*map(as_trace, _read_slices(folder, "", count))]
+        prefixes = dict(zip(tests, map(pvalues_prefix, tests.values()), strict=True))
         if complement:
             prefixes[KEPT] = KEPT
         for kind, prefix in prefixes.items():
-            sides = _read_slices(folder, prefix, count)
-            traces = [part for trace in traces for part in _add_sides(trace, kind, sides)]
+            sides, parts = _read_slices(folder, prefix, count), []
+            for trace in traces:
+                parts += _add_sides(trace, kind, sides)
+            traces = parts
         # of rows that are not needed, a test that was asked for on fewer texts has no p-values
         return [trace for trace in traces if rows_of(trace).start < count]
 
@@ -138,7 +142,7 @@ def find_subjects(root: Path, fingerprint: str) -> list[str]:
 def find_gaps(known: Iterable[range], count: int) -> list[range]:
     """Return the rows below `count` that no range covers, cut at multiples of `SLICE`."""
     gaps, end = [], 0
-    for start, stop in [*sorted((rows.start, rows.stop) for rows in known), (count, count)]:
+    for start, stop in [*sorted(map(attrgetter("start", "stop"), known)), (count, count)]:
         while end < min(start, count):
             # slices end at the same multiples in every measurement, so that methods measured apart share them
             following = min(start, count, (end // reading.SLICE + 1) * reading.SLICE)
@@ -156,9 +160,12 @@ def rows_of(values: Trace | DataFrame) -> range:
 
 def _read_slices(folder: Path, prefix: str, count: int) -> list[DataFrame]:
     """Return the files of a folder with rows below `count` that can be read."""
-    files = [file for file in list_slices(folder, prefix) if read_span(file).start < count]
-    frames = [read_file(file) for file in files]
-    return [frame for frame in frames if frame is not None]
+    return _read_intact(file for file in list_slices(folder, prefix) if read_span(file).start < count)
+
+
+def _read_intact(files: Iterable[Path]) -> list[DataFrame]:
+    """Return the frames of the files that are not damaged."""
+    return [frame for frame in map(read_file, files) if frame is not None]
 
 
 def _add_sides(trace: Trace, kind: str, sides: Iterable[DataFrame]) -> list[Trace]:
@@ -168,10 +175,10 @@ def _add_sides(trace: Trace, kind: str, sides: Iterable[DataFrame]) -> list[Trac
     """
     own = rows_of(trace)
     sides = [side for side in sides if rows_of(side).start < own.stop and rows_of(side).stop > own.start]
-    spans = [rows_of(side) for side in sides]
+    spans = [*map(rows_of, sides)]
     parts = []
     # a test may have been asked for on fewer texts than the slice has
-    for part in trace.cut(row for span in spans for row in (span.start, span.stop)):
+    for part in trace.cut(chain.from_iterable(map(attrgetter("start", "stop"), spans))):
         rows = rows_of(part)
         for span, side in zip(spans, sides, strict=True):
             if span.start <= rows.start and rows.stop <= span.stop:
@@ -193,7 +200,7 @@ def merge_slices(shelf: Shelf, traces: Iterable[str]) -> None:
     A merged file is written before its parts are deleted. A kill in between leaves files that overlap: the
     longest is read, and the next merge deletes the others.
     """
-    for folder in [shelf.folder / TEXTS, *(shelf.folder / name for name in traces)]:
+    for folder in map(shelf.folder.joinpath, [TEXTS, *traces]):
         for prefix in list_prefixes(folder):
             for neighbors in _group_neighbors(list_slices(folder, prefix)):
                 if len(neighbors) > 1:
@@ -213,7 +220,7 @@ def _group_neighbors(files: Iterable[Path]) -> list[list[Path]]:
 
 def _merge(files: list[Path], prefix: str) -> None:
     """Write the rows of all files to one file, unless one of them is damaged."""
-    frames = [frame for frame in map(read_file, files) if frame is not None]
+    frames = _read_intact(files)
     # a damaged part is computed again by the next measurement, which then merges it
     if len(frames) == len(files):
         rows = range(read_span(files[0]).start, read_span(files[-1]).stop)
@@ -224,8 +231,9 @@ def _join(frames: list[DataFrame]) -> DataFrame:
     """Return the rows of all frames, with the costs of all."""
     import pandas as pd
 
-    attributes: list[dict[Any, Any]] = [frame.attrs for frame in frames]
+    attributes: list[dict[Any, Any]] = []
     for frame in frames:
+        attributes.append(frame.attrs)
         frame.attrs = {}  # pandas compares them
     joined = pd.concat(frames, ignore_index=True)
     # side files that were written with their slice have no costs: those are among the slice's
@@ -238,7 +246,7 @@ def _join(frames: list[DataFrame]) -> DataFrame:
 def _delete_covered(folder: Path, prefix: str) -> None:
     """Delete the files with a prefix whose rows a longer one has."""
     kept = list_slices(folder, prefix)
-    spans = [read_span(file) for file in kept]
+    spans = [*map(read_span, kept)]
     for file in [*folder.glob(f"{prefix}[0-9]*-*.parquet")]:
         rows = read_span(file)
         covered = any(span.start <= rows.start and rows.stop <= span.stop for span in spans)
