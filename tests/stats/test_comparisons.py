@@ -216,3 +216,14 @@ def test_without_anything_to_remove_nobody_leads():
     ranking = rank_methods(predictions, "faithfulness", swaps=199)
     assert ranking.leaders == ()
     assert ranking.texts_needed is None
+
+
+def test_a_lead_that_no_printed_digit_shows_is_no_lead() -> None:
+    """However many texts agree on it: the verdict would read "0.0 points ahead"."""
+    lead = {"first": "truth", "second": "loo-sign", "p": 1e-6, "adjusted_p": 1e-5, "texts_needed": None}
+    too_small, just_told = (comparisons.Comparison(difference=d, **lead) for d in (0.00049, 0.0005))
+    assert not too_small.apart
+    assert just_told.apart
+    areas = {"truth": 0.99849, "loo-sign": 0.998}
+    assert comparisons.Ranking(areas, (too_small,)).leaders == ("truth", "loo-sign")
+    assert texts_needed(0.0004, 0.001) is None, "no number of texts makes it worth telling"

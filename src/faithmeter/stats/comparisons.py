@@ -18,6 +18,8 @@ from .predictions import Predictions, blocks
 
 SAME = 1e-9
 """Relative difference below which two sums of contributions count as equal."""
+SMALLEST = 0.0005
+"""Smallest difference of areas that tells methods apart: half of the last digit that a verdict prints."""
 POWER = 0.8
 """Statistical power that `texts_needed` plans for."""
 
@@ -31,12 +33,13 @@ class Comparison:
     difference: float
     p: float  # of this pair alone
     adjusted_p: float  # after Holm's correction for all pairs
-    texts_needed: int | None  # to tell them apart; None if the difference is 0
+    texts_needed: int | None  # to tell them apart; None if the difference is too small
 
     @property
     def apart(self) -> bool:
-        """Whether the difference is significant after correction."""
-        return self.adjusted_p <= SIGNIFICANCE_LEVEL
+        """Whether the difference is significant after correction, and large enough to be told."""
+        # many texts make any difference significant: nobody may read "0.0 points ahead"
+        return self.adjusted_p <= SIGNIFICANCE_LEVEL and abs(self.difference) >= SMALLEST
 
 
 @dataclass(frozen=True)
@@ -113,14 +116,14 @@ def rank_methods(
 def texts_needed(difference: float, deviation: float, *, pairs: int = 1) -> int | None:
     """Return the approximate number of texts that tells two methods apart with a power of 80 %.
 
-    The result is None if the difference is 0 or the deviation is infinite.
+    The result is None if the difference is too small to be told, or the deviation is infinite.
 
     Args:
         difference: Difference between the methods' ACU.
         deviation: Standard deviation over texts of their contributions to the difference.
         pairs: Number of pairs tested, which share the significance level.
     """
-    if abs(difference) < ROUNDING or math.isinf(deviation):
+    if abs(difference) < SMALLEST or math.isinf(deviation):
         return None
     quantiles = scipy.special.ndtri(POWER) - scipy.special.ndtri(SIGNIFICANCE_LEVEL / (2 * pairs))
     return math.ceil((quantiles * deviation / difference) ** 2)
