@@ -226,6 +226,17 @@ def test_the_page_of_the_guard_quotes_its_audit() -> None:
         cells = ["{} [{}, {}]".format(*(format_number(100 * value) for value in row)) for row in numbers]
         assert f"| `{name}` | {' | '.join(cells)} |" in text
     assert len(methods) == text.count("| `")
+    for row in pd.read_csv(folder / "explainers.csv").to_dict("records"):
+        values = [
+            "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * row[f"{kind}{end}"] for end in ("", "_lower", "_upper")))
+            for kind in ("faithfulness", "acu")
+        ]
+        assert f"| {row['method']} | {' | '.join(values)} |" in text
+    for example in json.loads((folder / "examples.json").read_text()):
+        ranked = sorted(example["words"], key=lambda word: -word["scores"]["loo-sign"])[:3]
+        words = ", ".join(f"{word['text']} {word['scores']['loo-sign']:.2f}" for word in ranked)
+        cells = (example["text"], example["prediction"], words, example["summary"]["text"])
+        assert f"| {' | '.join(cells)} |" in text
 
 
 def test_an_export_keeps_the_runs_of_stores_that_are_gone(scripts, tmp_path: Path) -> None:
