@@ -203,7 +203,8 @@ def make_config(rng: Random, folder: Path) -> Case:
     default = kind.model_fields[name].default if name in kind.model_fields else None
     number = isinstance(default, int | float) and not isinstance(default, bool)
     fits = type(value) is type(default) or (type(default) is float and type(value) is int)
-    outside = number and fits and not 0 <= value < 2**32  # NaN is outside, too
+    lowest = -1 if name == "ranks_alike" else 0  # a correlation may be negative
+    outside = number and fits and not lowest <= value < 2**32  # NaN is outside, too
     listed = isinstance(default, tuple) and isinstance(value, list)
 
     def check() -> None:

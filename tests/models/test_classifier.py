@@ -220,6 +220,14 @@ def test_two_classes_of_one_name_are_refused() -> None:
         fm.Classifier(model, word_tokenizer())
 
 
+def test_a_tokenizer_without_padding_is_refused() -> None:
+    """As in a tokenizer_config.json that lost a key."""
+    tokenizer = word_tokenizer()
+    tokenizer.pad_token = None
+    with pytest.raises(fm.InputError, match=r"no padding token.*set its pad_token"):
+        fm.Classifier(tiny().model, tokenizer).encode(["the film"])
+
+
 def test_a_note_says_which_classes_were_matched() -> None:
     expected = "classes of task and model were matched by number: neg = LABEL_0, pos = LABEL_1"
     assert match_classes(["LABEL_0", "LABEL_1"], ["neg", "pos"]).note == expected

@@ -156,6 +156,11 @@ class Classifier:
         if not texts:
             raise InputError("no texts were given; expected at least one")
         self.require_pairs(pairs)
+        if self.tokenizer.pad_token_id is None:
+            raise InputError(
+                "the tokenizer has no padding token, which texts of several lengths need; set its pad_token, "
+                "or pad_token in tokenizer_config.json"
+            )
         rows = encode(self.tokenizer, texts, pairs, max_length=self.max_length, windows=self.overlap > 0)
         return Batch.from_rows(rows, pad_id=self.tokenizer.pad_token_id)
 
